@@ -1,0 +1,1 @@
+"""The console command , one file per group of commands."""

@@ -1,0 +1,1 @@
+"""Workshop: PostgreSQL, and no room."""

@@ -1,0 +1,1 @@
+"""Workshop: models and their providers, and no room."""

@@ -1,0 +1,1 @@
+"""Room 7: what is remembered, why, and how it is found."""

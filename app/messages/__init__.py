@@ -1,0 +1,1 @@
+"""Room 6: what was said, in order."""

@@ -1,0 +1,1 @@
+"""Room 4: groups of users who share memories."""

@@ -1,0 +1,1 @@
+"""Room 3: whom an agent talks to."""

@@ -1,0 +1,1 @@
+"""Workshop: HTTP, and no room."""
