@@ -11,7 +11,7 @@ DomainError
 ├── NotBuiltError          501
 └── UnavailableError       503, safe to retry
 
-A room's own errors are in its `errors.py`.
+A room's own errors are in its `errors.py`; those that every room raises are at the end.
 """
 
 from collections.abc import Mapping
@@ -93,6 +93,51 @@ class UnavailableError(DomainError):
 
     status = 503
     headers: ClassVar[Mapping[str, str]] = {"Retry-After": "5"}
+
+
+class VersionConflictError(ConflictError):
+    code = "version_conflict"
+    title = "Changed in the meantime"
+
+    def __init__(self, current: int) -> None:
+        super().__init__(
+            f"`If-Match` names another version than the current one, {current}. Read again.",
+            current_version=current,
+        )
+
+
+class IdTakenError(ConflictError):
+    """The id exists in the tenant, but not for this caller; nothing more is said."""
+
+    code = "id_taken"
+    title = "Id already in use"
+
+    def __init__(self, field: str, value: str) -> None:
+        super().__init__(f"The {field} {value} is already in use.", **{field: value})
+
+
+class DisabledError(ConflictError):
+    code = "disabled"
+    title = "Disabled"
+
+    def __init__(self, kind: str, value: str) -> None:
+        super().__init__(
+            f"The {kind} {value} is disabled: it can be read, and nothing can be written.",
+            **{f"{kind}_id": value},
+        )
+
+
+class ConfirmationRequiredError(ConflictError):
+    code = "confirmation_required"
+    title = "Would delete more"
+
+    def __init__(self, kind: str, holds: dict[str, int]) -> None:
+        listed = ", ".join(f"{count} {name}" for name, count in holds.items() if count)
+        super().__init__(
+            f"This {kind} holds {listed}. Repeat with `confirm=true` to delete them too, or "
+            "with `dry_run=true` to only count.",
+            holds=dict(holds),
+        )
 
 
 class ConfigurationError(Exception):

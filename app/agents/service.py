@@ -1,0 +1,88 @@
+"""Use cases of agents."""
+
+from typing import Any
+
+from app.agents.models import Agent
+from app.agents.repository import AgentRepository
+from app.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.llm.catalogue import EmbedderCatalogue
+from app.tenants.access import Principal
+from app.web.fields import ENABLED
+from app.web.idempotency import NEVER, Once
+from app.web.pagination import Page, decode_moment, page
+
+
+class AgentService:
+    def __init__(self, database: Database, catalogue: EmbedderCatalogue) -> None:
+        self._database = database
+        self._catalogue = catalogue
+
+    async def add(
+        self, principal: Principal, body: AgentCreate, *, once: Once = NEVER
+    ) -> AgentRead:
+        """Create an agent.
+
+        Raises:
+            IdTakenError: the tenant has one with that id.
+            UnknownEmbedderError: `config.embedding` names no usable model.
+
+        """
+        await self._check_config(body.config)
+        values = _columns(body.model_dump())
+        values["agent_id"] = body.agent_id or new_id("agt")
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            agent = Agent(**values, creator=principal.key_id)
+            await AgentRepository(db, principal.access).add(agent)
+            return await once.keep(db, AgentRead.model_validate(agent), status=201)
+
+    async def get(self, principal: Principal, agent_id: str) -> AgentRead:
+        """Raises AgentNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            agent = await AgentRepository(db, principal.access).get(agent_id)
+            return AgentRead.model_validate(agent)
+
+    async def list(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
+        """Agents, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await AgentRepository(db, principal.access).list(
+                start=start,
+                limit=query.limit,
+                status=ENABLED.get(query.status or ""),
+                agent_type=query.agent_type,
+            )
+        return page(
+            rows,
+            query.limit,
+            show=AgentRead.model_validate,
+            place=lambda agent: (agent.create_time, agent.agent_id),
+        )
+
+    async def patch(
+        self, principal: Principal, agent_id: str, body: AgentPatch, *, expected: int | None
+    ) -> AgentRead:
+        """Raises AgentNotFoundError, VersionConflictError, UnknownEmbedderError."""
+        changes = _columns(body.model_dump(exclude_unset=True))
+        await self._check_config(changes.get("config") or {})
+        async with self._database.begin(principal.tenant_id) as db:
+            agent = await AgentRepository(db, principal.access).patch(agent_id, changes, expected)
+            return AgentRead.model_validate(agent)
+
+    async def _check_config(self, config: dict[str, Any]) -> None:
+        handle = config.get("embedding")
+        if handle is not None:
+            await self._catalogue.resolve(str(handle))
+
+
+_NULLABLE = {"agent_type", "description"}
+
+
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    """As the table wants them; null means "leave it" where the column has no null."""
+    kept = {name: value for name, value in values.items() if value is not None or name in _NULLABLE}
+    if "status" in kept:
+        kept["status"] = ENABLED[kept["status"]]
+    return kept

@@ -1,0 +1,144 @@
+"""Whom PostgreSQL runs as, and how its programs are started.
+
+PostgreSQL refuses to run as root. Root therefore lends its programs an existing account
+without privileges; nothing is added to the system and no foreign folder is opened for it.
+"""
+
+import asyncio
+import os
+import pwd
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from app.errors import ConfigurationError
+
+ACCOUNTS_FOR_ROOT = ("kemem", "postgres", "nobody")
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_POLL_SECONDS = 0.05
+
+# Nothing is inherited: PGPORT, LD_LIBRARY_PATH and their like belong to somebody else's
+# PostgreSQL. LC_ALL also keeps the one of macOS from becoming multithreaded at start.
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An operating system account that PostgreSQL runs as."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def is_ours(self) -> bool:
+        return self.uid == os.geteuid()
+
+
+def account_for(cluster: Path) -> Account:
+    """The account for the cluster: whoever owns it, else the best there is.
+
+    Raises:
+        ConfigurationError: root has no account to lend.
+
+    """
+    if os.geteuid() != 0:
+        return _named(os.geteuid(), os.getegid())
+    if cluster.exists() and cluster.stat().st_uid != 0:
+        # PostgreSQL starts only as the owner, also when a better account came later.
+        return _named(cluster.stat().st_uid, cluster.stat().st_gid)
+    for name in ACCOUNTS_FOR_ROOT:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name, entry.pw_uid, entry.pw_gid)
+    raise ConfigurationError(
+        "PostgreSQL does not run as root, and none of the accounts "
+        f"{', '.join(ACCOUNTS_FOR_ROOT)} exists. Run KeMem as an ordinary user, "
+        "or set DATABASE_URL."
+    )
+
+
+def permits(account: Account, condition: str, *paths: Path) -> bool:
+    """Whether a shell condition over the paths ($1, $2, …) holds for the account.
+
+    Asked by trying: only the kernel knows every rule about who may read what.
+
+    Raises:
+        ConfigurationError: this process may not act for the account.
+
+    """
+    command = ["/bin/sh", "-c", condition, "sh", *map(str, paths)]
+    try:
+        return _silently(command, account)
+    except PermissionError as error:
+        raise ConfigurationError(
+            f"Root may not start programs as {account.name} here: capabilities are "
+            "missing. Run KeMem as an ordinary user, or set DATABASE_URL."
+        ) from error
+
+
+def _silently(command: list[str], account: Account) -> bool:
+    as_other = not account.is_ours
+    result = subprocess.run(  # noqa: S603  # The command is ours, paths are arguments.
+        command,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=_ENVIRONMENT,
+        cwd="/",
+        user=account.uid if as_other else None,
+        group=account.gid if as_other else None,
+        extra_groups=[] if as_other else None,
+    )
+    return result.returncode == 0
+
+
+def spawn(
+    command: Sequence[str], *, account: Account, output: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a program of PostgreSQL that ends when this process does.
+
+    Call it on a thread that lives as long as the program may: Linux sends the signal when
+    the thread ends, not the process. The event loop's own is the one to use. `asyncio`'s
+    subprocesses are not used because uvloop's cannot be given a session and an account.
+    """
+    launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
+    identity = [str(os.getpid()), str(account.uid), str(account.gid)]
+    return subprocess.Popen(  # noqa: S603  # The command is ours.
+        [*launcher, *identity, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=_ENVIRONMENT,
+        # The account may not be allowed to stand where we stand.
+        cwd="/",
+        # Ctrl-C in the terminal is for the service, which drains first.
+        start_new_session=True,
+    )
+
+
+async def ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of a program; its exit code, or minus the signal.
+
+    Polled, 2 µs each time: a waiting thread could not be cancelled, and child watchers
+    differ between event loops.
+    """
+    while (code := process.poll()) is None:  # noqa: ASYNC110  # As said above.
+        await asyncio.sleep(_POLL_SECONDS)
+    return code
+
+
+def _named(uid: int, gid: int) -> Account:
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        # Containers often run under a number that no file knows.
+        name = str(uid)
+    return Account(name, uid, gid)

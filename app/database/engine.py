@@ -1,0 +1,240 @@
+"""The way to PostgreSQL: one transaction per unit of work, or one statement per hot read.
+
+`begin` opens a transaction and names its tenant in one round trip. `fetch` runs a single
+statement for a tenant in one round trip altogether, over the driver beneath SQLAlchemy;
+`docs/decisions/0003` has the figures. Nothing else in the service opens a transaction.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
+
+from app.database.failures import DatabaseUnavailableError, translate
+from app.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_powerful_role
+from app.errors import DomainError
+
+_TENANT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}\Z")
+
+DISPATCH_POOL_SIZE = 3
+"""Key look-ups take 0.1 ms each; three connections carry thousands a second."""
+
+# The tenant is set by the outer row before the statement beside it runs, because that
+# statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
+_FRAME = (
+    f"SELECT hit.* FROM (SELECT set_config('{TENANT_SETTING}', $1, true)) AS tenant(id) "
+    "CROSS JOIN LATERAL ({statement}) AS hit"
+)
+
+
+def checked_tenant_id(tenant_id: str) -> str:
+    """The id itself; it is written into SQL text, so anything unusual is a bug."""
+    if not _TENANT_ID.match(tenant_id):
+        raise ValueError("malformed tenant id")
+    return tenant_id
+
+
+class Database:
+    """Engine for units of work, driver pools for hot reads and for key look-up."""
+
+    def __init__(self, engine: AsyncEngine, reads: asyncpg.Pool, dispatch: asyncpg.Pool) -> None:
+        self._engine = engine
+        self._reads = reads
+        self._dispatch = dispatch
+
+    @asynccontextmanager
+    async def begin(self, tenant_id: str) -> AsyncIterator[AsyncSession]:
+        """A transaction that sees one tenant; commits at the end, rolls back on any error.
+
+        Raises:
+            DatabaseUnavailableError, DatabaseBusyError: nothing was written; safe to retry.
+
+        """
+        opening = (
+            f"BEGIN; SELECT set_config('{TENANT_SETTING}', '{checked_tenant_id(tenant_id)}', true)"
+        )
+        try:
+            connection, driver = await self._connect(opening)
+            try:
+                async with AsyncSession(connection, expire_on_commit=False) as db:
+                    yield db
+                    await db.flush()
+                status = await driver.execute("COMMIT")
+            except BaseException:
+                await asyncio.shield(_roll_back(driver))
+                raise
+            finally:
+                await asyncio.shield(connection.close())
+            if status != "COMMIT":
+                # PostgreSQL answers COMMIT of a failed transaction with ROLLBACK.
+                raise RuntimeError("a failed transaction was about to be committed")
+        except DomainError:
+            raise
+        except Exception as error:
+            known = translate(error)
+            if known is None:
+                raise
+            raise known from error
+
+    async def _connect(self, opening: str) -> tuple[AsyncConnection, asyncpg.Connection]:
+        """A connection in an open transaction; one that died in the pool is replaced."""
+        for attempt in range(3):
+            connection = await self._engine.connect()
+            try:
+                driver = (await connection.get_raw_connection()).driver_connection
+                if driver is not None and not driver.is_closed():
+                    await driver.execute(opening)
+                    return connection, driver
+                await connection.invalidate()
+                await connection.close()
+            except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
+                await connection.invalidate()
+                await connection.close()
+                if attempt == 2:
+                    raise
+            except BaseException:
+                await connection.invalidate()
+                await connection.close()
+                raise
+        raise DatabaseUnavailableError
+
+    async def fetch(self, tenant_id: str, statement: str, *args: object) -> list[asyncpg.Record]:
+        """Rows of one SELECT for one tenant, in one round trip.
+
+        Args:
+            tenant_id: the tenant; it is parameter `$1` of the statement.
+            statement: a constant text, prepared once per connection; every table in it is
+                reached through `tenant.id`, its other parameters start at `$2`.
+            args: values for `$2` and up.
+
+        """
+        return await self._run(self._reads, _FRAME.format(statement=statement), tenant_id, *args)
+
+    async def look_up(self, statement: str, *args: object) -> list[asyncpg.Record]:
+        """Rows as `kemem_dispatch`: across tenants, a few columns alone."""
+        return await self._run(self._dispatch, statement, *args)
+
+    async def _run(self, pool: asyncpg.Pool, statement: str, *args: object) -> list[asyncpg.Record]:
+        for attempt in range(2):
+            try:
+                async with pool.acquire() as connection:
+                    return list(await connection.fetch(statement, *args))
+            except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError) as error:
+                # A connection that died unseen; these statements are safe to repeat.
+                if attempt:
+                    raise (translate(error) or error) from error
+            except Exception as error:
+                known = translate(error)
+                if known is None:
+                    raise
+                raise known from error
+        raise DatabaseUnavailableError
+
+
+async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
+    """Let the rest of the transaction see `tenant_id`; for what operators do alone."""
+    await db.flush()
+    await db.execute(select(func.set_config(TENANT_SETTING, checked_tenant_id(tenant_id), True)))
+
+
+async def _roll_back(driver: asyncpg.Connection) -> None:
+    if driver.is_closed():
+        return
+    try:
+        await driver.execute("ROLLBACK", timeout=5)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+        # Whatever it was doing, it must not go back to the pool in the middle of it.
+        driver.terminate()
+
+
+async def _prepare(connection: asyncpg.Connection, role: str) -> None:
+    await connection.execute(f"SET ROLE {role}")
+    await refuse_powerful_role(connection, role=role)
+
+
+async def _prepare_reads(connection: asyncpg.Connection) -> None:
+    await _prepare(connection, APP)
+    await register_vector(connection)
+    await connection.set_type_codec(
+        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
+    )
+
+
+async def _prepare_dispatch(connection: asyncpg.Connection) -> None:
+    await _prepare(connection, DISPATCH)
+
+
+async def _keep(_connection: asyncpg.Connection) -> None:
+    """Nothing to reset: hot reads leave no trace, and a reset costs a round trip."""
+
+
+@asynccontextmanager
+async def open_database(
+    dsn: str, *, pool_size: int, statement_timeout_seconds: float
+) -> AsyncIterator[Database]:
+    """Pools to the database at `dsn`, closed on exit.
+
+    Raises:
+        ConfigurationError: the effective role could bypass row-level security.
+        OSError: nothing listens there.
+
+    """
+    settings = {
+        "application_name": "kemem",
+        "timezone": "UTC",
+        # Statements here take milliseconds; compiling them would take longer.
+        "jit": "off",
+        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+        "idle_in_transaction_session_timeout": "60000",
+    }
+
+    async def connect() -> asyncpg.Connection:
+        connection = await asyncpg.connect(dsn, server_settings=settings)
+        try:
+            await _prepare(connection, APP)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        # `begin` speaks BEGIN and COMMIT itself, to save a round trip.
+        isolation_level="AUTOCOMMIT",
+        # The values of a failed statement are somebody's words.
+        hide_parameters=True,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=statement_timeout_seconds,
+    )
+    try:
+        async with (
+            asyncpg.create_pool(
+                dsn,
+                min_size=1,
+                max_size=pool_size,
+                init=_prepare_reads,
+                reset=_keep,
+                server_settings=settings,
+                max_inactive_connection_lifetime=0,
+            ) as reads,
+            asyncpg.create_pool(
+                dsn,
+                min_size=1,
+                max_size=DISPATCH_POOL_SIZE,
+                init=_prepare_dispatch,
+                reset=_keep,
+                server_settings=settings,
+                max_inactive_connection_lifetime=0,
+            ) as dispatch,
+        ):
+            yield Database(engine, reads, dispatch)
+    finally:
+        await engine.dispose()

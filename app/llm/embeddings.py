@@ -1,0 +1,90 @@
+"""The port to whatever turns text into vectors, and what every adapter owes its callers.
+
+Adapters: `wordllama_embedder` (in the process, keyless) and `openai_embedder` (any
+compatible endpoint). One contract test holds both; `catalogue` chooses between them.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+# Kana, Han with its extensions and compatibility forms, Hangul, half-width kana.
+_CJK: Final = re.compile(
+    "[\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateThreshold:
+    """Cosine similarity from which a near item is *nominated* as a duplicate.
+
+    It belongs to the embedder, because the same number means different things in different
+    spaces. It never decides alone: a guard on numbers, negation and names does (design.md 5).
+    """
+
+    latin: float
+    cjk: float
+
+    def for_text(self, text: str) -> float:
+        """The threshold for `text`; a mixed text counts as CJK, whose threshold is stricter."""
+        return self.cjk if _CJK.search(text) else self.latin
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors. One instance is shared by the whole process.
+
+    Calls may overlap freely on one event loop; an embedder with network connections belongs
+    to the loop it was opened on. A call never blocks the loop for much more than a
+    millisecond, unless the adapter says so, and may be cancelled at any time.
+    """
+
+    @property
+    def name(self) -> str:
+        """`provider/model:dimension`; stored beside each vector as `embedding_model`.
+
+        Vectors may be compared exactly when their names are equal.
+        """
+        ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def duplicate_threshold(self) -> DuplicateThreshold: ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row per text, in the order of the texts; the caller owns the array.
+
+        Shape `(len(texts), dimension)`, so `(0, dimension)` for no texts. Rows have unit
+        length, except that a text with nothing to embed (empty, blank) gives a row of zeros:
+        similarity 0 to everything. Every value is finite. A row depends on its own text
+        alone, up to rounding, never on the rest of the batch. Safe to repeat.
+
+        Raises:
+            EmbeddingUnavailableError: no vectors; safe to retry.
+
+        """
+        ...
+
+
+def encodable(text: str) -> str:
+    """`text` with lone surrogates as `?`: JSON may carry them, UTF-8 cannot."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def unit_rows(rows: npt.NDArray[np.float64]) -> Vectors:
+    """The rows at unit length; a row of zeros stays one."""
+    # In double precision: squares of large 32-bit floats overflow, squares of tiny ones vanish.
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, np.newaxis]
+    units = np.zeros(rows.shape, np.float32)
+    np.divide(rows, lengths, out=units, where=lengths > 0, casting="same_kind")
+    return units

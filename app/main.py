@@ -1,0 +1,86 @@
+"""create_app(): the routers in the order of the row, around one runtime."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypedDict
+
+from fastapi import FastAPI
+
+import kemem
+from app.agents.router import router as agents
+from app.memories.router import router as memories
+from app.messages.router import router as messages
+from app.projects.router import router as projects
+from app.runtime import Runtime
+from app.sessions.router import router as sessions
+from app.tenants.router import keys_router, tenants_router
+from app.users.router import router as users
+from app.web import docs, health, problems
+from app.web.middleware import RequestMiddleware
+
+DESCRIPTION = """
+Memory for AI agents on plain PostgreSQL. Paste your key under **Authorize** and try any route.
+
+Errors are `application/problem+json` with a stable `code` and a `request_id`. Lists are paged
+by `cursor`. Every POST takes an `Idempotency-Key`; what carries a `version` takes `If-Match`.
+"""
+
+TAGS = [
+    {"name": "tenants", "description": "Owners of data and keys; for operators."},
+    {"name": "keys", "description": "Who may call; for admins."},
+    {"name": "agents", "description": "Applications that use memory."},
+    {"name": "users", "description": "Whom an agent talks to."},
+    {"name": "projects", "description": "Groups of users who share memories."},
+    {"name": "sessions", "description": "Conversations."},
+    {"name": "messages", "description": "What was said, in order."},
+    {"name": "memories", "description": "What is remembered, why, and how it is found."},
+    {"name": "operations", "description": "For probes and scrapers."},
+]
+
+
+class State(TypedDict):
+    runtime: Runtime
+
+
+def create_app(
+    opening: AbstractAsyncContextManager[Runtime], *, request_max_bytes: int = 2 * 1024 * 1024
+) -> FastAPI:
+    """The service around a runtime that is opened at start and closed at the end.
+
+    Args:
+        request_max_bytes: largest request body that is read.
+
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[State]:
+        async with opening as runtime:
+            yield {"runtime": runtime}
+
+    app = FastAPI(
+        title="KeMem",
+        version=kemem.__version__,
+        description=DESCRIPTION,
+        openapi_tags=TAGS,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        separate_input_output_schemas=True,
+    )
+    for router in (
+        tenants_router,
+        keys_router,
+        agents,
+        users,
+        projects,
+        sessions,
+        messages,
+        memories,
+    ):
+        app.include_router(router)
+    app.include_router(health.router)
+    docs.install(app)
+    problems.install(app)
+    app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes)
+    return app

@@ -1,0 +1,239 @@
+"""Changing what is remembered: edit, archive, restore, supersede; each leaves its history."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.errors import VersionConflictError
+from app.memories.embedding import Embedders, embed
+from app.memories.errors import (
+    DuplicateMemoryError,
+    GateRejectedError,
+    NotChangeableError,
+)
+from app.memories.gate import Gate, Proposal
+from app.memories.models import Memory
+from app.memories.records import Change, RecordRepository, snapshot
+from app.memories.repository import MemoryRepository
+from app.memories.saving import superseded
+from app.memories.schemas import MemoryPatch, MemoryRead, MemorySupersede, Outcome
+from app.memories.service import refuse_strangers
+from app.tenants.access import Principal
+from app.tenants.repository import TenantRepository
+from app.text.normalise import content_hash
+from app.web.idempotency import NEVER, Once
+from app.web.metrics import MEMORY_EVENTS
+from app.web.switches import Switches
+
+log = structlog.get_logger()
+
+_CLEARABLE = {"source_error", "external_id", "valid_from", "valid_to", "expires_at"}
+"""Fields that null empties; elsewhere null means "leave it"."""
+
+
+class EditingService:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        switches: Switches,
+        gate: Gate,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._switches = switches
+        self._gate = gate
+        self._now = now
+
+    async def patch(
+        self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
+    ) -> MemoryRead:
+        """Change a memory; a new content passes the gate and gets its own vector.
+
+        Raises:
+            MemoryNotFoundError, VersionConflictError, NotYourMemoryError: as they say.
+            NotChangeableError: it was superseded.
+            GateRejectedError: nothing was changed.
+            DuplicateMemoryError: another memory says exactly that.
+            EmbeddingUnavailableError: nothing was changed; safe to retry.
+
+        """
+        self._switches.refuse_writes()
+        changes: dict[str, Any] = {
+            {"metadata": "metadata_"}.get(name, name): value
+            for name, value in body.model_dump(exclude_unset=True, exclude={"reason"}).items()
+            if value is not None or name in _CLEARABLE
+        }
+        # Read first: the vector is made outside the transaction that stores it.
+        async with self._database.begin(principal.tenant_id) as db:
+            seen = await MemoryRepository(db, principal.access).get(memory_id)
+        _check(principal, seen, changes, self._gate)
+        model = await self._embed(principal, seen.agent_id, changes)
+        async with self._database.begin(principal.tenant_id) as db:
+            memories = MemoryRepository(db, principal.access)
+            await memories.lock_bucket(seen.scope, seen.scope_id)
+            row = await memories.get(memory_id, lock=True)
+            if expected is not None and row.version != expected:
+                raise VersionConflictError(row.version)
+            if row.status == "superseded":
+                raise NotChangeableError(memory_id, row.status)
+            event = _event(row, changes)
+            await _refuse_twin(memories, row, changes)
+            if model is not None:
+                await TenantRepository(db, principal.tenant_id).note_model(model)
+            change = await _apply(db, row, changes, event)
+            if change is not None:
+                await RecordRepository(db, principal.access).note(
+                    [change], actor=principal.key_id, reason=body.reason
+                )
+                MEMORY_EVENTS.labels(event).inc()
+            return MemoryRead.model_validate(row)
+
+    async def supersede(
+        self, principal: Principal, memory_id: str, body: MemorySupersede, *, once: Once = NEVER
+    ) -> Outcome:
+        """Put a newer statement in the place of a memory, which keeps its text and ends now.
+
+        Raises:
+            MemoryNotFoundError, NotYourMemoryError: as they say.
+            NotChangeableError: it is not active.
+            GateRejectedError, DuplicateMemoryError: nothing was changed.
+            EmbeddingUnavailableError: nothing was changed; safe to retry.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            seen = await MemoryRepository(db, principal.access).get(memory_id)
+        given = body.model_dump(exclude={"reason", "metadata"}, exclude_none=True)
+        given["metadata_"] = seen.metadata_ if body.metadata is None else body.metadata
+        _check(principal, seen, given, self._gate)
+        model = await self._embed(principal, seen.agent_id, given)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            memories = MemoryRepository(db, principal.access)
+            await memories.lock_bucket(seen.scope, seen.scope_id)
+            old = await memories.get(memory_id, lock=True)
+            if old.status != "active":
+                raise NotChangeableError(memory_id, old.status)
+            await _refuse_twin(memories, old, given)
+            if model is not None:
+                await TenantRepository(db, principal.tenant_id).note_model(model)
+            row = _successor(old, given, principal.key_id)
+            [new] = await memories.add_all([row])
+            changes: list[Change] = [
+                ("ADD", None, snapshot(new)),
+                await superseded(db, old, new.memory_id, self._now()),
+            ]
+            await RecordRepository(db, principal.access).note(
+                changes, actor=principal.key_id, reason=body.reason
+            )
+            outcome = Outcome(
+                index=0,
+                event="SUPERSEDE",
+                memory_id=new.memory_id,
+                memory=MemoryRead.model_validate(new),
+                previous=old.content,
+            )
+            await once.keep(db, outcome, status=201, user_id=new.user_id)
+        MEMORY_EVENTS.labels("SUPERSEDE").inc()
+        log.info("memory_superseded", memory_id=memory_id, by=new.memory_id)
+        return outcome
+
+    async def _embed(
+        self, principal: Principal, agent_id: str | None, changes: dict[str, Any]
+    ) -> str | None:
+        """Add the vector of a new content to `changes`; returns the model that made it."""
+        if "content" not in changes:
+            return None
+        embedder = await self._embedders.for_writing(principal, agent_id)
+        changes["embedding"] = (await embed(embedder, [changes["content"]]))[0]
+        changes["embedding_model"] = embedder.name
+        return embedder.name
+
+
+def _check(principal: Principal, row: Memory, changes: dict[str, Any], gate: Gate) -> None:
+    """Whether this caller may make these changes, by rules that need no lock."""
+    refuse_strangers(principal, row)
+    if "content" in changes:
+        changes["content"] = changes["content"].strip()
+        changes["content_hash"] = content_hash(changes["content"])
+    proposal = Proposal(
+        changes.get("content", row.content),
+        changes.get("confidence", row.confidence),
+        changes.get("source_error", row.source_error),
+        changes.get("metadata_", row.metadata_),
+    )
+    reasons = gate.check(proposal)
+    memory_type = changes.get("memory_type", row.memory_type)
+    if changes.get("source_error") is not None and memory_type != "correction":
+        raise GateRejectedError(
+            [
+                {
+                    "code": "source_error_not_allowed",
+                    "detail": "Only a correction has one.",
+                    "figures": {},
+                }
+            ],
+            "",
+        )
+    if reasons and {"content", "confidence", "source_error", "metadata_"} & changes.keys():
+        raise GateRejectedError(
+            [
+                {"code": one.code, "detail": one.detail, "figures": dict(one.figures)}
+                for one in reasons
+            ],
+            "",
+        )
+
+
+def _event(row: Memory, changes: dict[str, Any]) -> str:
+    status = changes.get("status", row.status)
+    if status == row.status:
+        return "UPDATE"
+    return "ARCHIVE" if status == "archived" else "RESTORE"
+
+
+async def _refuse_twin(memories: MemoryRepository, row: Memory, changes: dict[str, Any]) -> None:
+    """Raises DuplicateMemoryError when an active memory of the bucket says exactly that."""
+    status = changes.get("status", row.status)
+    digest = changes.get("content_hash", row.content_hash)
+    if status != "active" or (digest == row.content_hash and row.status == "active"):
+        return
+    bucket = {name: getattr(row, name) for name in ("scope", "scope_id", "user_id", "agent_id")}
+    twin = (await memories.same_hash(bucket, [digest])).get(digest)
+    if (
+        twin is not None
+        and twin.memory_id != row.memory_id
+        and not await memories.archive_if_past(twin)
+    ):
+        raise DuplicateMemoryError(twin.memory_id, 1.0, None)
+
+
+async def _apply(db: Any, row: Memory, changes: dict[str, Any], event: str) -> Change | None:
+    derived = {"content_hash", "embedding", "embedding_model"}
+    if all(getattr(row, name) == value for name, value in changes.items() if name not in derived):
+        return None
+    before = snapshot(row)
+    for name, value in changes.items():
+        setattr(row, name, value)
+    row.version += 1
+    await db.flush()
+    await db.refresh(row)
+    return event, before, snapshot(row)
+
+
+def _successor(old: Memory, given: dict[str, Any], creator: str) -> dict[str, Any]:
+    kept = {
+        name: getattr(old, name)
+        for name in (
+            "tenant_id", "scope", "scope_id", "user_id", "agent_id", "session_id", "project_id",
+            "memory_type", "tier", "source", "visibility", "expires_at",
+        )
+    }  # fmt: skip
+    return kept | {"evidence": []} | given | {"memory_id": new_id("mem"), "creator": creator}

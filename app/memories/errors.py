@@ -1,0 +1,104 @@
+"""What can go wrong with a memory."""
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from app.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotBuiltError,
+    NotFoundError,
+    UnprocessableError,
+)
+
+
+class MemoryNotFoundError(NotFoundError):
+    code = "memory_not_found"
+    title = "Memory not found"
+
+    def __init__(self, memory_id: str) -> None:
+        super().__init__(f"No memory {memory_id}.", memory_id=memory_id)
+
+
+class GateRejectedError(UnprocessableError):
+    code = "gate_rejected"
+    title = "The gate refused the memory"
+
+    def __init__(self, reasons: list[JsonValue], decision_id: str) -> None:
+        super().__init__(
+            "Nothing was stored but this verdict; `reasons` lists every rule that was broken.",
+            reasons=reasons,
+            decision_id=decision_id,
+        )
+
+
+class DuplicateMemoryError(ConflictError):
+    code = "duplicate"
+    title = "Says what is remembered already"
+
+    def __init__(self, memory_id: str, similarity: float | None, decision_id: str | None) -> None:
+        super().__init__(
+            f"The memory {memory_id} says the same or nearly so. Send `on_duplicate` as return, "
+            "supersede or allow to decide otherwise.",
+            memory_id=memory_id,
+            similarity=similarity,
+            decision_id=decision_id,
+        )
+
+
+class InferenceNotBuiltError(NotBuiltError):
+    code = "inference_not_available"
+    title = "Inference is not available yet"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This release stores statements as given: send `infer` as false. Extraction by a "
+            "model comes with the write pipeline."
+        )
+
+
+class SelectorRequiredError(UnprocessableError):
+    code = "selector_required"
+    title = "Nothing selected"
+
+    def __init__(self, location: str, names: Sequence[str]) -> None:
+        listed = ", ".join(names)
+        super().__init__(
+            f"Name at least one of {listed}.",
+            errors=[{"location": [location, names[0]], "detail": f"one of {listed} is required"}],
+        )
+
+
+class ScopeRequiresError(UnprocessableError):
+    code = "scope_requires_id"
+    title = "Scope without its id"
+
+    def __init__(self, scope: str, field: str) -> None:
+        super().__init__(
+            f"The scope {scope} needs {field}.",
+            errors=[{"location": ["body", field], "detail": f"required for scope {scope}"}],
+        )
+
+
+class NotYourMemoryError(ForbiddenError):
+    code = "not_your_memory"
+    title = "Another user's memory"
+
+    def __init__(self, memory_id: str) -> None:
+        super().__init__(
+            "This key may read the memory, and only its author may change it.",
+            memory_id=memory_id,
+        )
+
+
+class NotChangeableError(ConflictError):
+    code = "not_changeable"
+    title = "Only the current statement can change"
+
+    def __init__(self, memory_id: str, status: str) -> None:
+        super().__init__(
+            f"The memory {memory_id} is {status}; only an active or archived one can be changed.",
+            memory_id=memory_id,
+            status=status,
+        )

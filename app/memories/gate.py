@@ -1,0 +1,115 @@
+"""What a statement must be before it is remembered (Z-37). Pure: says why not, and decides nothing.
+
+Every rule is asked and every broken one is reported, so that a caller mends all at once.
+Rules that need the database (duplicates, rates) report in the same form from elsewhere.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from app.text.normalise import length
+from app.text.sensitive import find_sensitive, find_sensitive_in
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A statement somebody wants remembered.
+
+    `confidence` is 1.0 for what a person saves, and what the model said for what was extracted
+    (B-14); a given value is checked either way.
+    """
+
+    content: str
+    confidence: float = 1.0
+    source_error: str | None = None
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One broken rule. `code` is a promise; `figures` and `detail` never hold the content."""
+
+    code: str
+    detail: str
+    figures: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The rules that a proposal alone decides.
+
+    Args:
+        min_confidence: lowest that passes, 0 to 1 (Z-38).
+        min_length: fewest code points that pass (Z-41); a deployment in Chinese wants 2 (B-15).
+        max_length: most code points that pass (Z-42).
+
+    """
+
+    min_confidence: float = 0.7
+    min_length: int = 5
+    max_length: int = 2000
+
+    def check(self, proposal: Proposal) -> list[Reason]:
+        """Return every broken rule, in the same order each time; nothing when all hold."""
+        found = (
+            self._confidence(proposal.confidence),
+            self._length(proposal.content),
+            _sensitive(proposal),
+        )
+        return [reason for reason in found if reason is not None]
+
+    def _confidence(self, confidence: float) -> Reason | None:
+        if confidence >= self.min_confidence:
+            return None
+        return Reason(
+            "low_confidence",
+            f"The confidence is below {self.min_confidence:g}.",
+            # Not a number passes no comparison, and JSON cannot carry it, nor infinity.
+            {
+                "confidence": confidence if math.isfinite(confidence) else None,
+                "minimum": self.min_confidence,
+            },
+        )
+
+    def _length(self, content: str) -> Reason | None:
+        count = length(content)
+        if count < self.min_length:
+            return Reason(
+                "too_short",
+                f"The content has fewer than {self.min_length} characters.",
+                {"length": count, "minimum": self.min_length},
+            )
+        if count > self.max_length:
+            return Reason(
+                "too_long",
+                f"The content has more than {self.max_length} characters;"
+                " a longer text belongs into documents, where it is split into passages.",
+                {"length": count, "maximum": self.max_length},
+            )
+        return None
+
+
+def _sensitive(proposal: Proposal) -> Reason | None:
+    found = {
+        "content": find_sensitive(proposal.content),
+        "source_error": find_sensitive(proposal.source_error or ""),
+        "metadata": find_sensitive_in(dict(proposal.metadata)),
+    }
+    fields = [name for name, findings in found.items() if findings]
+    if not fields:
+        return None
+    findings = [finding for name in fields for finding in found[name]]
+    detectors = sorted({finding.detector for finding in findings})
+    return Reason(
+        "sensitive",
+        f"Something that must not be remembered stands in {', '.join(fields)}:"
+        f" {', '.join(detectors)}.",
+        {
+            "count": len(findings),
+            "detectors": ", ".join(detectors),
+            "fields": ", ".join(fields),
+        },
+    )

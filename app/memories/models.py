@@ -1,0 +1,215 @@
+"""Tables of memory items, of what happened to them, and of the gate's verdicts."""
+
+from datetime import datetime
+from typing import Any
+
+from pgvector.sqlalchemy import Vector
+from sqlalchemy import (
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.database.base import Base, Id, TenantOwned, Timed
+
+
+class Memory(TenantOwned, Timed, Base):
+    """One remembered statement, with the vector that finds it in the same row (B-47).
+
+    `scope` and `scope_id` say for whom it counts; together with the tenant they are the
+    bucket that a search scans. A deleted item keeps its row until the purge, without its
+    vector, and is invisible to everything that starts from `MemoryRepository`.
+    """
+
+    __tablename__ = "memories"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "agent_id"], ["agents.tenant_id", "agents.agent_id"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="SET NULL (session_id)",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "project_id"],
+            ["projects.tenant_id", "projects.project_id"],
+            ondelete="CASCADE",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "superseded_by"],
+            ["memories.tenant_id", "memories.memory_id"],
+            ondelete="SET NULL (superseded_by)",
+            name="memories_fk_superseded_by",
+        ),
+        CheckConstraint(
+            "memory_type IN ('preference', 'fact', 'skill', 'habit', 'event', 'context', "
+            "'constraint', 'decision', 'goal', 'correction', 'knowledge', 'experience')",
+            name="memory_type",
+        ),
+        CheckConstraint("tier IN ('short', 'long')", name="tier"),
+        CheckConstraint(
+            "(scope = 'user' AND user_id IS NOT NULL AND scope_id = user_id) OR "
+            "(scope = 'session') OR "
+            "(scope = 'project' AND project_id IS NOT NULL AND scope_id = project_id) OR "
+            "(scope = 'agent' AND agent_id IS NOT NULL AND scope_id = agent_id)",
+            name="scope",
+        ),
+        CheckConstraint("confidence >= 0 AND confidence <= 1", name="confidence"),
+        CheckConstraint("visibility IN ('public', 'members', 'owner_only')", name="visibility"),
+        CheckConstraint("status IN ('active', 'archived', 'superseded', 'deleted')", name="status"),
+        CheckConstraint(
+            "source IN ('user', 'ai', 'knowledge_base', 'project_resource', 'import')",
+            name="source",
+        ),
+        # The bucket of a search: an exact scan behind it beats any shared ANN index here.
+        Index(
+            "memories_idx_bucket",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_where=text("status = 'active'"),
+        ),
+        # One statement once: two simultaneous saves of one text cannot both win (B-01).
+        Index(
+            "memories_uk_content_hash",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            "content_hash",
+            "user_id",
+            "agent_id",
+            unique=True,
+            postgresql_where=text("status = 'active'"),
+            postgresql_nulls_not_distinct=True,
+        ),
+        Index("memories_idx_create_time", "tenant_id", "create_time", "memory_id"),
+        Index("memories_idx_user_id", "tenant_id", "user_id", "create_time", "memory_id"),
+        Index("memories_idx_agent_id", "tenant_id", "agent_id", "create_time", "memory_id"),
+        Index("memories_idx_session_id", "tenant_id", "session_id"),
+        Index("memories_idx_project_id", "tenant_id", "project_id"),
+        Index("memories_idx_embedding_model", "tenant_id", "embedding_model", "memory_id"),
+        Index(
+            "memories_idx_superseded_by",
+            "tenant_id",
+            "superseded_by",
+            postgresql_where=text("superseded_by IS NOT NULL"),
+        ),
+        Index(
+            "memories_idx_deleted_at",
+            "tenant_id",
+            "deleted_at",
+            postgresql_where=text("status = 'deleted'"),
+        ),
+        Index(
+            "memories_idx_expires_at",
+            "tenant_id",
+            "expires_at",
+            postgresql_where=text("expires_at IS NOT NULL AND status = 'active'"),
+        ),
+    )
+
+    memory_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    user_id: Mapped[str | None] = mapped_column(Id)
+    agent_id: Mapped[str | None] = mapped_column(Id)
+    session_id: Mapped[str | None] = mapped_column(Id)
+    project_id: Mapped[str | None] = mapped_column(Id)
+    scope: Mapped[str] = mapped_column(String(20))
+    scope_id: Mapped[str] = mapped_column(Id)
+    content: Mapped[str] = mapped_column(Text)
+    content_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    memory_type: Mapped[str] = mapped_column(String(20))
+    tier: Mapped[str] = mapped_column(String(10))
+    source: Mapped[str] = mapped_column(String(20))
+    source_id: Mapped[str | None] = mapped_column(Id)
+    source_error: Mapped[str | None] = mapped_column(Text)
+    evidence: Mapped[list[str]] = mapped_column(
+        ARRAY(Id), server_default=text("'{}'"), default=list
+    )
+    confidence: Mapped[float] = mapped_column(Double)
+    visibility: Mapped[str] = mapped_column(String(20))
+    status: Mapped[str] = mapped_column(String(20), server_default=text("'active'"))
+    superseded_by: Mapped[str | None] = mapped_column(Id)
+    valid_from: Mapped[datetime | None]
+    valid_to: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
+    external_id: Mapped[str | None] = mapped_column(String(255))
+    metadata_: Mapped[dict[str, Any]] = mapped_column(
+        "metadata", JSONB, server_default=text("'{}'"), default=dict
+    )
+    # 1 to 6 KB per row that no answer needs; loaded only when asked for. Vectors of several
+    # models live side by side, so the column has no dimension; `embedding_model` has.
+    embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
+    embedding_model: Mapped[str] = mapped_column(String(255))
+    creator: Mapped[str | None] = mapped_column(Id)
+    use_count: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    last_used_at: Mapped[datetime | None]
+    version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
+
+
+class MemoryHistory(TenantOwned, Base):
+    """One change of one item: what it was, what it became, who did it and why."""
+
+    __tablename__ = "memory_history"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
+        ),
+        Index("memory_history_idx_memory_id", "tenant_id", "memory_id", "history_id"),
+        Index("memory_history_idx_user_id", "tenant_id", "user_id"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(
+        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
+    )
+    history_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    memory_id: Mapped[str] = mapped_column(Id)
+    user_id: Mapped[str | None] = mapped_column(Id)
+    event: Mapped[str] = mapped_column(String(20))
+    reason: Mapped[str | None] = mapped_column(Text)
+    actor: Mapped[str | None] = mapped_column(Id)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    after: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    version: Mapped[int]
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+
+
+class GateDecision(TenantOwned, Base):
+    """One verdict of the gate, a refusal too; sensitive content is never in it."""
+
+    __tablename__ = "gate_decisions"
+    __table_args__ = (
+        Index("gate_decisions_idx_create_time", "tenant_id", "create_time", "decision_id"),
+        Index("gate_decisions_idx_user_id", "tenant_id", "user_id", "create_time", "decision_id"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(
+        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
+    )
+    decision_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    verdict: Mapped[str] = mapped_column(String(20))
+    codes: Mapped[list[str]] = mapped_column(ARRAY(String), server_default=text("'{}'"))
+    reasons: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, server_default=text("'[]'"))
+    content: Mapped[str | None] = mapped_column(Text)
+    # No foreign keys: a refused save stores its verdict alone, perhaps of an unknown user.
+    user_id: Mapped[str | None] = mapped_column(Id)
+    agent_id: Mapped[str | None] = mapped_column(Id)
+    session_id: Mapped[str | None] = mapped_column(Id)
+    project_id: Mapped[str | None] = mapped_column(Id)
+    scope: Mapped[str] = mapped_column(String(20))
+    memory_id: Mapped[str | None] = mapped_column(Id)
+    source: Mapped[str] = mapped_column(String(20))
+    actor: Mapped[str | None] = mapped_column(Id)
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))

@@ -1,0 +1,118 @@
+"""For whom a memory counts: the scope and the ids it hangs on, checked and made on first use."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.agents.repository import AgentRepository
+from app.memories.errors import ScopeRequiresError
+from app.memories.schemas import MemoryCreate
+from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.projects.repository import ProjectRepository
+from app.sessions.repository import Participants, SessionRepository, refuse_disabled
+from app.tenants.access import Principal
+from app.tenants.errors import InsufficientScopeError
+from app.users.errors import UserNotFoundError, UserRequiredError
+from app.users.repository import UserRepository
+from app.web.switches import MemoryPausedError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Columns of a memory; together with the tenant they are its bucket."""
+
+    scope: str
+    scope_id: str
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    project_id: str | None
+
+
+def place_of(principal: Principal, body: MemoryCreate) -> Place:
+    """Where a request wants its memory, by the request alone.
+
+    Raises:
+        UserRequiredError, ScopeRequiresError: an id is missing.
+        UserNotFoundError: the key is another user's.
+        InsufficientScopeError: knowledge shared by all users of an agent needs admin.
+
+    """
+    access = principal.access
+    scope = body.scope or ("session" if body.tier == "short" and body.session_id else "user")
+    user_id = body.user_id or access.user_id
+    if access.user_id not in {None, user_id}:
+        raise UserNotFoundError(user_id or "")
+    agent_id = body.agent_id or access.agent_id
+    if scope == "agent":
+        if not principal.may("admin"):
+            raise InsufficientScopeError("admin")
+        user_id = None
+    elif user_id is None and scope != "project":
+        raise UserRequiredError
+    ids = {
+        "user": user_id,
+        "session": body.session_id,
+        "project": body.project_id,
+        "agent": agent_id,
+    }
+    scope_id = ids[scope]
+    if scope_id is None:
+        raise ScopeRequiresError(scope, f"{scope}_id")
+    return Place(scope, scope_id, user_id, agent_id, body.session_id, body.project_id)
+
+
+async def settle(db: AsyncSession, principal: Principal, place: Place, *, create: bool) -> None:
+    """Make sure that everybody a memory hangs on is there, seen by the caller, and willing.
+
+    Raises:
+        UserNotFoundError, AgentNotFoundError, SessionNotFoundError, ProjectNotFoundError,
+        IdTakenError, SessionMismatchError: one is missing or not the caller's.
+        ReadOnlyMemberError: the user is a viewer of the project.
+        DisabledError, MemoryPausedError: one is switched off.
+
+    """
+    access = principal.access
+    agents = AgentRepository(db, access)
+    agent = None
+    if place.agent_id is not None:
+        agent = await agents.ensure(place.agent_id, create=create, creator=principal.key_id)
+    if place.project_id is not None:
+        await _check_project(db, principal, place.project_id, place)
+    if place.session_id is not None:
+        session = await SessionRepository(db, access).open_for_append(
+            place.session_id,
+            Participants(place.user_id, place.agent_id),
+            create=create,
+            creator=principal.key_id,
+        )
+        if not session.memory_enabled:
+            raise MemoryPausedError("session", session.session_id)
+        agent = agent or await agents.get(session.agent_id)
+    elif place.user_id is not None:
+        users = UserRepository(db, access)
+        user = await users.find(place.user_id)
+        if user is None:
+            home = agent or await agents.ensure(None, create=create, creator=principal.key_id)
+            user = await users.ensure(place.user_id, agent_id=home.agent_id, create=create)
+        home = agent or await agents.get(user.agent_id)
+        refuse_disabled(home, user)
+        agent = agent or home
+    if agent is not None:
+        refuse_disabled(agent, None)
+        if not agent.memory_enabled:
+            raise MemoryPausedError("agent", agent.agent_id)
+
+
+async def _check_project(
+    db: AsyncSession, principal: Principal, project_id: str, place: Place
+) -> None:
+    projects = ProjectRepository(db, principal.access)
+    await projects.get(project_id)
+    if place.user_id is None:
+        return
+    role = await projects.role_of(project_id, place.user_id)
+    if role is None:
+        raise ProjectNotFoundError(project_id)
+    if role == "viewer" and place.scope == "project":
+        raise ReadOnlyMemberError(project_id, place.user_id)

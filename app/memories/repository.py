@@ -1,0 +1,262 @@
+"""SQL for memories. Their history is in `records.py`, the hot search in `search_sql.py`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    TextClause,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.database.keyset import after
+from app.memories.errors import MemoryNotFoundError
+from app.memories.filters import compile_filters
+from app.memories.models import Memory
+from app.memories.visibility import visible
+from app.tenants.access import Access
+
+
+def current() -> ColumnElement[bool]:
+    """What counts now: active, not expired, inside its time of validity."""
+    now = func.now()
+    return and_(
+        Memory.status == "active",
+        or_(Memory.expires_at.is_(None), Memory.expires_at > now),
+        or_(Memory.valid_from.is_(None), Memory.valid_from <= now),
+        or_(Memory.valid_to.is_(None), Memory.valid_to > now),
+    )
+
+
+def compiled(filters: Mapping[str, Any]) -> TextClause:
+    """The filters of a request as a condition. Raises InvalidFilterError."""
+    values: dict[str, Any] = {}
+
+    def bind(value: object, sql_type: str) -> str:
+        name = f"filter_{len(values)}"
+        values[name] = value
+        return f"CAST(:{name} AS {sql_type})"
+
+    condition = compile_filters(filters, bind)
+    return text(f"({condition})").bindparams(
+        *(bindparam(name, value) for name, value in values.items())
+    )
+
+
+class MemoryRepository:
+    """Memories a caller may see, deleted ones never. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    def _mine(self) -> ColumnElement[bool]:
+        """The condition every read starts from; nothing else may select memories."""
+        return and_(
+            Memory.tenant_id == self._tenant_id,
+            Memory.status != "deleted",
+            visible(self._access),
+        )
+
+    async def lock_bucket(self, scope: str, scope_id: str) -> None:
+        """One writer per bucket until the transaction ends, so that two near duplicates that
+        arrive together see each other.
+        """
+        name = f"{self._tenant_id}\x1f{scope}\x1f{scope_id}"
+        await self._db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 1))))
+
+    async def get(self, memory_id: str, *, lock: bool = False) -> Memory:
+        """Raises MemoryNotFoundError."""
+        statement = select(Memory).where(self._mine(), Memory.memory_id == memory_id)
+        row = await self._db.scalar(statement.with_for_update() if lock else statement)
+        if row is None:
+            raise MemoryNotFoundError(memory_id)
+        return row
+
+    async def same_hash(
+        self, row: Mapping[str, Any], hashes: Iterable[bytes]
+    ) -> dict[bytes, Memory]:
+        """Active memories of the bucket of `row` with one of these hashes, by hash (B-01)."""
+        rows = await self._db.scalars(
+            select(Memory).where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.status == "active",
+                Memory.content_hash.in_(list(hashes)),
+                *_bucket(row),
+            )
+        )
+        return {found.content_hash: found for found in rows}
+
+    async def archive_if_past(self, row: Memory) -> bool:
+        """Whether a row that bars its text by the unique hash counts no longer; then it is
+        archived, and makes room.
+        """
+        past = await self._db.scalar(
+            update(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == row.memory_id,
+                or_(Memory.expires_at <= func.now(), Memory.valid_to <= func.now()),
+            )
+            .values(status="archived", version=Memory.version + 1)
+            .returning(Memory.memory_id)
+        )
+        return past is not None
+
+    async def neighbours(
+        self, row: Mapping[str, Any], vectors: Sequence[Any], model: str, *, limit: int
+    ) -> list[list[tuple[str, str, float]]]:
+        """For each vector the nearest current memories of the bucket, nearest first.
+
+        Args:
+            row: names the bucket; other users' and other agents' memories are never met.
+            vectors: unit vectors of `model`.
+
+        Returns:
+            Per vector at most `limit` triples of id, content and cosine similarity.
+
+        """
+        found: list[list[tuple[str, str, float]]] = []
+        for vector in vectors:
+            similarity = -Memory.embedding.max_inner_product(vector)
+            rows = await self._db.execute(
+                select(Memory.memory_id, Memory.content, similarity)
+                .where(
+                    Memory.tenant_id == self._tenant_id,
+                    current(),
+                    Memory.embedding_model == model,
+                    *_bucket(row),
+                )
+                .order_by(similarity.desc())
+                .limit(limit)
+            )
+            found.append([(one[0], one[1], float(one[2])) for one in rows])
+        return found
+
+    async def add_all(self, rows: list[dict[str, Any]]) -> list[Memory]:
+        """Insert `rows` in one statement and return them in order."""
+        statement = insert(Memory).returning(Memory, sort_by_parameter_order=True)
+        return list((await self._db.scalars(statement, rows)).all())
+
+    async def list(
+        self,
+        *,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None,
+        start: tuple[datetime, str] | None,
+        descending: bool,
+        limit: int,
+    ) -> Sequence[Memory]:
+        """By creation, one more than `limit` when another page follows.
+
+        Args:
+            equal: column to the value it must have; `status` active means current.
+            filters: the grammar of `filters.py`.
+
+        """
+        statement = select(Memory).where(*self._selected(equal, filters))
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Memory.create_time, Memory.memory_id),
+                start=start,
+                descending=descending,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    def _selected(
+        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None
+    ) -> Sequence[ColumnElement[bool] | TextClause]:
+        conditions: list[ColumnElement[bool] | TextClause] = [self._mine()]
+        for name, value in equal.items():
+            if name == "status" and value == "active":
+                conditions.append(current())
+            else:
+                conditions.append(getattr(Memory, name) == value)
+        if filters:
+            conditions.append(compiled(filters))
+        return conditions
+
+    async def lock_selected(
+        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None = None
+    ) -> Sequence[str]:
+        """Ids of what is selected, locked until the transaction ends."""
+        statement = (
+            select(Memory.memory_id)
+            .where(*self._selected(equal, filters))
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        return (await self._db.scalars(statement)).all()
+
+    async def count_selected(
+        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None = None
+    ) -> int:
+        """How many are selected."""
+        statement = select(func.count()).select_from(Memory)
+        return int(await self._db.scalar(statement.where(*self._selected(equal, filters))) or 0)
+
+    async def delete(self, memory_ids: Sequence[str]) -> None:
+        """Hide for good: the rows stay until the purge, without their vectors (B-12)."""
+        await self._db.execute(
+            update(Memory)
+            .where(self._among(memory_ids))
+            .values(
+                status="deleted", embedding=None, deleted_at=func.now(), version=Memory.version + 1
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+    async def purge(self, memory_ids: Sequence[str]) -> None:
+        """Remove the rows."""
+        await self._db.execute(
+            delete(Memory)
+            .where(self._among(memory_ids))
+            .execution_options(synchronize_session=False)
+        )
+
+    def _among(self, memory_ids: Sequence[str]) -> ColumnElement[bool]:
+        return and_(
+            Memory.tenant_id == self._tenant_id,
+            Memory.memory_id == func.any(cast(list(memory_ids), ARRAY(Text))),
+        )
+
+    async def stats(self, equal: Mapping[str, Any]) -> Sequence[Any]:
+        """Counts by status, type, scope, tier, source and model, and the newest creation."""
+        keys = (
+            Memory.status, Memory.memory_type, Memory.scope, Memory.tier, Memory.source,
+            Memory.embedding_model,
+        )  # fmt: skip
+        conditions = [getattr(Memory, name) == value for name, value in equal.items()]
+        rows = await self._db.execute(
+            select(*keys, func.count().label("count"), func.max(Memory.create_time).label("last"))
+            .where(self._mine(), *conditions)
+            .group_by(*keys)
+        )
+        return rows.all()
+
+
+def _bucket(row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """The same user, agent and scope, missing ones included: never anybody else's."""
+    return [
+        Memory.scope_id == row["scope_id"],
+        Memory.scope == row["scope"],
+        Memory.user_id.is_not_distinct_from(row["user_id"]),
+        Memory.agent_id.is_not_distinct_from(row["agent_id"]),
+    ]

@@ -1,0 +1,290 @@
+"""/v1/memories"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic_core import to_json
+
+from app.agents.errors import AgentNotFoundError
+from app.errors import (
+    ConfirmationRequiredError,
+    DisabledError,
+    IdTakenError,
+    VersionConflictError,
+)
+from app.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
+from app.memories.editing import EditingService
+from app.memories.errors import (
+    DuplicateMemoryError,
+    GateRejectedError,
+    InferenceNotBuiltError,
+    MemoryNotFoundError,
+    NotChangeableError,
+    NotYourMemoryError,
+    ScopeRequiresError,
+    SelectorRequiredError,
+)
+from app.memories.filters import InvalidFilterError
+from app.memories.saving import SavingService
+from app.memories.schemas import (
+    BulkDelete,
+    BulkDeleteQuery,
+    DecisionQuery,
+    DecisionRead,
+    DeleteQuery,
+    HistoryRead,
+    MemoriesDeleted,
+    MemoryAdded,
+    MemoryCreate,
+    MemoryPatch,
+    MemoryQuery,
+    MemoryRead,
+    MemoryStats,
+    MemorySupersede,
+    MemoryValidated,
+    Outcome,
+    SearchAnswer,
+    SearchRequest,
+    StatsQuery,
+)
+from app.memories.search import SearchService
+from app.memories.service import MemoryService
+from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.sessions.errors import SessionMismatchError, SessionNotFoundError
+from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.users.errors import UserNotFoundError, UserRequiredError
+from app.web.dependencies import RuntimeDep, VersionDep
+from app.web.fields import Id
+from app.web.pagination import InvalidCursorError, Page, PageQuery
+from app.web.problems import responses_for
+from app.web.switches import MemoryDisabledError, MemoryPausedError
+
+router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
+
+PLACE_ERRORS = (UserRequiredError, ScopeRequiresError, UserNotFoundError)
+EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
+
+
+def get_saving(runtime: RuntimeDep) -> SavingService:
+    return runtime.saving
+
+
+def get_editing(runtime: RuntimeDep) -> EditingService:
+    return runtime.editing
+
+
+def get_search(runtime: RuntimeDep) -> SearchService:
+    return runtime.search
+
+
+def get_service(runtime: RuntimeDep) -> MemoryService:
+    return MemoryService(runtime.database)
+
+
+SavingDep = Annotated[SavingService, Depends(get_saving)]
+EditingDep = Annotated[EditingService, Depends(get_editing)]
+SearchDep = Annotated[SearchService, Depends(get_search)]
+ServiceDep = Annotated[MemoryService, Depends(get_service)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={
+        200: {
+            "model": MemoryAdded,
+            "description": "A list was saved, or the text was there already.",
+        },
+        **responses_for(
+            *PLACE_ERRORS,
+            GateRejectedError,
+            DuplicateMemoryError,
+            AgentNotFoundError,
+            SessionNotFoundError,
+            SessionMismatchError,
+            ProjectNotFoundError,
+            ReadOnlyMemberError,
+            IdTakenError,
+            DisabledError,
+            MemoryPausedError,
+            MemoryDisabledError,
+            InferenceNotBuiltError,
+            *EMBEDDING_ERRORS,
+            *ONCE_ERRORS,
+        ),
+    },
+)
+async def add_memories(
+    body: MemoryCreate,
+    principal: WriterDep,
+    service: SavingDep,
+    once: OnceDep,
+    response: Response,
+) -> MemoryAdded:
+    """Remember a text, a message, or a list of messages."""
+    added, response.status_code = await service.add(principal, body, once=once)
+    return added
+
+
+@router.post("/validate", responses=responses_for(*PLACE_ERRORS, *EMBEDDING_ERRORS))
+async def validate_memories(
+    body: MemoryCreate, principal: ReaderDep, service: SavingDep
+) -> MemoryValidated:
+    """Ask what saving would do; nothing is stored."""
+    return await service.validate(principal, body)
+
+
+@router.post(
+    "/search",
+    response_model=SearchAnswer,
+    responses=responses_for(
+        SelectorRequiredError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        ProjectNotFoundError,
+        InvalidFilterError,
+        EmbeddingUnavailableError,
+    ),
+)
+async def search_memories(
+    body: SearchRequest, principal: ReaderDep, service: SearchDep
+) -> Response:
+    """Find memories by meaning, best first."""
+    # Written out at once: validating 30 fields of 100 hits again costs more than the search.
+    # The published schema is held against it by the tests.
+    return Response(to_json(await service.search(principal, body)), media_type="application/json")
+
+
+@router.get("", responses=responses_for(InvalidCursorError, InvalidFilterError))
+async def list_memories(
+    query: Annotated[MemoryQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[MemoryRead]:
+    """List memories by creation."""
+    return await service.list(principal, query)
+
+
+@router.get("/stats")
+async def get_stats(
+    query: Annotated[StatsQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> MemoryStats:
+    """Count memories and the gate's verdicts."""
+    return await service.stats(principal, query)
+
+
+@router.get("/decisions", responses=responses_for(InvalidCursorError))
+async def list_decisions(
+    query: Annotated[DecisionQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[DecisionRead]:
+    """List the gate's verdicts, newest first."""
+    return await service.decisions(principal, query)
+
+
+@router.post(
+    "/delete",
+    responses=responses_for(
+        SelectorRequiredError,
+        ConfirmationRequiredError,
+        UserNotFoundError,
+        InvalidFilterError,
+        *ONCE_ERRORS,
+    ),
+)
+async def delete_memories_by_filter(
+    body: BulkDelete, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> MemoriesDeleted:
+    """Delete what a filter selects, or count it first with `dry_run`."""
+    return await service.delete_many(principal, body, location="body", once=once)
+
+
+@router.delete(
+    "",
+    responses=responses_for(SelectorRequiredError, ConfirmationRequiredError, UserNotFoundError),
+)
+async def delete_memories(
+    query: Annotated[BulkDeleteQuery, Query()], principal: WriterDep, service: ServiceDep
+) -> MemoriesDeleted:
+    """Delete a user's, an agent's, a session's or a project's memories."""
+    return await service.delete_many(principal, query, location="query")
+
+
+@router.get("/{memory_id}", responses=responses_for(MemoryNotFoundError))
+async def get_memory(memory_id: Id, principal: ReaderDep, service: ServiceDep) -> MemoryRead:
+    """One memory."""
+    return await service.get(principal, memory_id)
+
+
+@router.patch(
+    "/{memory_id}",
+    responses=responses_for(
+        MemoryNotFoundError,
+        NotYourMemoryError,
+        NotChangeableError,
+        VersionConflictError,
+        GateRejectedError,
+        DuplicateMemoryError,
+        MemoryDisabledError,
+        *EMBEDDING_ERRORS,
+    ),
+)
+async def patch_memory(
+    memory_id: Id,
+    body: MemoryPatch,
+    principal: WriterDep,
+    service: EditingDep,
+    version: VersionDep,
+) -> MemoryRead:
+    """Change a memory; a new content is embedded again."""
+    return await service.patch(principal, memory_id, body, expected=version)
+
+
+@router.post(
+    "/{memory_id}/supersede",
+    status_code=201,
+    responses=responses_for(
+        MemoryNotFoundError,
+        NotYourMemoryError,
+        NotChangeableError,
+        GateRejectedError,
+        DuplicateMemoryError,
+        MemoryDisabledError,
+        *EMBEDDING_ERRORS,
+        *ONCE_ERRORS,
+    ),
+)
+async def supersede_memory(
+    memory_id: Id,
+    body: MemorySupersede,
+    principal: WriterDep,
+    service: EditingDep,
+    once: OnceDep,
+) -> Outcome:
+    """Put a newer statement in its place; the old one keeps its text and ends now."""
+    return await service.supersede(principal, memory_id, body, once=once)
+
+
+@router.get(
+    "/{memory_id}/history", responses=responses_for(MemoryNotFoundError, InvalidCursorError)
+)
+async def get_history(
+    memory_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[HistoryRead]:
+    """What happened to a memory, oldest first."""
+    return await service.history(principal, memory_id, query)
+
+
+@router.delete(
+    "/{memory_id}",
+    status_code=204,
+    responses=responses_for(MemoryNotFoundError, NotYourMemoryError),
+)
+async def delete_memory(
+    memory_id: Id,
+    query: Annotated[DeleteQuery, Query()],
+    principal: WriterDep,
+    service: ServiceDep,
+) -> None:
+    """Delete a memory; `hard` removes it at once."""
+    await service.delete(principal, memory_id, hard=query.hard)

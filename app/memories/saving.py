@@ -1,0 +1,378 @@
+"""Saving as given (`infer=false`): gate, duplicates, one transaction with its history.
+
+The order is: the gate alone, then the vectors, then the transaction that looks for
+duplicates under the bucket's lock and writes. So nothing waits for a model while it holds
+a lock, and two saves of one text end as one memory.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.llm.embeddings import Embedder
+from app.memories.candidates import Candidate, among_themselves, candidates, nearest_duplicate
+from app.memories.embedding import Embedders, embed
+from app.memories.errors import DuplicateMemoryError, GateRejectedError, InferenceNotBuiltError
+from app.memories.gate import Gate
+from app.memories.models import Memory
+from app.memories.place import Place, place_of, settle
+from app.memories.records import Change, RecordRepository, snapshot
+from app.memories.repository import MemoryRepository
+from app.memories.schemas import (
+    MemoryAdded,
+    MemoryCreate,
+    MemoryRead,
+    MemoryValidated,
+    Outcome,
+    Reason,
+)
+from app.tenants.access import Principal
+from app.tenants.repository import TenantRepository
+from app.web.idempotency import NEVER, Once
+from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
+from app.web.switches import Switches
+
+log = structlog.get_logger()
+
+NEIGHBOURS = 5
+"""How many near memories the guard looks at before a statement counts as new."""
+
+VERDICT_CHARACTERS = 2000
+"""A refused text is kept this far; whole books are refused too."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavingRules:
+    """What the deployment says about saving."""
+
+    gate: Gate
+    auto_create: bool
+    duplicate_threshold: float | None
+
+    def threshold(self, embedder: Embedder) -> Callable[[str], float]:
+        """The similarity from which a text may be a duplicate: the setting, else the
+        embedder's own, which depends on the script (`design.md` 5).
+        """
+        override = self.duplicate_threshold
+        if override is None:
+            return embedder.duplicate_threshold.for_text
+        return lambda _text: override
+
+
+class SavingService:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        switches: Switches,
+        rules: SavingRules,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._switches = switches
+        self._rules = rules
+        self._now = now
+
+    async def add(
+        self, principal: Principal, body: MemoryCreate, *, once: Once = NEVER
+    ) -> tuple[MemoryAdded, int]:
+        """Remember a text, a message, or up to 100 messages, each as it stands.
+
+        The same text again, but for case and white space, changes nothing and returns what
+        is there. A list is answered with one outcome each; a single statement that is
+        refused raises.
+
+        Returns:
+            The outcomes, and the HTTP status that fits them.
+
+        Raises:
+            InferenceNotBuiltError: `infer` is true.
+            GateRejectedError: refused, and nothing stored but the verdict.
+            DuplicateMemoryError: as above, and nearness to a memory is the only reason.
+            EmbeddingUnavailableError: nothing was stored; safe to retry.
+            MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
+            UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the place.
+
+        """
+        self._switches.refuse_writes()
+        if body.infer:
+            raise InferenceNotBuiltError
+        place = place_of(principal, body)
+        batch = candidates(body, self._rules.gate)
+        embedder = await self._embedders.for_writing(principal, place.agent_id)
+        await _embed(embedder, batch)
+        single = not isinstance(body.messages, list)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            results = await self._store(db, principal, body, place, batch, embedder)
+            added = MemoryAdded(results=results)
+            status = 201 if single and results[0].event in {"ADD", "SUPERSEDE"} else 200
+            if not (single and results[0].event == "REJECT"):
+                await once.keep(db, added, status=status, user_id=place.user_id)
+        _count(batch)
+        if single:
+            _raise_refusal(batch[0], results[0])
+        return added, status
+
+    async def validate(self, principal: Principal, body: MemoryCreate) -> MemoryValidated:
+        """What `add` would do; nothing is stored, not even a verdict.
+
+        Raises:
+            EmbeddingUnavailableError: safe to retry.
+
+        """
+        place = place_of(principal, body)
+        batch = candidates(body, self._rules.gate)
+        embedder = await self._embedders.for_writing(principal, place.agent_id)
+        await _embed(embedder, batch)
+        async with self._database.begin(principal.tenant_id) as db:
+            await self._find_duplicates(
+                MemoryRepository(db, principal.access), body, place, batch, embedder, dry=True
+            )
+        for one in batch:
+            one.event = one.event or "ADD"
+        return MemoryValidated(
+            valid=all(one.event != "REJECT" for one in batch),
+            results=[_outcome(one, None, None) for one in batch],
+        )
+
+    async def _store(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        body: MemoryCreate,
+        place: Place,
+        batch: list[Candidate],
+        embedder: Embedder,
+    ) -> list[Outcome]:
+        memories = MemoryRepository(db, principal.access)
+        records = RecordRepository(db, principal.access)
+        known = await self._find_duplicates(memories, body, place, batch, embedder, dry=False)
+        fresh = [one for one in batch if one.event in {"ADD", "SUPERSEDE"}]
+        shown: dict[str, MemoryRead] = {
+            memory_id: MemoryRead.model_validate(row) for memory_id, row in known.items()
+        }
+        if fresh:
+            create = self._rules.auto_create
+            await settle(db, principal, place, create=create)
+            await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
+            rows = [_row(one, body, place, embedder.name, principal) for one in fresh]
+            added = await memories.add_all(rows)
+            changes: list[Change] = [("ADD", None, snapshot(row)) for row in added]
+            shown |= {row.memory_id: MemoryRead.model_validate(row) for row in added}
+            for one in fresh:
+                if one.event == "SUPERSEDE" and one.duplicate_of is not None:
+                    old = await memories.get(one.duplicate_of, lock=True)
+                    one.previous = old.content
+                    changes.append(await superseded(db, old, one.memory_id or "", self._now()))
+            await records.note(changes, actor=principal.key_id)
+        _point_at_first(batch)
+        verdicts = {
+            one.index: _verdict(one, body, place, principal) for one in batch if one.event != "SKIP"
+        }
+        if verdicts:
+            await records.decide(list(verdicts.values()))
+        return [
+            _outcome(
+                one,
+                shown.get(one.memory_id or ""),
+                verdicts.get(one.index, {}).get("decision_id"),
+            )
+            for one in batch
+        ]
+
+    async def _find_duplicates(
+        self,
+        memories: MemoryRepository,
+        body: MemoryCreate,
+        place: Place,
+        batch: list[Candidate],
+        embedder: Embedder,
+        *,
+        dry: bool,
+    ) -> dict[str, Memory]:
+        """Decide what is still open; returns the stored memories that were met, by id."""
+        undecided = [one for one in batch if one.event is None]
+        if not undecided:
+            return {}
+        bucket = asdict(place)
+        if not dry:
+            await memories.lock_bucket(place.scope, place.scope_id)
+        known: dict[str, Memory] = {}
+        same = await memories.same_hash(bucket, [one.content_hash for one in undecided])
+        for one in undecided:
+            row = same.get(one.content_hash)
+            if row is not None and (dry or not await memories.archive_if_past(row)):
+                one.is_known(row.memory_id, 1.0)
+                known[row.memory_id] = row
+        fresh = [one for one in undecided if one.event is None]
+        if body.on_duplicate != "allow":
+            known |= await self._compare(memories, body, bucket, fresh, embedder)
+        for one in fresh:
+            one.event = one.event or "ADD"
+            if one.event in {"ADD", "SUPERSEDE"}:
+                one.memory_id = new_id("mem")
+        return known
+
+    async def _compare(
+        self,
+        memories: MemoryRepository,
+        body: MemoryCreate,
+        bucket: dict[str, Any],
+        fresh: list[Candidate],
+        embedder: Embedder,
+    ) -> dict[str, Memory]:
+        """Near duplicates, of what is stored first, then inside the request."""
+        threshold = self._rules.threshold(embedder)
+        near = await memories.neighbours(
+            bucket, [one.vector for one in fresh], embedder.name, limit=NEIGHBOURS
+        )
+        met: dict[str, Memory] = {}
+        for one, neighbours in zip(fresh, near, strict=True):
+            same = nearest_duplicate(one, neighbours, threshold)
+            if same is None:
+                continue
+            memory_id, _, similarity = same
+            if body.on_duplicate == "supersede":
+                one.event, one.duplicate_of, one.similarity = "SUPERSEDE", memory_id, similarity
+            elif body.on_duplicate == "return":
+                one.is_known(memory_id, similarity)
+                met[memory_id] = await memories.get(memory_id)
+            else:
+                one.reject_as_duplicate(memory_id, similarity)
+        still = [one for one in fresh if one.event is None]
+        batch_hashes = {str(one.index): one.content_hash for one in still}
+        for index, (first, _, similarity) in among_themselves(still, threshold).items():
+            repeated = next(one for one in still if one.index == index)
+            if body.on_duplicate == "return":
+                repeated.event, repeated.similarity = "NONE", similarity
+                # It stands for the first from here on.
+                repeated.content_hash = batch_hashes[first]
+            elif body.on_duplicate == "reject":
+                repeated.reject_as_duplicate(f"messages[{first}]", similarity)
+        return met
+
+
+async def superseded(db: AsyncSession, old: Memory, new_memory_id: str, at: datetime) -> Change:
+    """Close a locked memory in favour of a newer one; it keeps its text."""
+    before = snapshot(old)
+    old.status = "superseded"
+    old.superseded_by = new_memory_id
+    old.valid_to = min(old.valid_to or at, at)
+    old.version += 1
+    await db.flush()
+    await db.refresh(old)
+    return "SUPERSEDE", before, snapshot(old)
+
+
+async def _embed(embedder: Embedder, batch: list[Candidate]) -> None:
+    open_ones = [one for one in batch if one.event is None]
+    if open_ones:
+        vectors = await embed(embedder, [one.content for one in open_ones])
+        for one, vector in zip(open_ones, vectors, strict=True):
+            one.vector = vector
+
+
+def _row(
+    one: Candidate, body: MemoryCreate, place: Place, model: str, principal: Principal
+) -> dict[str, Any]:
+    given = body.model_dump(
+        include={
+            "memory_type", "tier", "confidence", "source", "source_id", "source_error",
+            "evidence", "visibility", "external_id", "valid_from", "valid_to", "expires_at",
+        }
+    )  # fmt: skip
+    return (
+        given
+        | asdict(place)
+        | {
+            "tenant_id": principal.tenant_id,
+            "memory_id": one.memory_id,
+            "content": one.content,
+            "content_hash": one.content_hash,
+            "metadata_": one.metadata,
+            "embedding": one.vector,
+            "embedding_model": model,
+            "creator": principal.key_id,
+        }
+    )
+
+
+def _point_at_first(batch: list[Candidate]) -> None:
+    """What repeats another statement of the request is answered with that one's memory."""
+    first = {one.content_hash: one.memory_id for one in reversed(batch) if one.memory_id}
+    for one in batch:
+        if one.event == "NONE" and one.memory_id is None:
+            one.memory_id = first.get(one.content_hash)
+
+
+def _verdict(
+    one: Candidate, body: MemoryCreate, place: Place, principal: Principal
+) -> dict[str, Any]:
+    codes = [reason.code for reason in one.reasons]
+    accepted = one.event in {"ADD", "SUPERSEDE"}
+    return {
+        "tenant_id": principal.tenant_id,
+        "decision_id": new_id("gat"),
+        "verdict": "accepted" if accepted else "rejected",
+        "codes": codes or ([] if accepted else ["duplicate"]),
+        "reasons": [asdict(reason) for reason in one.reasons],
+        # A secret in any field condemns the record of all of them.
+        "content": None if "sensitive" in codes else one.content[:VERDICT_CHARACTERS],
+        "user_id": place.user_id,
+        "agent_id": place.agent_id,
+        "session_id": place.session_id,
+        "project_id": place.project_id,
+        "scope": place.scope,
+        "memory_id": one.memory_id or one.duplicate_of,
+        "source": body.source,
+        "actor": principal.key_id,
+    }
+
+
+def _outcome(one: Candidate, memory: MemoryRead | None, decision_id: str | None) -> Outcome:
+    return Outcome(
+        index=one.index,
+        event=one.event or "ADD",
+        memory_id=one.memory_id,
+        memory=memory,
+        previous=one.previous,
+        similarity=one.similarity,
+        reasons=[
+            Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))
+            for reason in one.reasons
+        ],
+        decision_id=decision_id,
+    )
+
+
+def _raise_refusal(one: Candidate, outcome: Outcome) -> None:
+    if one.event != "REJECT":
+        return
+    decision_id = outcome.decision_id or ""
+    if one.duplicate_of is not None and len(one.reasons) == 1:
+        raise DuplicateMemoryError(one.duplicate_of, one.similarity, decision_id)
+    raise GateRejectedError(
+        [reason.model_dump(mode="json") for reason in outcome.reasons], decision_id
+    )
+
+
+def _count(batch: list[Candidate]) -> None:
+    for one in batch:
+        event = one.event or "ADD"
+        MEMORY_EVENTS.labels(event).inc()
+        for code in [reason.code for reason in one.reasons] or ["accepted"]:
+            if event != "SKIP":
+                GATE_DECISIONS.labels("duplicate" if event == "NONE" else code).inc()
+    log.info(
+        "memories_saved",
+        added=sum(one.event in {"ADD", "SUPERSEDE"} for one in batch),
+        rejected=sum(one.event == "REJECT" for one in batch),
+    )

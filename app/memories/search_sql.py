@@ -1,0 +1,175 @@
+"""The hot read: every bucket of a search in one statement, scored and cut by PostgreSQL.
+
+The statement is text, prepared once per connection and run over the driver (`Database.fetch`
+in `database/engine.py` frames it with the tenant). Its shape depends on how many models made
+vectors, on whether the key is restricted and on the filters, never on values.
+
+Each bucket is an exact scan behind `memories_idx_bucket`: for users of up to some 10,000
+memories that is faster than a shared ANN index and loses no row (`design.md` 7).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.memories.filters import compile_filters
+from app.tenants.access import Access
+
+COLUMNS = (
+    "memory_id", "content", "memory_type", "tier", "scope", "scope_id", "user_id", "agent_id",
+    "session_id", "project_id", "source", "source_id", "source_error", "evidence", "confidence",
+    "visibility", "status", "superseded_by", "valid_from", "valid_to", "expires_at",
+    "external_id", "metadata", "embedding_model", "creator", "use_count", "last_used_at",
+    "version", "create_time", "update_time",
+)  # fmt: skip
+
+_CURRENT = """memories.status = 'active'
+        AND (memories.expires_at IS NULL OR memories.expires_at > now())
+        AND (memories.valid_from IS NULL OR memories.valid_from <= now())
+        AND (memories.valid_to IS NULL OR memories.valid_to > now())"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One scope of a search and what a hit in it weighs."""
+
+    scope: str
+    scope_id: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """Everything the statement needs to know, resolved and checked.
+
+    Args:
+        vectors: by model, the query as a unit vector.
+        weights: of similarity, confidence and scope; they sum to 1.
+
+    """
+
+    access: Access
+    buckets: Sequence[Bucket]
+    vectors: Mapping[str, Any]
+    user_id: str | None
+    agent_id: str | None
+    weights: tuple[float, float, float]
+    limit: int
+    degraded: bool = False
+    threshold: float | None = None
+    rerank: bool = True
+    memory_type: str | None = None
+    tier: str | None = None
+    filters: Mapping[str, Any] | None = None
+
+
+class Statement:
+    """SQL text and its values; `$1` is the tenant, which the frame around it sets."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+
+    def bind(self, value: object, sql_type: str) -> str:
+        self.values.append(value)
+        return f"CAST(${len(self.values) + 1} AS {sql_type})"
+
+
+def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
+    """Hits, best first: every column of `COLUMNS`, then scope_weight, similarity, score.
+
+    Ties are broken by `update_time`, newest first, then by id.
+    """
+    statement = Statement()
+    source = _source(plan, statement)
+    similarity = _similarity(plan.vectors, statement)
+    w_similarity, w_confidence, w_scope = (
+        statement.bind(weight, "float8") for weight in plan.weights
+    )
+    kept = (
+        f"WHERE candidate.similarity >= {statement.bind(plan.threshold, 'float8')}"
+        if plan.threshold is not None
+        else ""
+    )
+    order = "score" if plan.rerank else "candidate.similarity"
+    columns = ", ".join(f"candidate.{name}" for name in COLUMNS)
+    # OFFSET 0 is a fence: the distance is computed once per row, not once per mention.
+    text = f"""
+    SELECT {columns}, candidate.scope_weight, candidate.similarity,
+        {w_similarity} * candidate.similarity + {w_confidence} * candidate.confidence
+            + {w_scope} * candidate.scope_weight AS score
+    FROM (
+        SELECT memories.*, bucket.weight AS scope_weight, {similarity} AS similarity
+        {source}
+        OFFSET 0
+    ) AS candidate
+    {kept}
+    ORDER BY {order} DESC, candidate.update_time DESC, candidate.memory_id
+    LIMIT {statement.bind(plan.limit, "int8")}
+    """
+    return text, statement.values
+
+
+def waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
+    """How many memories of these buckets another model made, so that nothing compares them."""
+    statement = Statement()
+    source = _source(plan, statement)
+    models = statement.bind(list(plan.vectors), "text[]")
+    return f"SELECT count(*) AS waiting {source} AND memories.embedding_model <> ALL ({models})", (
+        statement.values
+    )
+
+
+def _source(plan: SearchPlan, statement: Statement) -> str:
+    """FROM and WHERE: current memories of the buckets that the caller may see."""
+    scopes = statement.bind([bucket.scope for bucket in plan.buckets], "text[]")
+    ids = statement.bind([bucket.scope_id for bucket in plan.buckets], "text[]")
+    weights = statement.bind([bucket.weight for bucket in plan.buckets], "float8[]")
+    conditions = [_CURRENT, *_whose(plan, statement)]
+    if plan.memory_type is not None:
+        conditions.append(f"memories.memory_type = {statement.bind(plan.memory_type, 'text')}")
+    if plan.tier is not None:
+        conditions.append(f"memories.tier = {statement.bind(plan.tier, 'text')}")
+    if plan.filters:
+        conditions.append(f"({compile_filters(plan.filters, statement.bind)})")
+    return f"""FROM unnest({scopes}, {ids}, {weights}) AS bucket(scope, scope_id, weight)
+        JOIN memories ON memories.tenant_id = tenant.id
+            AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope
+        WHERE {" AND ".join(conditions)}"""
+
+
+def _whose(plan: SearchPlan, statement: Statement) -> list[str]:
+    """Who may see what, as text; `visibility.py` says the same to SQLAlchemy."""
+    conditions = []
+    if plan.user_id is not None:
+        user = statement.bind(plan.user_id, "text")
+        # A session is one person's; a project shows an owner's own items to the owner alone.
+        conditions += [
+            f"(memories.scope <> 'session' OR memories.user_id = {user})",
+            f"(memories.scope <> 'project' OR memories.visibility <> 'owner_only' "
+            f"OR memories.user_id = {user})",
+        ]
+    if plan.agent_id is not None:
+        agent = statement.bind(plan.agent_id, "text")
+        conditions.append(f"(memories.agent_id IS NULL OR memories.agent_id = {agent})")
+    if plan.access.agent_id is not None:
+        home = statement.bind(plan.access.agent_id, "text")
+        conditions.append(
+            "(memories.scope IN ('agent', 'project') OR EXISTS (SELECT 1 FROM users WHERE "
+            "users.tenant_id = tenant.id AND users.user_id = memories.user_id "
+            f"AND users.agent_id = {home}))"
+        )
+    return conditions
+
+
+def _similarity(vectors: Mapping[str, Any], statement: Statement) -> str:
+    """Cosine, 0 to 1 (B-20b). Stored and query vectors are unit vectors, so it is their
+    inner product; vectors of different models are never compared.
+    """
+    if not vectors:
+        return "CAST(0 AS float8)"
+    cases = " ".join(
+        f"WHEN {statement.bind(model, 'text')} THEN "
+        f"-(memories.embedding <#> {statement.bind(vector, 'vector')})"
+        for model, vector in vectors.items()
+    )
+    return f"greatest(0, least(1, coalesce(CASE memories.embedding_model {cases} END, 0)))"

@@ -1,0 +1,258 @@
+"""Use cases of stored memories: read, list, history, delete, counts."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import structlog
+
+from app.database.engine import Database
+from app.errors import ConfirmationRequiredError
+from app.memories.errors import NotYourMemoryError, SelectorRequiredError
+from app.memories.filters import InvalidFilterError
+from app.memories.models import Memory
+from app.memories.records import RecordRepository
+from app.memories.repository import MemoryRepository
+from app.memories.schemas import (
+    BulkDelete,
+    BulkDeleteQuery,
+    DecisionQuery,
+    DecisionRead,
+    HistoryRead,
+    MemoriesDeleted,
+    MemoryQuery,
+    MemoryRead,
+    MemoryStats,
+    StatsQuery,
+)
+from app.tenants.access import Principal
+from app.tenants.errors import InsufficientScopeError
+from app.users.errors import UserNotFoundError
+from app.web.idempotency import NEVER, Once
+from app.web.pagination import Page, PageQuery, decode_moment, page
+
+log = structlog.get_logger()
+
+SELECTORS = ("user_id", "agent_id", "session_id", "project_id", "scope", "memory_type")
+
+
+def refuse_strangers(principal: Principal, row: Memory) -> None:
+    """Whoever may read a memory may not always change it.
+
+    Raises:
+        InsufficientScopeError: knowledge of an agent changes with an admin key.
+        NotYourMemoryError: a user's key changes that user's memories alone.
+
+    """
+    if row.scope == "agent" and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    if principal.access.user_id not in {None, row.user_id}:
+        raise NotYourMemoryError(row.memory_id)
+
+
+class MemoryService:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, principal: Principal, memory_id: str) -> MemoryRead:
+        """One memory, whatever its status; a deleted one is not found.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            row = await MemoryRepository(db, principal.access).get(memory_id)
+            return MemoryRead.model_validate(row)
+
+    async def list(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
+        """Memories by creation; with status active only those that count now.
+
+        Raises:
+            InvalidFilterError: `filters` is no JSON object, or none of ours.
+
+        """
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(exclude={"limit", "cursor", "order", "filters"}, exclude_none=True)
+        filters = _parsed(query.filters)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await MemoryRepository(db, principal.access).list(
+                equal=equal,
+                filters=filters,
+                start=start,
+                descending=query.order == "desc",
+                limit=query.limit,
+            )
+        return page(
+            rows,
+            query.limit,
+            show=MemoryRead.model_validate,
+            place=lambda row: (row.create_time, row.memory_id),
+        )
+
+    async def history(
+        self, principal: Principal, memory_id: str, query: PageQuery
+    ) -> Page[HistoryRead]:
+        """What happened to a memory, oldest first. Raises MemoryNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await MemoryRepository(db, principal.access).get(memory_id)
+            rows = await RecordRepository(db, principal.access).history(
+                memory_id, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=HistoryRead.model_validate,
+            place=lambda row: (row.create_time, row.history_id),
+        )
+
+    async def delete(self, principal: Principal, memory_id: str, *, hard: bool) -> None:
+        """Hide a memory from everything and everyone, or with `hard` remove it at once.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller, or it is deleted already.
+            InsufficientScopeError, NotYourMemoryError: the caller may only read it.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            memories = MemoryRepository(db, principal.access)
+            refuse_strangers(principal, await memories.get(memory_id, lock=True))
+            await _remove(
+                db_memories=memories,
+                records=RecordRepository(db, principal.access),
+                ids=[memory_id],
+                hard=hard,
+                actor=principal.key_id,
+                reason=None,
+            )
+        log.info("memory_deleted", memory_id=memory_id, hard=hard)
+
+    async def delete_many(
+        self,
+        principal: Principal,
+        body: BulkDelete | BulkDeleteQuery,
+        *,
+        location: str,
+        once: Once = NEVER,
+    ) -> MemoriesDeleted:
+        """Delete everything selected, in one transaction, or only count it.
+
+        Args:
+            location: where the selectors stand, `query` or `body`.
+
+        Raises:
+            SelectorRequiredError: nothing narrows the selection (B-13).
+            ConfirmationRequiredError: `confirm` is not set, and it is no dry run.
+
+        """
+        equal = {name: getattr(body, name) for name in SELECTORS if getattr(body, name) is not None}
+        filters = body.filters if isinstance(body, BulkDelete) else None
+        reason = body.reason if isinstance(body, BulkDelete) else None
+        if not equal and not filters:
+            raise SelectorRequiredError(location, SELECTORS)
+        equal |= _own_rows(principal, equal)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            memories = MemoryRepository(db, principal.access)
+            count = await memories.count_selected(equal, filters)
+            if body.dry_run:
+                return MemoriesDeleted(deleted=count, dry_run=True)
+            if not body.confirm:
+                raise ConfirmationRequiredError("selection", {"memories": count})
+            ids = await memories.lock_selected(equal, filters)
+            await _remove(
+                db_memories=memories,
+                records=RecordRepository(db, principal.access),
+                ids=list(ids),
+                hard=body.hard,
+                actor=principal.key_id,
+                reason=reason,
+            )
+            deleted = MemoriesDeleted(deleted=len(ids), dry_run=False)
+            await once.keep(db, deleted, status=200)
+        log.info("memories_deleted", count=len(ids), hard=body.hard)
+        return deleted
+
+    async def stats(self, principal: Principal, query: StatsQuery) -> MemoryStats:
+        """Counts over everything the caller may see."""
+        equal = query.model_dump(exclude_none=True)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await MemoryRepository(db, principal.access).stats(equal)
+            decisions = await RecordRepository(db, principal.access).decision_counts(equal)
+        active = [row for row in rows if row.status == "active"]
+
+        def by(name: str, among: list[Any]) -> dict[str, int]:
+            counts: Counter[str] = Counter()
+            for row in among:
+                counts[getattr(row, name)] += row.count
+            return dict(sorted(counts.items()))
+
+        return MemoryStats(
+            total=sum(row.count for row in active),
+            by_status=by("status", list(rows)),
+            by_memory_type=by("memory_type", active),
+            by_scope=by("scope", active),
+            by_tier=by("tier", active),
+            by_source=by("source", active),
+            by_embedding_model=by("embedding_model", active),
+            decisions=decisions,
+            last_saved=max((row.last for row in rows), default=None),
+        )
+
+    async def decisions(self, principal: Principal, query: DecisionQuery) -> Page[DecisionRead]:
+        """The gate's verdicts, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await RecordRepository(db, principal.access).decisions(
+                user_id=query.user_id,
+                verdict=query.verdict,
+                code=query.code,
+                start=start,
+                limit=query.limit,
+            )
+        return page(
+            rows,
+            query.limit,
+            show=DecisionRead.model_validate,
+            place=lambda row: (row.create_time, row.decision_id),
+        )
+
+
+def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
+    """What a restricted key may delete: a user's key that user's rows, nobody's knowledge."""
+    user_id = principal.access.user_id
+    if user_id is not None:
+        if equal.get("user_id", user_id) != user_id:
+            raise UserNotFoundError(str(equal["user_id"]))
+        return {"user_id": user_id}
+    if equal.get("scope") == "agent" and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    return {}
+
+
+async def _remove(
+    *,
+    db_memories: MemoryRepository,
+    records: RecordRepository,
+    ids: list[str],
+    hard: bool,
+    actor: str | None,
+    reason: str | None,
+) -> None:
+    if not ids:
+        return
+    await records.note_deletion(ids, hard=hard, actor=actor, reason=reason)
+    await (db_memories.purge(ids) if hard else db_memories.delete(ids))
+
+
+def _parsed(filters: str | None) -> dict[str, Any] | None:
+    if filters is None:
+        return None
+    try:
+        parsed = json.loads(filters)
+    except (ValueError, RecursionError):
+        raise InvalidFilterError("This is not JSON.", field="filters") from None
+    if not isinstance(parsed, dict):
+        raise InvalidFilterError("A filter is an object.", field="filters")
+    return parsed

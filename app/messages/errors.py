@@ -1,0 +1,55 @@
+"""What can go wrong with a message."""
+
+from app.errors import ConflictError, NotFoundError, UnprocessableError
+
+
+class MessageNotFoundError(NotFoundError):
+    code = "message_not_found"
+    title = "Message not found"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(f"No message {message_id}.", message_id=message_id)
+
+
+class MessageConflictError(ConflictError):
+    code = "message_conflict"
+    title = "Message id used for another message"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(
+            f"The message {message_id} exists with other content; a message never changes.",
+            message_id=message_id,
+        )
+
+
+class ParentNotFoundError(UnprocessableError):
+    code = "parent_not_found"
+    title = "Parent message not in this session"
+
+    def __init__(self, index: int, parent_message_id: str) -> None:
+        super().__init__(
+            f"The parent {parent_message_id} is no message of this session.",
+            errors=[
+                {
+                    "location": ["body", "messages", str(index), "parent_message_id"],
+                    "detail": "no message of this session",
+                }
+            ],
+        )
+
+
+class UnknownToolCallError(UnprocessableError):
+    code = "unknown_tool_call"
+    title = "Tool result without its call"
+
+    def __init__(self, index: int) -> None:
+        super().__init__(
+            "A tool message must answer a call, not yet answered, of an assistant message "
+            "before it in the session.",
+            errors=[
+                {
+                    "location": ["body", "messages", str(index), "tool_call_id"],
+                    "detail": "no open call with this id",
+                }
+            ],
+        )

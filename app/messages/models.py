@@ -1,0 +1,76 @@
+"""The table of messages (K-57 to K-70)."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, String, Text, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.database.base import Base, Id, TenantOwned
+
+
+class Message(TenantOwned, Base):
+    """One entry of a session, ordered by `sequence_no`.
+
+    `create_time` is set by the service and strictly increases inside a session (B-08); a
+    client's own time goes into `metadata.client_time`.
+    """
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "agent_id"], ["agents.tenant_id", "agents.agent_id"]),
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "parent_message_id"],
+            ["messages.tenant_id", "messages.message_id"],
+            ondelete="SET NULL (parent_message_id)",
+        ),
+        CheckConstraint("role IN ('user', 'assistant', 'system', 'tool')", name="role"),
+        Index(
+            "messages_uk_agent_user_session_time",
+            "tenant_id",
+            "agent_id",
+            "user_id",
+            "session_id",
+            "create_time",
+            unique=True,
+        ),
+        Index("messages_idx_session_create_time", "tenant_id", "session_id", "create_time"),
+        Index(
+            "messages_idx_session_sequence", "tenant_id", "session_id", "sequence_no", unique=True
+        ),
+        Index("messages_idx_user_create_time", "tenant_id", "user_id", "create_time"),
+        Index("messages_idx_create_time", "tenant_id", "create_time"),
+        Index(
+            "messages_idx_parent",
+            "tenant_id",
+            "parent_message_id",
+            postgresql_where=text("parent_message_id IS NOT NULL"),
+        ),
+    )
+
+    message_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    agent_id: Mapped[str] = mapped_column(Id)
+    user_id: Mapped[str] = mapped_column(Id)
+    session_id: Mapped[str] = mapped_column(Id)
+    role: Mapped[str] = mapped_column(String(20))
+    content: Mapped[str] = mapped_column(Text)
+    content_type: Mapped[str] = mapped_column(String(50), server_default=text("'text'"))
+    content_parts: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
+    tool_calls: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
+    tool_call_id: Mapped[str | None] = mapped_column(String(255))
+    name: Mapped[str | None] = mapped_column(String(255))
+    metadata_: Mapped[dict[str, Any]] = mapped_column(
+        "metadata", JSONB, server_default=text("'{}'"), default=dict
+    )
+    parent_message_id: Mapped[str | None] = mapped_column(Id)
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+    sequence_no: Mapped[int]

@@ -1,0 +1,124 @@
+"""/v1/sessions/{session_id}/messages"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.agents.errors import AgentNotFoundError
+from app.errors import ConfirmationRequiredError, DisabledError, IdTakenError
+from app.messages.errors import (
+    MessageConflictError,
+    MessageNotFoundError,
+    ParentNotFoundError,
+    UnknownToolCallError,
+)
+from app.messages.schemas import (
+    DeleteAllQuery,
+    MessageAppend,
+    MessageAppended,
+    MessageDelete,
+    MessageQuery,
+    MessageRead,
+    MessagesDeleted,
+)
+from app.messages.service import MessageService
+from app.projects.errors import ProjectNotFoundError
+from app.sessions.errors import SessionEndedError, SessionMismatchError, SessionNotFoundError
+from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.users.errors import UserNotFoundError
+from app.web.dependencies import RuntimeDep
+from app.web.fields import Id
+from app.web.pagination import InvalidCursorError, Page
+from app.web.problems import responses_for
+from app.web.switches import MemoryDisabledError
+
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}/messages",
+    tags=["messages"],
+    responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
+)
+
+
+def get_service(runtime: RuntimeDep) -> MessageService:
+    return MessageService(
+        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
+    )
+
+
+ServiceDep = Annotated[MessageService, Depends(get_service)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses_for(
+        SessionNotFoundError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        ProjectNotFoundError,
+        SessionMismatchError,
+        SessionEndedError,
+        DisabledError,
+        MessageConflictError,
+        IdTakenError,
+        ParentNotFoundError,
+        UnknownToolCallError,
+        MemoryDisabledError,
+        *ONCE_ERRORS,
+    ),
+)
+async def append_messages(
+    session_id: Id, body: MessageAppend, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> MessageAppended:
+    """Append 1 to 100 messages; a new session is opened on first use."""
+    return await service.append(principal, session_id, body, once=once)
+
+
+@router.get("", responses=responses_for(MessageNotFoundError, InvalidCursorError))
+async def list_messages(
+    session_id: Id,
+    query: Annotated[MessageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[MessageRead]:
+    """List messages in the order of the conversation, or one branch of it."""
+    return await service.list(principal, session_id, query)
+
+
+@router.get("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
+async def get_message(
+    session_id: Id, message_id: Id, principal: ReaderDep, service: ServiceDep
+) -> MessageRead:
+    """One message."""
+    return await service.get(principal, session_id, message_id)
+
+
+@router.post(
+    "/delete", responses=responses_for(SessionNotFoundError, MessageNotFoundError, *ONCE_ERRORS)
+)
+async def delete_messages(
+    session_id: Id, body: MessageDelete, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> MessagesDeleted:
+    """Delete some messages, or the oldest ones, for good."""
+    return await service.delete(principal, session_id, body, once=once)
+
+
+@router.delete("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
+async def delete_message(
+    session_id: Id, message_id: Id, principal: WriterDep, service: ServiceDep
+) -> MessagesDeleted:
+    """Delete one message for good."""
+    return await service.delete(principal, session_id, MessageDelete(message_ids=[message_id]))
+
+
+@router.delete("", responses=responses_for(SessionNotFoundError, ConfirmationRequiredError))
+async def delete_all_messages(
+    session_id: Id,
+    query: Annotated[DeleteAllQuery, Query()],
+    principal: WriterDep,
+    service: ServiceDep,
+) -> MessagesDeleted:
+    """Delete every message of a session for good."""
+    return await service.delete_all(
+        principal, session_id, confirm=query.confirm, dry_run=query.dry_run
+    )

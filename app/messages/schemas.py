@@ -1,0 +1,147 @@
+"""Messages as they cross HTTP."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from app.web.fields import Document, Id, Kind, Metadata, Moment, Schema, Shown, Storable
+from app.web.pagination import Order, PageQuery
+
+Role = Literal["user", "assistant", "system", "tool"]
+BATCH = 100
+CONTENT_LENGTH = 200_000
+
+ShortText = Annotated[Storable, StringConstraints(min_length=1, max_length=255)]
+
+
+class MessageCreate(Schema):
+    message_id: Id | None = Field(
+        default=None,
+        description="Your own id makes the append repeatable; generated when left out.",
+    )
+    role: Role
+    content: Annotated[Storable, StringConstraints(max_length=CONTENT_LENGTH)] = Field(
+        default="", examples=["I moved to Munich last week."]
+    )
+    content_type: Kind = "text"
+    content_parts: list[Document] | None = Field(
+        default=None, max_length=50, description="Multi-part content; binaries by reference."
+    )
+    tool_calls: list[Document] | None = Field(
+        default=None,
+        max_length=50,
+        description="Calls of an assistant message, each with an `id`.",
+    )
+    tool_call_id: ShortText | None = Field(
+        default=None, description="The call that a tool message answers."
+    )
+    name: ShortText | None = None
+    metadata: Metadata = {}
+    parent_message_id: Id | None = Field(
+        default=None,
+        description="Where a branch begins; the message before it in the session when left "
+        "out, none when null.",
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.content and not self.tool_calls and not self.content_parts:
+            raise ValueError("content may be empty only with tool_calls or content_parts")
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("only an assistant message may have tool_calls")
+        if self.role == "tool" and self.tool_call_id is None:
+            raise ValueError("a tool message needs tool_call_id")
+        if self.role != "tool" and self.tool_call_id is not None:
+            raise ValueError("only a tool message may have tool_call_id")
+        ids = call_ids(self.tool_calls)
+        if len(ids) != len(self.tool_calls or []) or len(set(ids)) != len(ids):
+            raise ValueError("each of tool_calls needs an id of its own, a text")
+        return self
+
+    @property
+    def chained(self) -> bool:
+        """Whether the parent is to be the message before it."""
+        return "parent_message_id" not in self.model_fields_set
+
+
+def call_ids(tool_calls: list[dict[str, JsonValue]] | None) -> list[str]:
+    """The ids of the calls that have one."""
+    ids = (call.get("id") for call in tool_calls or [])
+    return [one for one in ids if isinstance(one, str) and one]
+
+
+class MessageAppend(Schema):
+    messages: list[MessageCreate] = Field(min_length=1, max_length=BATCH)
+    user_id: Id | None = Field(
+        default=None, description="Opens the session when it is new; must match otherwise."
+    )
+    agent_id: Id | None = None
+    project_id: Id | None = None
+
+    @model_validator(mode="after")
+    def _ids_are_different(self) -> Self:
+        ids = [one.message_id for one in self.messages if one.message_id is not None]
+        if len(set(ids)) != len(ids):
+            raise ValueError("a message_id may stand in a batch once")
+        return self
+
+
+class MessageRead(Shown):
+    message_id: str
+    session_id: str
+    agent_id: str
+    user_id: str
+    role: Role
+    content: str
+    content_type: str
+    content_parts: list[dict[str, Any]] | None
+    tool_calls: list[dict[str, Any]] | None
+    tool_call_id: str | None
+    name: str | None
+    metadata: dict[str, Any] = Field(validation_alias="metadata_")
+    parent_message_id: str | None
+    sequence_no: int
+    create_time: Moment
+
+
+class MessageAppended(Shown):
+    session_id: str
+    created: int = Field(description="Messages stored now.")
+    existing: int = Field(description="Messages that were stored before, by their message_id.")
+    messages: list[MessageRead] = Field(description="In the order of the request.")
+
+
+class MessageQuery(PageQuery):
+    order: Order = "asc"
+    role: Role | None = None
+    since: Moment | None = Field(default=None, description="Only messages from then on.")
+    until: Moment | None = Field(default=None, description="Only messages before then.")
+    branch: Id | None = Field(
+        default=None, description="Id of a leaf: only the messages from it up to the root."
+    )
+
+
+class MessageDelete(Schema):
+    message_ids: list[Id] | None = Field(default=None, min_length=1, max_length=1000)
+    oldest: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    dry_run: bool = False
+
+    @model_validator(mode="after")
+    def _one_selector(self) -> Self:
+        if (self.message_ids is None) == (self.oldest is None):
+            raise ValueError("name either message_ids or oldest")
+        return self
+
+
+class DeleteAllQuery(Schema):
+    confirm: bool = False
+    dry_run: bool = False
+
+
+class MessagesDeleted(Shown):
+    deleted: int = Field(description="Messages deleted, or that would be.")
+    message_ids: list[str] = Field(description="Which ones, oldest first; at most 1000 listed.")
+    pairs: list[str] = Field(
+        description="Those among them that had to go with the other half of a tool call."
+    )
+    dry_run: bool

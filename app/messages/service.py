@@ -1,0 +1,292 @@
+"""Use cases of messages: append, read, delete."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.errors import ConfirmationRequiredError, IdTakenError
+from app.messages.errors import (
+    MessageConflictError,
+    MessageNotFoundError,
+    ParentNotFoundError,
+    UnknownToolCallError,
+)
+from app.messages.models import Message
+from app.messages.pairing import closure
+from app.messages.repository import MessageRepository
+from app.messages.schemas import (
+    MessageAppend,
+    MessageAppended,
+    MessageCreate,
+    MessageDelete,
+    MessageQuery,
+    MessageRead,
+    MessagesDeleted,
+    call_ids,
+)
+from app.sessions.errors import SessionEndedError
+from app.sessions.models import Session
+from app.sessions.repository import Participants, SessionRepository
+from app.tenants.access import Principal
+from app.users.repository import UserRepository
+from app.web.idempotency import NEVER, Once
+from app.web.metrics import MESSAGES
+from app.web.pagination import Page, decode_number, page
+from app.web.switches import Switches
+
+log = structlog.get_logger()
+
+LISTED = 1000
+MICROSECOND = timedelta(microseconds=1)
+
+
+class MessageService:
+    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
+        self._database = database
+        self._switches = switches
+        self._auto_create = auto_create
+
+    async def append(
+        self, principal: Principal, session_id: str, body: MessageAppend, *, once: Once = NEVER
+    ) -> MessageAppended:
+        """Append a batch to a session, all of it or nothing.
+
+        Numbers have no gap and times rise by at least a microsecond, however many append at
+        once. Messages that carry a `message_id` seen before are returned as they are, so a
+        batch may be sent again.
+
+        Raises:
+            SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
+            UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: about the session.
+            MessageConflictError: a `message_id` exists with other content.
+            IdTakenError: a `message_id` or the session's id is in use elsewhere.
+            ParentNotFoundError, UnknownToolCallError: 422, nothing is stored.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        named = Participants(body.user_id, body.agent_id, body.project_id)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            session = await SessionRepository(db, principal.access).open_for_append(
+                session_id, named, create=self._auto_create, creator=principal.key_id
+            )
+            messages = MessageRepository(db, principal.access, session_id)
+            ids = [one.message_id for one in body.messages if one.message_id is not None]
+            parents = [
+                one.parent_message_id for one in body.messages if one.parent_message_id is not None
+            ]
+            known = await messages.known([*ids, *parents])
+            stored = _repeated(body.messages, known, session_id)
+            fresh = [
+                (index, one)
+                for index, one in enumerate(body.messages)
+                if one.message_id not in stored
+            ]
+            if fresh and session.status == 0:
+                raise SessionEndedError(session_id)
+            await _check_tool_results(messages, fresh)
+            if fresh:
+                rows = await _rows(messages, fresh, session, known)
+                number, moment = await SessionRepository(db, principal.access).allocate(
+                    session, len(rows)
+                )
+                for offset, row in enumerate(rows):
+                    row["sequence_no"] = number + offset
+                    row["create_time"] = moment + offset * MICROSECOND
+                added = await messages.add_all(rows)
+                stored |= {message.message_id: message for message in added}
+                last = added[-1].create_time
+                await UserRepository(db, principal.access).was_active(session.user_id, last)
+                order = [message.message_id for message in added]
+            else:
+                order = []
+            shown = _appended(body.messages, stored, order, session_id)
+            await once.keep(db, shown, status=201, user_id=session.user_id)
+        MESSAGES.inc(len(order))
+        log.info("messages_appended", session_id=session_id, created=len(order))
+        return shown
+
+    async def get(self, principal: Principal, session_id: str, message_id: str) -> MessageRead:
+        """Raises SessionNotFoundError, MessageNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            message = await MessageRepository(db, principal.access, session_id).get(message_id)
+            return MessageRead.model_validate(message)
+
+    async def list(
+        self, principal: Principal, session_id: str, query: MessageQuery
+    ) -> Page[MessageRead]:
+        """Messages in the order of the conversation.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            MessageNotFoundError: `branch` names no message of it.
+
+        """
+        start = decode_number(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            messages = MessageRepository(db, principal.access, session_id)
+            if query.branch is not None:
+                await messages.get(query.branch)
+            rows = await messages.list(
+                after_sequence_no=start,
+                descending=query.order == "desc",
+                limit=query.limit,
+                role=query.role,
+                since=query.since,
+                until=query.until,
+                branch=query.branch,
+            )
+        return page(
+            rows,
+            query.limit,
+            show=MessageRead.model_validate,
+            place=lambda message: (message.sequence_no, message.message_id),
+        )
+
+    async def delete(
+        self, principal: Principal, session_id: str, body: MessageDelete, *, once: Once = NEVER
+    ) -> MessagesDeleted:
+        """Delete the named messages, or the oldest ones, for good.
+
+        The other half of a tool call goes with it. Numbers are not used again.
+
+        Raises:
+            SessionNotFoundError, MessageNotFoundError: nothing was deleted.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            session = await SessionRepository(db, principal.access).get(session_id, lock=True)
+            messages = MessageRepository(db, principal.access, session_id)
+            if body.message_ids is not None:
+                chosen: Sequence[str] = list(dict.fromkeys(body.message_ids))
+                known = await messages.known(chosen)
+                for message_id in chosen:
+                    if message_id not in known or known[message_id].session_id != session_id:
+                        raise MessageNotFoundError(message_id)
+            else:
+                chosen = await messages.oldest_ids(body.oldest)
+            shown = await _delete(messages, chosen, dry_run=body.dry_run)
+            return await once.keep(db, shown, status=200, user_id=session.user_id)
+
+    async def delete_all(
+        self, principal: Principal, session_id: str, *, confirm: bool, dry_run: bool
+    ) -> MessagesDeleted:
+        """Delete every message of a session for good.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            ConfirmationRequiredError: there are messages and `confirm` is not set.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id, lock=True)
+            messages = MessageRepository(db, principal.access, session_id)
+            chosen = await messages.oldest_ids(None)
+            if chosen and not confirm and not dry_run:
+                raise ConfirmationRequiredError("session", {"messages": len(chosen)})
+            return await _delete(messages, chosen, dry_run=dry_run)
+
+
+def _repeated(
+    batch: list[MessageCreate], known: dict[str, Message], session_id: str
+) -> dict[str, Message]:
+    """Those of the batch that are stored already, by id."""
+    repeated = {}
+    for one in batch:
+        before = known.get(one.message_id or "")
+        if before is None:
+            continue
+        if before.session_id != session_id:
+            raise IdTakenError("message_id", before.message_id)
+        same = all(
+            getattr(before, column) == value
+            for column, value in _columns(one).items()
+            if column != "parent_message_id" or not one.chained
+        )
+        if not same:
+            raise MessageConflictError(before.message_id)
+        repeated[before.message_id] = before
+    return repeated
+
+
+def _columns(one: MessageCreate) -> dict[str, Any]:
+    values = one.model_dump(exclude={"message_id", "metadata"})
+    return values | {"metadata_": one.metadata}
+
+
+async def _check_tool_results(
+    messages: MessageRepository, fresh: list[tuple[int, MessageCreate]]
+) -> None:
+    """Every tool message answers an open call, stored or earlier in the batch."""
+    wanted = [one.tool_call_id for _, one in fresh if one.tool_call_id is not None]
+    still_open = await messages.open_calls(wanted)
+    for index, one in fresh:
+        still_open |= set(call_ids(one.tool_calls))
+        if one.tool_call_id is not None:
+            if one.tool_call_id not in still_open:
+                raise UnknownToolCallError(index)
+            still_open.discard(one.tool_call_id)
+
+
+async def _rows(
+    messages: MessageRepository,
+    fresh: list[tuple[int, MessageCreate]],
+    session: Session,
+    known: dict[str, Message],
+) -> list[dict[str, Any]]:
+    """The rows to insert, each chained to its parent; places are still to be given."""
+    previous = await messages.last_id() if fresh[0][1].chained else None
+    here = {one.message_id for one in known.values() if one.session_id == session.session_id}
+    rows = []
+    for index, one in fresh:
+        row = _columns(one)
+        if one.chained:
+            row["parent_message_id"] = previous
+        elif row["parent_message_id"] is not None and row["parent_message_id"] not in here:
+            raise ParentNotFoundError(index, row["parent_message_id"])
+        row |= {
+            "message_id": one.message_id or new_id("msg"),
+            "tenant_id": session.tenant_id,
+            "session_id": session.session_id,
+            "agent_id": session.agent_id,
+            "user_id": session.user_id,
+        }
+        previous = row["message_id"]
+        here.add(previous)
+        rows.append(row)
+    return rows
+
+
+def _appended(
+    batch: list[MessageCreate], stored: dict[str, Message], order: list[str], session_id: str
+) -> MessageAppended:
+    new = iter(order)
+    ids = [
+        one.message_id if one.message_id in stored and one.message_id not in order else next(new)
+        for one in batch
+    ]
+    return MessageAppended(
+        session_id=session_id,
+        created=len(order),
+        existing=len(batch) - len(order),
+        messages=[MessageRead.model_validate(stored[one]) for one in ids],
+    )
+
+
+async def _delete(
+    messages: MessageRepository, chosen: Sequence[str], *, dry_run: bool
+) -> MessagesDeleted:
+    all_of_them = closure(chosen, await messages.tool_traffic())
+    pairs = sorted(all_of_them - set(chosen))
+    gone = sorted(all_of_them) if dry_run else await messages.delete(sorted(all_of_them))
+    return MessagesDeleted(
+        deleted=len(gone), message_ids=gone[:LISTED], pairs=pairs[:LISTED], dry_run=dry_run
+    )

@@ -1,0 +1,157 @@
+"""SQL for projects and their members."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, delete, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.database.constraints import violated_constraint
+from app.database.keyset import after
+from app.database.versioned import apply_changes
+from app.errors import IdTakenError
+from app.projects.errors import MemberNotFoundError, ProjectNotFoundError
+from app.projects.models import Project, ProjectMember
+from app.tenants.access import Access
+from app.users.repository import visible_user_ids
+
+
+def visible_project_ids(access: Access) -> Select[str]:
+    """Ids of the projects a caller may see, for other rooms' statements."""
+    if not access.restricted:
+        return select(Project.project_id).where(Project.tenant_id == access.tenant_id)
+    return select(ProjectMember.project_id).where(
+        ProjectMember.tenant_id == access.tenant_id,
+        ProjectMember.user_id.in_(visible_user_ids(access)),
+    )
+
+
+class ProjectRepository:
+    """Projects a caller may see. Never begins or ends a transaction.
+
+    A restricted key sees the projects in which one of its users is a member.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _visible(self) -> Select[Project]:
+        statement = select(Project).where(Project.tenant_id == self._access.tenant_id)
+        if self._access.restricted:
+            statement = statement.where(Project.project_id.in_(visible_project_ids(self._access)))
+        return statement
+
+    async def add(self, project: Project) -> None:
+        """Insert `project` now, so that a taken id is reported here. Raises IdTakenError."""
+        project.tenant_id = self._access.tenant_id
+        self._db.add(project)
+        try:
+            await self._db.flush()
+        except IntegrityError as error:
+            if violated_constraint(error) == "projects_pkey":
+                raise IdTakenError("project_id", project.project_id) from error
+            raise
+        await self._db.refresh(project)
+
+    async def get(self, project_id: str, *, lock: bool = False) -> Project:
+        """Raises ProjectNotFoundError."""
+        statement = self._visible().where(Project.project_id == project_id)
+        project = await self._db.scalar(
+            statement.with_for_update(of=Project) if lock else statement
+        )
+        if project is None:
+            raise ProjectNotFoundError(project_id)
+        return project
+
+    async def list(
+        self, *, start: tuple[datetime, str] | None, limit: int, user_id: str | None
+    ) -> Sequence[Project]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = self._visible()
+        if user_id is not None:
+            statement = statement.where(
+                Project.project_id.in_(
+                    select(ProjectMember.project_id).where(
+                        ProjectMember.tenant_id == self._access.tenant_id,
+                        ProjectMember.user_id == user_id,
+                    )
+                )
+            )
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Project.create_time, Project.project_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def patch(
+        self, project_id: str, changes: dict[str, Any], expected: int | None
+    ) -> Project:
+        """The changed project. Raises ProjectNotFoundError, VersionConflictError."""
+        project = await self.get(project_id, lock=True)
+        await apply_changes(self._db, project, changes, expected=expected)
+        return project
+
+    async def role_of(self, project_id: str, user_id: str) -> str | None:
+        """The role of a member, or None when the user is none."""
+        return await self._db.scalar(
+            select(ProjectMember.role).where(*self._is_member(project_id, user_id))
+        )
+
+    async def put_member(self, project_id: str, user_id: str, role: str) -> ProjectMember:
+        """The member, added or given another role."""
+        await self._db.execute(
+            insert(ProjectMember)
+            .values(
+                tenant_id=self._access.tenant_id, project_id=project_id, user_id=user_id, role=role
+            )
+            .on_conflict_do_update(
+                index_elements=["tenant_id", "project_id", "user_id"], set_={"role": role}
+            )
+        )
+        statement = select(ProjectMember).where(*self._is_member(project_id, user_id))
+        return (await self._db.scalars(statement)).one()
+
+    async def list_members(
+        self, project_id: str, *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[ProjectMember]:
+        """Oldest first, one more than `limit` when another page follows."""
+        statement = select(ProjectMember).where(
+            ProjectMember.tenant_id == self._access.tenant_id,
+            ProjectMember.project_id == project_id,
+        )
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (ProjectMember.create_time, ProjectMember.user_id),
+                start=start,
+                descending=False,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def remove_member(self, project_id: str, user_id: str) -> None:
+        """Raises MemberNotFoundError."""
+        removed = await self._db.execute(
+            delete(ProjectMember)
+            .where(*self._is_member(project_id, user_id))
+            .returning(ProjectMember.user_id)
+        )
+        if removed.first() is None:
+            raise MemberNotFoundError(project_id, user_id)
+
+    def _is_member(self, project_id: str, user_id: str) -> tuple[Any, ...]:
+        return (
+            ProjectMember.tenant_id == self._access.tenant_id,
+            ProjectMember.project_id == project_id,
+            ProjectMember.user_id == user_id,
+        )

@@ -1,0 +1,104 @@
+"""/v1/projects and their members; managed with an admin key until roles are enforced"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import IdTakenError, VersionConflictError
+from app.projects.errors import MemberNotFoundError, ProjectNotFoundError
+from app.projects.schemas import (
+    MemberPut,
+    MemberRead,
+    ProjectCreate,
+    ProjectPatch,
+    ProjectQuery,
+    ProjectRead,
+)
+from app.projects.service import ProjectService
+from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep, ReaderDep
+from app.users.errors import UserNotFoundError
+from app.web.dependencies import RuntimeDep, VersionDep
+from app.web.fields import Id
+from app.web.pagination import InvalidCursorError, Page, PageQuery
+from app.web.problems import responses_for
+
+router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses_for(*KEY_ERRORS))
+
+
+def get_service(runtime: RuntimeDep) -> ProjectService:
+    return ProjectService(runtime.database)
+
+
+ServiceDep = Annotated[ProjectService, Depends(get_service)]
+
+
+@router.post(
+    "", status_code=201, responses=responses_for(IdTakenError, UserNotFoundError, *ONCE_ERRORS)
+)
+async def add_project(
+    body: ProjectCreate, principal: AdminDep, service: ServiceDep, once: OnceDep
+) -> ProjectRead:
+    """Create a project."""
+    return await service.add(principal, body, once=once)
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_projects(
+    query: Annotated[ProjectQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[ProjectRead]:
+    """List projects, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/{project_id}", responses=responses_for(ProjectNotFoundError))
+async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep) -> ProjectRead:
+    """One project."""
+    return await service.get(principal, project_id)
+
+
+@router.patch("/{project_id}", responses=responses_for(ProjectNotFoundError, VersionConflictError))
+async def patch_project(
+    project_id: Id,
+    body: ProjectPatch,
+    principal: AdminDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> ProjectRead:
+    """Change a project; what is left out stays."""
+    return await service.patch(principal, project_id, body, expected=version)
+
+
+@router.get(
+    "/{project_id}/members", responses=responses_for(ProjectNotFoundError, InvalidCursorError)
+)
+async def list_members(
+    project_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[MemberRead]:
+    """List the members of a project, oldest first."""
+    return await service.list_members(principal, project_id, query)
+
+
+@router.put(
+    "/{project_id}/members/{user_id}",
+    responses=responses_for(ProjectNotFoundError, UserNotFoundError),
+)
+async def put_member(
+    project_id: Id, user_id: Id, body: MemberPut, principal: AdminDep, service: ServiceDep
+) -> MemberRead:
+    """Make a user a member, or give a member another role."""
+    return await service.put_member(principal, project_id, user_id, body)
+
+
+@router.delete(
+    "/{project_id}/members/{user_id}",
+    status_code=204,
+    responses=responses_for(ProjectNotFoundError, MemberNotFoundError),
+)
+async def remove_member(
+    project_id: Id, user_id: Id, principal: AdminDep, service: ServiceDep
+) -> None:
+    """Take a user out of a project; what the user saved there stays."""
+    await service.remove_member(principal, project_id, user_id)

@@ -1,0 +1,53 @@
+"""Projects and their members as they cross HTTP."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from app.web.fields import Description, Id, Metadata, Moment, Name, Schema, Shown
+from app.web.pagination import PageQuery
+
+Role = Literal["owner", "admin", "editor", "viewer"]
+
+
+class ProjectCreate(Schema):
+    project_id: Id | None = Field(default=None, description="Generated when left out.")
+    project_name: Name = Field(examples=["Payments"])
+    description: Description | None = None
+    metadata: Metadata = {}
+    owner_id: Id | None = Field(
+        default=None, description="A user who becomes the first member, as owner."
+    )
+
+
+class ProjectPatch(Schema):
+    project_name: Name | None = None
+    description: Description | None = None
+    metadata: Metadata | None = None
+
+
+class ProjectRead(Shown):
+    project_id: str
+    project_name: str
+    description: str | None
+    metadata: dict[str, Any] = Field(validation_alias="metadata_")
+    creator: str | None
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class ProjectQuery(PageQuery):
+    user_id: Id | None = Field(default=None, description="Only projects of this member.")
+
+
+class MemberPut(Schema):
+    role: Role = "editor"
+
+
+class MemberRead(Shown):
+    project_id: str
+    user_id: str
+    role: Role
+    create_time: Moment
+    update_time: Moment

@@ -1,0 +1,215 @@
+"""SQL for sessions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.agents.models import Agent
+from app.agents.repository import AgentRepository
+from app.database.constraints import violated_constraint
+from app.database.keyset import after
+from app.database.versioned import apply_changes
+from app.errors import DisabledError, IdTakenError
+from app.projects.repository import ProjectRepository
+from app.sessions.errors import SessionMismatchError, SessionNotFoundError
+from app.sessions.models import Session
+from app.tenants.access import Access
+from app.users.models import User
+from app.users.repository import UserRepository
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """Who is in a conversation, as a request names them; what is None is found or made."""
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    project_id: str | None = None
+
+
+class SessionRepository:
+    """Sessions a caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _visible(self) -> Select[Session]:
+        statement = select(Session).where(Session.tenant_id == self._access.tenant_id)
+        if self._access.agent_id is not None:
+            statement = statement.where(Session.agent_id == self._access.agent_id)
+        if self._access.user_id is not None:
+            statement = statement.where(Session.user_id == self._access.user_id)
+        return statement
+
+    async def add(self, session: Session) -> None:
+        """Insert `session` now, so that a taken id is reported here. Raises IdTakenError."""
+        session.tenant_id = self._access.tenant_id
+        self._db.add(session)
+        try:
+            await self._db.flush()
+        except IntegrityError as error:
+            if violated_constraint(error) == "sessions_pkey":
+                raise IdTakenError("session_id", session.session_id) from error
+            raise
+        await self._db.refresh(session)
+
+    async def get(self, session_id: str, *, lock: bool = False) -> Session:
+        """Raises SessionNotFoundError."""
+        statement = self._visible().where(Session.session_id == session_id)
+        session = await self._db.scalar(statement.with_for_update() if lock else statement)
+        if session is None:
+            raise SessionNotFoundError(session_id)
+        return session
+
+    async def settle(
+        self, named: Participants, *, create: bool, creator: str | None
+    ) -> tuple[Agent, User]:
+        """The agent and the user of a new session, made on first use where `create` allows.
+
+        Raises:
+            AgentNotFoundError, UserNotFoundError, ProjectNotFoundError: one is missing.
+            IdTakenError: the user id is one this key may not see.
+            DisabledError: the agent or the user is disabled.
+
+        """
+        agents = AgentRepository(self._db, self._access)
+        users = UserRepository(self._db, self._access)
+        user_id = named.user_id or self._access.user_id
+        assert user_id is not None  # noqa: S101 (the caller has checked)
+        known = await users.find(user_id)
+        agent_id = named.agent_id or (known.agent_id if known else None)
+        agent = await agents.ensure(agent_id, create=create, creator=creator)
+        user = known or await users.ensure(user_id, agent_id=agent.agent_id, create=create)
+        refuse_disabled(agent, user)
+        if named.project_id is not None:
+            await ProjectRepository(self._db, self._access).get(named.project_id)
+        return agent, user
+
+    async def open_for_append(
+        self, session_id: str, named: Participants, *, create: bool, creator: str | None
+    ) -> Session:
+        """The session, locked until the transaction ends; made on first use.
+
+        Raises:
+            SessionNotFoundError: missing, and may not be made or no user is named.
+            SessionMismatchError: it was opened with another user, agent or project.
+            IdTakenError: it is a session this key may not see.
+            DisabledError: its agent or user is disabled.
+
+        """
+        found = await self._locked(session_id)
+        if found is None:
+            if not create or not (named.user_id or self._access.user_id):
+                raise SessionNotFoundError(session_id)
+            agent, user = await self.settle(named, create=create, creator=creator)
+            # Two first appends at once: one inserts, the other waits and finds.
+            await self._db.execute(
+                insert(Session)
+                .values(
+                    tenant_id=self._access.tenant_id,
+                    session_id=session_id,
+                    agent_id=agent.agent_id,
+                    user_id=user.user_id,
+                    project_id=named.project_id,
+                )
+                .on_conflict_do_nothing()
+            )
+            found = await self._locked(session_id)
+            if found is None:
+                raise IdTakenError("session_id", session_id)
+        session, agent, user = found
+        for field in ("user_id", "agent_id", "project_id"):
+            wanted = getattr(named, field)
+            if wanted is not None and wanted != getattr(session, field):
+                raise SessionMismatchError(session_id, field)
+        refuse_disabled(agent, user)
+        return session
+
+    async def _locked(self, session_id: str) -> tuple[Session, Agent, User] | None:
+        statement = (
+            self._visible()
+            .add_columns(Agent, User)
+            .join(
+                Agent,
+                (Agent.tenant_id == Session.tenant_id) & (Agent.agent_id == Session.agent_id),
+            )
+            .join(User, (User.tenant_id == Session.tenant_id) & (User.user_id == Session.user_id))
+            .where(Session.session_id == session_id)
+            .with_for_update(of=Session)
+            # The row may have been read before the lock was granted.
+            .execution_options(populate_existing=True)
+        )
+        row = (await self._db.execute(statement)).first()
+        return None if row is None else (row[0], row[1], row[2])
+
+    async def allocate(self, session: Session, count: int) -> tuple[int, datetime]:
+        """Places for `count` messages in a locked session (B-08).
+
+        Returns:
+            The first sequence number and the first time; each further message takes the
+            next number and the next microsecond. Both only ever rise, whatever the clock
+            does and whatever was deleted.
+
+        """
+        tick = text("interval '1 microsecond'")
+        first = func.greatest(func.clock_timestamp(), Session.last_message_time + tick)
+        last_number, last_time = (
+            await self._db.execute(
+                update(Session)
+                .where(
+                    Session.tenant_id == self._access.tenant_id,
+                    Session.session_id == session.session_id,
+                )
+                .values(
+                    last_sequence_no=Session.last_sequence_no + count,
+                    last_message_time=first + timedelta(microseconds=count - 1),
+                )
+                .returning(Session.last_sequence_no, Session.last_message_time)
+                .execution_options(synchronize_session=False)
+            )
+        ).one()
+        assert last_time is not None  # noqa: S101 (set in this statement)
+        return last_number - count + 1, last_time - timedelta(microseconds=count - 1)
+
+    async def list(
+        self, *, start: tuple[datetime, str] | None, limit: int, filters: dict[str, Any]
+    ) -> Sequence[Session]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Args:
+            filters: column to the value it must have.
+
+        """
+        rows = await self._db.scalars(
+            after(
+                self._visible().filter_by(**filters),
+                (Session.create_time, Session.session_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def patch(
+        self, session_id: str, changes: dict[str, Any], expected: int | None
+    ) -> Session:
+        """The changed session. Raises SessionNotFoundError, VersionConflictError."""
+        session = await self.get(session_id, lock=True)
+        await apply_changes(self._db, session, changes, expected=expected)
+        return session
+
+
+def refuse_disabled(agent: Agent, user: User | None) -> None:
+    """Raises DisabledError when the agent or the user may not be written for (B-36b)."""
+    if agent.status == 0:
+        raise DisabledError("agent", agent.agent_id)
+    if user is not None and user.status == 0:
+        raise DisabledError("user", user.user_id)

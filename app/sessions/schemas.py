@@ -1,0 +1,64 @@
+"""Sessions as they cross HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from app.web.fields import RUNNING, Document, Id, Kind, Moment, Name, Schema, Shown, status_word
+from app.web.pagination import PageQuery
+
+SessionStatus = Annotated[
+    Literal["running", "ended"], BeforeValidator(lambda value: status_word(RUNNING, value))
+]
+
+
+class SessionCreate(Schema):
+    session_id: Id | None = Field(default=None, description="Generated when left out.")
+    user_id: Id | None = Field(
+        default=None, description="Whom the agent talks to; a user-bound key may leave it out."
+    )
+    agent_id: Id | None = Field(
+        default=None, description="The user's home agent, else the default agent, when left out."
+    )
+    project_id: Id | None = None
+    session_name: Name | None = Field(default=None, examples=["Trip to Kyoto"])
+    session_type: Kind | None = Field(default=None, examples=["chat"])
+    context: Document = {}
+    memory_enabled: bool = True
+    injection_enabled: bool = True
+
+
+class SessionPatch(Schema):
+    project_id: Id | None = None
+    session_name: Name | None = None
+    session_type: Kind | None = None
+    context: Document | None = None
+    memory_enabled: bool | None = None
+    injection_enabled: bool | None = None
+
+
+class SessionRead(Shown):
+    session_id: str
+    agent_id: str
+    user_id: str
+    project_id: str | None
+    session_name: str | None
+    session_type: str | None
+    context: dict[str, Any]
+    status: SessionStatus
+    end_time: Moment | None
+    memory_enabled: bool
+    injection_enabled: bool
+    last_sequence_no: int = Field(description="Number of the newest message ever appended.")
+    last_message_time: Moment | None
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class SessionQuery(PageQuery):
+    agent_id: Id | None = None
+    user_id: Id | None = None
+    project_id: Id | None = None
+    status: SessionStatus | None = None
+    session_type: Kind | None = None

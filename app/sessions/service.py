@@ -1,0 +1,129 @@
+"""Use cases of sessions."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.projects.repository import ProjectRepository
+from app.sessions.models import Session
+from app.sessions.repository import Participants, SessionRepository
+from app.sessions.schemas import SessionCreate, SessionPatch, SessionQuery, SessionRead
+from app.tenants.access import Principal
+from app.users.errors import UserRequiredError
+from app.web.fields import RUNNING
+from app.web.idempotency import NEVER, Once
+from app.web.pagination import Page, decode_moment, page
+
+
+class SessionService:
+    def __init__(
+        self, database: Database, *, auto_create: bool, now: Callable[[], datetime]
+    ) -> None:
+        self._database = database
+        self._auto_create = auto_create
+        self._now = now
+
+    async def add(
+        self, principal: Principal, body: SessionCreate, *, once: Once = NEVER
+    ) -> SessionRead:
+        """Open a session; an unknown user or agent is made on first use.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: one is missing and
+                may not be made, or no user is named.
+            IdTakenError: the tenant has a session or a user with that id already.
+            DisabledError: the agent or the user is disabled.
+
+        """
+        if body.user_id is None and principal.access.user_id is None:
+            raise UserRequiredError
+        named = Participants(body.user_id, body.agent_id, body.project_id)
+        values = body.model_dump(exclude={"session_id", "user_id", "agent_id"})
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            agent, user = await sessions.settle(
+                named, create=self._auto_create, creator=principal.key_id
+            )
+            session = Session(
+                session_id=body.session_id or new_id("ses"),
+                agent_id=agent.agent_id,
+                user_id=user.user_id,
+                **values,
+            )
+            await sessions.add(session)
+            shown = SessionRead.model_validate(session)
+            return await once.keep(db, shown, status=201, user_id=user.user_id)
+
+    async def get(self, principal: Principal, session_id: str) -> SessionRead:
+        """Raises SessionNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            return SessionRead.model_validate(session)
+
+    async def list(self, principal: Principal, query: SessionQuery) -> Page[SessionRead]:
+        """Sessions, newest first."""
+        start = decode_moment(query.cursor)
+        filters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+        if "status" in filters:
+            filters["status"] = RUNNING[filters["status"]]
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await SessionRepository(db, principal.access).list(
+                start=start, limit=query.limit, filters=filters
+            )
+        return page(
+            rows,
+            query.limit,
+            show=SessionRead.model_validate,
+            place=lambda session: (session.create_time, session.session_id),
+        )
+
+    async def patch(
+        self, principal: Principal, session_id: str, body: SessionPatch, *, expected: int | None
+    ) -> SessionRead:
+        """Raises SessionNotFoundError, ProjectNotFoundError, VersionConflictError."""
+        nullable = {"project_id", "session_name", "session_type"}
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in body.model_dump(exclude_unset=True).items()
+            if value is not None or name in nullable
+        }
+        async with self._database.begin(principal.tenant_id) as db:
+            if changes.get("project_id") is not None:
+                await ProjectRepository(db, principal.access).get(changes["project_id"])
+            session = await SessionRepository(db, principal.access).patch(
+                session_id, changes, expected
+            )
+            return SessionRead.model_validate(session)
+
+    async def end(
+        self, principal: Principal, session_id: str, *, once: Once = NEVER
+    ) -> SessionRead:
+        """End a session; an ended one stays as it is. Raises SessionNotFoundError."""
+        return await self._turn(principal, session_id, running=False, once=once)
+
+    async def reopen(
+        self, principal: Principal, session_id: str, *, once: Once = NEVER
+    ) -> SessionRead:
+        """Let an ended session go on; a running one stays as it is.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+
+        """
+        return await self._turn(principal, session_id, running=True, once=once)
+
+    async def _turn(
+        self, principal: Principal, session_id: str, *, running: bool, once: Once
+    ) -> SessionRead:
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            session = await sessions.get(session_id, lock=True)
+            if session.status != int(running):
+                changes = {"status": int(running), "end_time": None if running else self._now()}
+                session = await sessions.patch(session_id, changes, None)
+            shown = SessionRead.model_validate(session)
+            return await once.keep(db, shown, status=200, user_id=session.user_id)

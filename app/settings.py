@@ -1,0 +1,174 @@
+"""Every setting the service reads, in one place.
+
+`DATABASE_URL`, `OPENAI_API_KEY` and `OPENAI_BASE_URL` are the names everyone knows; all
+else begins with `MEMORY_`. `.env.example` lists each once, and a test compares the two. An
+unknown `MEMORY_*` variable, or two settings that contradict each other, stops the start
+with a sentence that says how to mend it.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from annotated_types import Ge, Gt, Le
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.errors import ConfigurationError
+
+Share = Annotated[float, Ge(0.0), Le(1.0)]
+
+
+class Settings(BaseSettings):
+    """The configuration of one process; frozen, read once, passed on."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_prefix="MEMORY_",
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        env_ignore_empty=True,
+    )
+
+    # --- where it runs
+    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+    migration_url: SecretStr | None = None
+    data_dir: Path | None = None
+    host: str = "127.0.0.1"
+    port: Annotated[int, Ge(0), Le(65535)] = 8000
+    workers: Annotated[int, Ge(1), Le(64)] = 1
+    database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
+    statement_timeout_seconds: Annotated[float, Gt(0), Le(600)] = 15.0
+    shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    metrics_token: SecretStr | None = None
+
+    # --- models
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    embedding_model: str = "wordllama/l2_supercat"
+    embedding_dim: Annotated[int, Ge(1), Le(16_000)] | None = None
+    embedding_batch_size: Annotated[int, Ge(1), Le(2048)] = 128
+    embedding_concurrency: Annotated[int, Ge(1), Le(64)] = 4
+    model_timeout_seconds: Annotated[float, Gt(0), Le(600)] = 30.0
+    model_retries: Annotated[int, Ge(0), Le(10)] = 2
+
+    # --- what is accepted
+    enabled: bool = True
+    auto_create: bool = True
+    min_confidence: Share = 0.7
+    duplicate_threshold: Share | None = None
+    min_length: Annotated[int, Ge(1), Le(1000)] = 5
+    max_length: Annotated[int, Ge(1), Le(100_000)] = 2000
+    request_max_bytes: Annotated[int, Ge(1024), Le(64 * 1024 * 1024)] = 2 * 1024 * 1024
+
+    # --- ranking
+    rank_w_similarity: Share = 0.5
+    rank_w_confidence: Share = 0.3
+    rank_w_scope: Share = 0.2
+    scope_w_session: Share = 1.0
+    scope_w_project: Share = 0.8
+    scope_w_user: Share = 0.6
+    scope_w_agent: Share = 0.4
+
+    # --- keeping and letting go
+    idempotency_hours: Annotated[int, Ge(1), Le(24 * 30)] = 24
+    purge_days: Annotated[int, Ge(0), Le(3650)] = 30
+    usage_flush_seconds: Annotated[float, Gt(0), Le(60)] = 1.0
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Refuse settings that are valid alone and contradict each other."""
+        total = self.rank_w_similarity + self.rank_w_confidence + self.rank_w_scope
+        if abs(total - 1.0) > 1e-6:
+            msg = (
+                "MEMORY_RANK_W_SIMILARITY, MEMORY_RANK_W_CONFIDENCE and MEMORY_RANK_W_SCOPE "
+                f"must sum to 1; they sum to {total:g}."
+            )
+            raise ValueError(msg)
+        if self.min_length > self.max_length:
+            msg = "MEMORY_MIN_LENGTH must not be above MEMORY_MAX_LENGTH."
+            raise ValueError(msg)
+        if self.embedding_model.startswith("openai/") and not (
+            self.openai_api_key or self.openai_base_url
+        ):
+            msg = (
+                f"MEMORY_EMBEDDING_MODEL={self.embedding_model} needs OPENAI_API_KEY, or "
+                "OPENAI_BASE_URL for a local endpoint that wants none. Leave "
+                "MEMORY_EMBEDDING_MODEL out to embed locally without a key."
+            )
+            raise ValueError(msg)
+        if self.database_url is None and self.migration_url is not None:
+            msg = "MEMORY_MIGRATION_URL needs DATABASE_URL beside it."
+            raise ValueError(msg)
+        if self.database_url is None and self.workers > 1:
+            msg = (
+                "MEMORY_WORKERS above 1 needs DATABASE_URL: the embedded PostgreSQL belongs to "
+                "one process."
+            )
+            raise ValueError(msg)
+        return self
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the service runs its own PostgreSQL."""
+        return self.database_url is None
+
+
+def variable(name: str) -> str:
+    """The environment variable that sets the field `name`."""
+    alias = Settings.model_fields[name].validation_alias
+    return alias if isinstance(alias, str) else f"MEMORY_{name.upper()}"
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """Read the environment and `.env`, with `overrides` (field names) on top.
+
+    Raises:
+        ConfigurationError: a variable is unknown, out of bounds, or contradicts another;
+            the message names it and what is allowed, never its value when it is a secret.
+
+    """
+    environ = os.environ if environ is None else environ
+    known = {variable(name) for name in Settings.model_fields}
+    unknown = sorted(
+        key for key in environ if key.upper().startswith("MEMORY_") and key.upper() not in known
+    )
+    unknown += _unknown_in_file(known)
+    if unknown:
+        raise ConfigurationError(
+            f"Unknown setting {', '.join(unknown)}: correct the name or remove it; "
+            ".env.example lists every setting."
+        )
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error)) from None
+
+
+def _unknown_in_file(known: set[str]) -> list[str]:
+    path = Path(".env")
+    if not path.is_file():
+        return []
+    names = (
+        line.split("=", 1)[0].removeprefix("export ").strip().upper()
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "=" in line and not line.lstrip().startswith("#")
+    )
+    return sorted(name for name in names if name.startswith("MEMORY_") and name not in known)
+
+
+def _explain(error: ValidationError) -> str:
+    """One sentence per fault. Pydantic's own text would print the value, perhaps a secret."""
+    sentences = []
+    for fault in error.errors(include_input=False, include_url=False):
+        message = fault["msg"].removeprefix("Value error, ")
+        if not fault["loc"]:
+            sentences.append(message)
+            continue
+        name = str(fault["loc"][0])
+        label = variable(name) if name in Settings.model_fields else name.upper()
+        sentences.append(f"{label}: {message}.")
+    return " ".join(sentences)

@@ -1,0 +1,51 @@
+"""Whose rows a caller may see: the tenant, and within it perhaps one agent or one user.
+
+Every repository is built with an `Access`, so that no query can forget it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SCOPES = ("read", "write", "admin", "operator")
+
+_IMPLIED = {
+    "read": {"read"},
+    "write": {"read", "write"},
+    "admin": {"read", "write", "admin"},
+    "operator": {"operator"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rows of one tenant that a key may touch. `agent_id`, `user_id`: its restriction."""
+
+    tenant_id: str
+    agent_id: str | None = None
+    user_id: str | None = None
+
+    @property
+    def restricted(self) -> bool:
+        return self.agent_id is not None or self.user_id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whoever holds the key. Its tenant never comes from a path or a body."""
+
+    access: Access
+    key_id: str
+    scopes: frozenset[str]
+    config: Mapping[str, Any]
+    """The tenant's settings, such as `embedding`, the handle of its embedder."""
+    embedding_models: tuple[str, ...] = ()
+    """Models that made a vector of this tenant."""
+
+    @property
+    def tenant_id(self) -> str:
+        return self.access.tenant_id
+
+    def may(self, scope: str) -> bool:
+        """Whether one of the key's scopes is `scope` or implies it."""
+        return any(scope in _IMPLIED.get(own, set()) for own in self.scopes)

@@ -1,0 +1,80 @@
+"""Who may not come in, and why."""
+
+from app.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnauthenticatedError,
+)
+
+
+class MissingKeyError(UnauthenticatedError):
+    code = "missing_key"
+    title = "No API key"
+
+    def __init__(self) -> None:
+        super().__init__("Send your key as `Authorization: Bearer <key>`.")
+
+
+class UnknownKeyError(UnauthenticatedError):
+    code = "unknown_key"
+    title = "Unknown API key"
+
+    def __init__(self) -> None:
+        super().__init__("This key is not known here.")
+
+
+class ExpiredKeyError(UnauthenticatedError):
+    code = "expired_key"
+    title = "Expired API key"
+
+    def __init__(self) -> None:
+        super().__init__("This key has expired; ask for a new one.")
+
+
+class RevokedKeyError(UnauthenticatedError):
+    code = "revoked_key"
+    title = "Revoked API key"
+
+    def __init__(self) -> None:
+        super().__init__("This key was revoked.")
+
+
+class TenantDisabledError(ForbiddenError):
+    code = "tenant_disabled"
+    title = "Tenant disabled"
+
+    def __init__(self) -> None:
+        super().__init__("The operator has disabled this tenant.")
+
+
+class InsufficientScopeError(ForbiddenError):
+    code = "insufficient_scope"
+    title = "Key lacks a scope"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"This key lacks the scope `{scope}`.", required_scope=scope)
+
+
+class TenantNotFoundError(NotFoundError):
+    code = "tenant_not_found"
+    title = "Tenant not found"
+
+    def __init__(self, tenant_id: str) -> None:
+        super().__init__(f"No tenant {tenant_id}.", tenant_id=tenant_id)
+
+
+class KeyNotFoundError(NotFoundError):
+    code = "key_not_found"
+    title = "Key not found"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"No key {key_id}.", key_id=key_id)
+
+
+class TenantIdTakenError(ConflictError):
+    code = "id_taken"
+    title = "Id already in use"
+
+    def __init__(self, tenant_id: str) -> None:
+        super().__init__(f"There is a tenant {tenant_id} already.", tenant_id=tenant_id)

@@ -1,0 +1,360 @@
+"""The words `distinctions.py` knows, as data, in English and Chinese.
+
+Every table may grow. A missing word costs a second copy of a statement or an unnoticed
+contradiction; a wrong one costs the same, so rare senses stay out.
+"""
+
+from typing import Final
+
+NEGATORS: Final = "not|no|never|without|neither|nor|nobody|nothing|none|nowhere|hardly"
+NEGATIVE_VERBS: Final = (
+    "hate|hates|hated|dislike|dislikes|disliked|detest|detests|loathe|loathes|refuse|refuses|refused"
+    "|avoid|avoids|avoided|stop|stops|stopped|quit|quits|cease|ceased|lack|lacks|lacking"
+    "|cancel|cancelled|canceled|gave up|gives up|can not stand"
+)
+"""What says no without the word; after a negator it says yes."""
+NEGATION_IDIOMS: Final = (
+    "not only|no doubt|no problem|nothing but|no matter|no one else but|why not"
+)
+
+CHINESE_NEGATORS: Final = (
+    "没有|没|沒有|沒|不再|从不|從不|从未|从来不|不|无法|無法|无|無|未|别再|别|別|勿|非"
+)
+CHINESE_NEGATIVE_VERBS: Final = (
+    "讨厌|討厭|厌恶|反感|痛恨|拒绝|拒絕|避免|戒掉|戒了|戒|停止|放弃|放棄|取消|缺乏|辞掉|辞去"
+)
+CHINESE_NEGATION_IDIOMS: Final = (
+    "不但|不仅|不僅|不过(?!敏|期|度|滤|问)|不過(?!敏|期|度|濾|問)|不同|不错|不錯|不久|不少|不断|不斷|不管|不如|不论|不必说|不客气|不得不"
+    "|不知不觉|不好意思|对不起|了不起|差不多|没关系|无锡|無錫|无论|無論|无人机|无线|无糖|别人|別人|别的"
+    "|特别|特別|区别|區別|分别|分別|性别|性別|级别|級別|类别|個別|个别|告别|未来|未來|非常|非洲|除非|并非只"
+)
+
+REWRITTEN: Final = {
+    "hate|hates|hated|dislike|dislikes|disliked|detest|detests|loathe|loathes": "not like",
+    "can not stand": "not like",
+    "would like": "want",
+    "unmarried": "not married",
+    "unable": "not",
+    "no more than|up to|maximum of": "at most",
+    "no less than|no fewer than|minimum of": "at least",
+}
+CHINESE_REWRITTEN: Final = {
+    "讨厌|討厭|厌恶|厭惡|反感": "不喜欢",
+    "未婚|单身|單身": "没有结婚",
+    "已婚": "结婚",
+    "无法|無法|没法": "不能",
+    "不超过|不多于|至多|不超過": "最多",
+    "不少于|不低于|至少": "最少",
+}
+"""Words that hold a no or an intention, said as the others say it."""
+
+OPPOSITES: Final = (
+    "married|single|divorced|widowed",
+    "open|closed",
+    "left|right",
+    "morning|afternoon|evening|night",
+    "hot|cold",
+    "always|sometimes|rarely",
+    "early|late",
+    "before|after",
+    "more|less",
+    "bigger|smaller",
+    "increase|decrease",
+    "start|finish",
+    "join|leave",
+    "buy|sell",
+    "win|lose",
+    "accept|reject",
+    "allow|forbid",
+    "enable|disable",
+    "on|off",
+    "vegetarian|carnivore",
+    "male|female",
+    "public|private",
+    "true|false",
+    "first|last",
+    "minimum|maximum",
+    "north|south|east|west",
+    "window|aisle",
+    "yesterday|today|tomorrow",
+    "daily|weekly|monthly|yearly",
+)
+CHINESE_OPPOSITES: Final = (
+    "已婚|离婚|離婚",
+    "结婚|离婚",
+    "打开|关闭",
+    "开着|关着",
+    "开门|关门",
+    "左|右",
+    "早上|中午|下午|晚上",
+    "上午|下午|晚上",
+    "总是|偶尔|很少",
+    "热|冷",
+    "大|小",
+    "多|少",
+    "男|女",
+    "增加|减少",
+    "开始|结束",
+    "加入|离开",
+    "买|卖",
+    "输|赢",
+    "允许|禁止",
+    "启用|停用|禁用",
+    "之前|之后",
+    "昨天|今天|明天",
+    "每天|每周|每月|每年",
+    "最高|最低",
+    "公开|私密",
+)
+
+SYNONYMS: Final = (
+    "like|enjoy|love|prefer|fond|adore|rather",
+    "hate|dislike|detest|loathe",
+    "live|reside|dwell",
+    "work|employed|job",
+    "child|children|kid",
+    "movie|film",
+    "car|automobile",
+    "color|colour",
+    "favorite|favourite",
+    "call|named|name",
+    "have|has|own|possess|had",
+    "want|wish|would|desire|hope",
+    "plan|intend",
+    "buy|bought|purchase",
+    "big|large",
+    "small|little",
+    "short|brief|concise",
+    "fast|quick|rapid",
+    "begin|start|began|begun",
+    "study|learn|student|studie",
+    "medicine|medical",
+    "speak|talk|spoke",
+    "home|house",
+    "doctor|physician",
+    "phone|telephone|mobile",
+    "email|mail",
+    "meet|meeting|appointment",
+    "birthday|born|birth",
+    "month|monthly",
+    "week|weekly",
+    "day|daily",
+    "year|yearly|annual",
+    "usually|often|frequently|regularly",
+    "use|utilize",
+    "consume|eat",
+    "trip|journey|travel",
+    "user|he|she|they|person|i|me|him|them|we|you",
+    "mother|mom|mum",
+    "father|dad",
+    "play|playing",
+    "current|now|present",
+    "need|require",
+    "finish|complete",
+    "make|create|made",
+    "help|assist",
+    "allergic|allergy",
+    "swim|swimming",
+    "run|running|ran",
+    "afraid|fear|scared|frightened",
+    "go|visit|attend|went|goes",
+    "leave|depart",
+    "wake|get|woke",
+    "flight|plane",
+    "drive|drove|driving",
+    "write|wrote|writing",
+    "sport|exercise",
+    "gym|fitness",
+    "remember|recall",
+    "remind|notify|alert",
+    "answer|reply|response",
+    "question|query",
+    "boss|manager|supervisor",
+    "colleague|coworker",
+    "company|firm|business",
+    "flat|apartment",
+    "holiday|vacation",
+    "picture|photo|image",
+    "code|program|coding",
+    "bug|error",
+    "repo|repository",
+    "cheap|inexpensive",
+    "happy|glad",
+    "sick|ill",
+    "cook|cooking",
+    "dinner|supper",
+    "soccer|football",
+    "teach|teacher",
+    "rent|rental",
+    "raise|raised|grow|grew",
+    "sleep|asleep",
+    "cost|price",
+    "build|built|building",
+    "male|man",
+    "female|woman",
+)
+CHINESE_SYNONYMS: Final = (
+    "喜欢|喜爱|喜歡|爱好|热爱|偏好|爱",
+    "讨厌|厌恶|反感",
+    "居住|住在|住",
+    "希望|想要|想|愿意",
+    "计划|打算",
+    "学习|学",
+    "孩子|小孩|儿女",
+    "购买|买",
+    "阅读|读|看",
+    "电脑|计算机",
+    "工作|上班|就职|任职|办公",
+    "名字|名叫|叫做|叫",
+    "简短|简洁|简单",
+    "出生|生日|生于",
+    "懂|会",
+    "汽车|车子|车",
+    "手机|电话",
+    "妻子|太太|老婆",
+    "丈夫|先生|老公",
+    "妈妈|母亲",
+    "爸爸|父亲",
+    "老师|教师",
+    "医生|大夫",
+    "用户|他们|她们|我们|他|她|我|你|本人",
+    "经常|常常|常",
+    "特别|非常|很|十分|超级",
+    "居家|在家",
+    "早上|早晨|清晨",
+    "晚上|夜里|夜晚",
+    "需要|要",
+    "使用|采用|用",
+    "拥有|养|有",
+    "害怕|恐惧|怕",
+    "航班|飞机",
+    "开车|驾驶|开",
+    "去过|前往|去",
+    "公司|企业",
+    "同事|同僚",
+    "老板|上司|经理",
+    "回答|回复|答复",
+    "问题|疑问",
+    "照片|图片",
+    "价格|价钱",
+    "生病|患病",
+    "开心|高兴|快乐",
+    "便宜|实惠",
+    "做饭|烹饪|下厨",
+    "足球|踢球",
+    "假期|休假|度假",
+    "公寓|房子",
+    "提醒|通知",
+    "记得|记住",
+    "睡觉|入睡|睡",
+    "运动|锻炼",
+    "写作|写",
+    "长大|成长",
+)
+"""Longer variants come first where one holds the other; the first is the common form."""
+
+STOP_WORDS: Final = (
+    "a|an|the|is|are|was|were|be|been|being|am|of|in|on|at|to|for|from|by|with|as|and|or|that|this"
+    "|these|those|it|its|do|does|did|has|have|had|will|would|can|could|should|may|might|must|very"
+    "|really|quite|so|also|too|just|currently|now|already|still|there|about|into|than|then|since|became|become|becomes|every"
+    "|each|per|any|some|one|who|which|what|stand|longer|anymore|again|ever|like to|up|able"
+    "|my|his|her|their|our|your|own|o'clock|s"
+)
+CHINESE_STOP_SIGNS: Final = (
+    "的了着過过是在也都就还還很地得把被跟和与與吗呢吧啊这這那个個只位条條件正曾當当對对會会说說为為上里裡中到"
+    "于於从從每所其来來去给給又再才将將家"
+)
+
+UNITS: Final = {
+    "km": "km|kilometer|kilometers|kilometre|kilometres|公里|千米",
+    "mi": "mi|mile|miles|英里",
+    "m": "m|meter|meters|metre|metres|米",
+    "cm": "cm|centimeter|centimeters|厘米|公分",
+    "kg": "kg|kgs|kilo|kilos|kilogram|kilograms|公斤|千克",
+    "g": "g|gram|grams|克",
+    "lb": "lb|lbs|pound|pounds|磅",
+    "jin": "斤",
+    "l": "l|liter|liters|litre|litres|升",
+    "s": "s|sec|second|seconds|秒",
+    "min": "min|mins|minute|minutes|分钟|分鐘",
+    "h": "h|hr|hrs|hour|hours|小时|小時",
+    "day": "day|days|天",
+    "week": "week|weeks|周|星期",
+    "month": "month|months|个月|個月",
+    "year": "year|years|岁|歲",
+    "%": "%|percent|percentage",
+    "usd": "usd|dollar|dollars|美元|美金",
+    "eur": "eur|euro|euros|欧元|歐元",
+    "gbp": "gbp|英镑",
+    "cny": "cny|rmb|yuan|元|块|塊|人民币",
+    "jpy": "jpy|yen|日元",
+    "c": "°c|celsius|摄氏度",
+    "f": "°f|fahrenheit|华氏度",
+    "gb": "gb|gigabyte|gigabytes",
+    "mb": "mb|megabyte|megabytes",
+    "tb": "tb|terabyte|terabytes",
+}
+CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp", "¥": "cny"}
+
+NUMBER_WORDS: Final = {
+    word: value
+    for value, words in {
+        0: "zero", 2: "two|twice|couple|pair|both", 3: "three|thrice", 4: "four", 5: "five",
+        6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve|dozen",
+        13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen",
+        18: "eighteen", 19: "nineteen", 20: "twenty", 30: "thirty", 40: "forty", 50: "fifty",
+        60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety",
+    }.items()
+    for word in words.split("|")
+}  # fmt: skip
+SCALES: Final = {
+    "hundred": 100,
+    "thousand": 1000,
+    "million": 10**6,
+    "billion": 10**9,
+    "k": 1000,
+    "百": 100,
+    "千": 1000,
+    "万": 10**4,
+    "萬": 10**4,
+    "亿": 10**8,
+    "億": 10**8,
+}
+CHINESE_DIGITS: Final = {
+    sign: value
+    for value, signs in enumerate(
+        ("零〇", "一", "二两兩", "三", "四", "五", "六", "七", "八", "九")
+    )
+    for sign in signs
+}
+CHINESE_NUMBER_IDIOMS: Final = (
+    "一起|一样|一樣|一些|一直|一下|一般|一定|一切|一旦|一边|一点|一點|一致|一共|统一|唯一|万一|第一|十分|三明治|四川"
+    "|千万|五金|七夕|百度|百货|百事|三星|九寨沟|四季|三国|五花肉|八卦|二手|二维码|双十一|万科|千岛湖|百分之百|老百姓"
+    "|两边|三亚|六安|万能|万达|七喜|七匹狼|五粮液|百合|一个人|不三不四|乱七八糟|二胡|三文鱼|八角"
+)
+MONTHS: Final = {
+    word: number
+    for number, words in enumerate(
+        (
+            "january|jan", "february|feb", "march|mar", "april|apr", "may", "june|jun",
+            "july|jul", "august|aug", "september|sept|sep", "october|oct", "november|nov",
+            "december|dec",
+        ),
+        start=1,
+    )
+    for word in words.split("|")
+}  # fmt: skip
+WEEKDAYS: Final = {
+    word: number
+    for number, words in enumerate(
+        (
+            "monday|mondays|mon", "tuesday|tuesdays|tue", "wednesday|wednesdays|wed",
+            "thursday|thursdays|thu", "friday|fridays|fri", "saturday|saturdays",
+            "sunday|sundays",
+        ),
+        start=1,
+    )
+    for word in words.split("|")
+}  # fmt: skip
+COMPARISONS: Final = "over|rather than|than|instead of"
+CHINESE_COMPARISONS: Final = "而不是|而非|胜过|多于|比"

@@ -1,0 +1,97 @@
+"""Numbers that name a person to a bank or a state: cards, IBANs, mainland-China identities.
+
+Each must have the shape its issuer gives it and pass its own check digits, as one number in ten
+passes Luhn by chance.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from stdnum import iban, luhn
+from stdnum.cn import ric
+
+_CARD_START = re.compile(r"(?<![A-Za-z0-9_])(?<![0-9][.])[2-6][0-9]{3}")
+# As printed on cards; the longer first. Other groupings are other numbers, one after the other.
+_CARD_SHAPES: Final = tuple(
+    re.compile(rf"{shape}(?![A-Za-z0-9_])")
+    for shape in (
+        r"[0-9]{13,19}",
+        r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}\1[0-9]{1,3}",
+        r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}",
+        r"[0-9]{4}([ -])[0-9]{6}\1[0-9]{4,5}",
+        r"[0-9]{6}([ -])[0-9]{13}",
+    )
+)
+# First digits and lengths by network; a number outside of these is no card, whatever Luhn says.
+_NETWORKS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"4[0-9]{15}(?:[0-9]{3})?",  # Visa.
+        r"(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}",
+        r"3[47][0-9]{13}",  # American Express.
+        r"62[0-9]{14,17}",  # UnionPay.
+        r"(?:6011|64[4-9][0-9]|65[0-9]{2})[0-9]{12}(?:[0-9]{3})?",  # Discover.
+        r"35(?:2[89]|[3-8][0-9])[0-9]{12}",  # JCB.
+        r"3(?:0[0-5]|[689][0-9])[0-9]{11}",  # Diners Club.
+        r"(?:5018|5020|5038|5893|6304|6759|676[1-3])[0-9]{8,15}",  # Maestro.
+    )
+)
+_IDENTITY = re.compile(
+    r"(?<![A-Za-z0-9])[1-9][0-9]{5}([ -]?)(?:18|19|20)[0-9]{6}\1[0-9]{3}[0-9Xx](?![A-Za-z0-9])"
+)
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+_WORD = re.compile("[A-Za-z0-9]")
+_SEPARATORS = str.maketrans("", "", " -")
+_SHORTEST_IBAN = 15
+
+
+def find_cards(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the place of every payment card number."""
+    for start in _CARD_START.finditer(text):
+        for shape in _CARD_SHAPES:
+            match = shape.match(text, start.start())
+            if match is not None and _is_card(match[0].translate(_SEPARATORS)):
+                yield match.span()
+                break
+
+
+def _is_card(number: str) -> bool:
+    return luhn.is_valid(number) and any(network.fullmatch(number) for network in _NETWORKS)
+
+
+def find_identities(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the place of every 18-digit identity number of mainland China."""
+    for match in _IDENTITY.finditer(text):
+        if ric.is_valid(match[0].translate(_SEPARATORS)):
+            yield match.span()
+
+
+def find_ibans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the place of every IBAN.
+
+    The words after it may read as its continuation, so every length is tried.
+    """
+    match = _IBAN.search(text)
+    while match is not None:
+        end = _iban_end(text, match)
+        if end is not None:
+            yield match.start(), end
+        match = _IBAN.search(text, end or match.start() + 4)
+
+
+def _iban_end(text: str, match: re.Match[str]) -> int | None:
+    ends = [match.start() + n + 1 for n, sign in enumerate(match[0]) if sign not in " -"]
+    for count in range(len(ends), _SHORTEST_IBAN - 1, -1):
+        end = ends[count - 1]
+        # An IBAN ends where a word ends.
+        if _WORD.match(text, end) is None:
+            number = text[match.start() : end].translate(_SEPARATORS).upper()
+            if _passes_97(number) and iban.is_valid(number):
+                return end
+    return None
+
+
+def _passes_97(number: str) -> bool:
+    """Check the two digits cheaply, before the library looks up the country."""
+    return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1

@@ -1,0 +1,141 @@
+"""What secrets look like, as data: the formats of their issuers, and labels that announce one.
+
+Formats come from `detect-secrets` where it has them. Its own scan yields values without places
+and anchors some formats in ways that do not end (a run of "eyJeyJ…" costs the square of its
+length), so its expressions are used and those few are written here, each with a fixed start.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from detect_secrets.plugins.aws import AWSKeyDetector
+from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
+from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.discord import DiscordBotTokenDetector
+from detect_secrets.plugins.github_token import GitHubTokenDetector
+from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+from detect_secrets.plugins.jwt import JwtTokenDetector
+from detect_secrets.plugins.mailchimp import MailchimpDetector
+from detect_secrets.plugins.pypi_token import PypiTokenDetector
+from detect_secrets.plugins.sendgrid import SendGridDetector
+from detect_secrets.plugins.slack import SlackDetector
+from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+from detect_secrets.plugins.stripe import StripeDetector
+from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
+from detect_secrets.plugins.twilio import TwilioKeyDetector
+
+_KEY = r"[A-Za-z0-9_-]"
+_START = rf"(?<!{_KEY})"
+_PRIVATE_KEY = (
+    r"(?:-{5}BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-{5}|PuTTY-User-Key-File-[0-9])"
+    r"(?:(?!-{5}BEGIN)[\s\S])*?"
+    r"(?:-{5}END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-{5}|(?=-{5}BEGIN)|\Z)"
+)
+
+PLUGINS: Final[tuple[tuple[str, type[RegexBasedDetector]], ...]] = (
+    ("aws_key", AWSKeyDetector),
+    ("azure_storage_key", AzureStorageKeyDetector),
+    ("discord_token", DiscordBotTokenDetector),
+    ("github_token", GitHubTokenDetector),
+    ("gitlab_token", GitLabTokenDetector),
+    ("mailchimp_key", MailchimpDetector),
+    ("pypi_token", PypiTokenDetector),
+    ("sendgrid_key", SendGridDetector),
+    ("slack_token", SlackDetector),
+    ("square_secret", SquareOAuthDetector),
+    ("stripe_key", StripeDetector),
+    ("telegram_token", TelegramBotTokenDetector),
+    ("twilio_key", TwilioKeyDetector),
+)
+
+_OWN: Final[tuple[tuple[str, str], ...]] = (
+    ("anthropic_key", rf"{_START}sk-ant-{_KEY}{{16,}}"),
+    ("openai_key", rf"{_START}sk-(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?{_KEY}{{20,}}"),
+    ("github_token", rf"{_START}github_pat_[A-Za-z0-9_]{{22,}}"),
+    ("google_key", rf"{_START}AIza{_KEY}{{35}}"),
+    ("google_key", rf"{_START}(?:ya29\.|GOCSPX-){_KEY}{{20,}}"),
+    ("huggingface_token", rf"{_START}hf_[A-Za-z0-9]{{30,}}"),
+    ("npm_token", rf"{_START}npm_[A-Za-z0-9]{{36}}"),
+    ("slack_token", rf"{_START}(?:xapp|xoxe)-{_KEY}{{20,}}"),
+    ("stripe_key", rf"{_START}(?:(?:sk|rk)_(?:live|test)_|whsec_)[0-9A-Za-z]{{16,}}"),
+    ("alibaba_key", rf"{_START}LTAI[0-9A-Za-z]{{12,}}"),
+    ("tencent_key", rf"{_START}AKID[0-9A-Za-z]{{28,}}"),
+    ("private_key", _PRIVATE_KEY),
+)
+
+
+def _compiled(plugin: type[RegexBasedDetector]) -> Iterable[re.Pattern[str]]:
+    return plugin().denylist
+
+
+# The first of each AWS pair is the format; the second wants quotes, and labels cover it.
+FORMATS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    *((name, re.compile(pattern)) for name, pattern in _OWN),
+    *(
+        (name, pattern)
+        for name, plugin in PLUGINS
+        for pattern in list(_compiled(plugin))[: 1 if name == "aws_key" else None]
+    ),
+)
+"""Detector and expression; a match may end before the secret does."""
+
+STANDS_ALONE: Final = frozenset({"aws_key", "twilio_key", "mailchimp_key", "discord_token"})
+"""Formats so plain that a longer word may hold one by chance."""
+
+BASIC_AUTH: Final = re.compile(r"://[^\s/@:]{1,256}:(?P<value>[^\s/@]{3,256})@")
+"""The password of a URL; the plugin of that name gives up at an exclamation mark."""
+
+JWT: Final = re.compile(rf"(?<![A-Za-z0-9_=-])eyJ{_KEY}{{4,}}\.{_KEY}{{4,}}(?:\.{_KEY}*)?")
+is_jwt: Final[Callable[[str], bool]] = JwtTokenDetector.is_formally_valid
+"""Tell whether the parts decode to JSON, so that a file named eyJ… is none."""
+
+_QUOTE = r"[\"'`“”‘’「『]"
+_ASSIGN = rf"{_QUOTE}?\s{{0,3}}(?::=|=>|=|:)\s{{0,3}}{_QUOTE}?"
+_VALUE = r"(?P<value>[!-~]{4,512})"
+_LOGIN_WORD = r"(?:pass ?word|passwd|pass ?phrase|pass ?code|pwd)"
+_KEY_WORD = (
+    r"(?:(?:api|access|secret|private|encryption|signing|account|auth|license)[ _-]?key"
+    r"|(?:access|auth|refresh|api|bearer|bot|session|personal access)[ _-]?token"
+    r"|client[ _-]?secret|secret|token)"
+)
+# A label may end a name (DB_PASSWORD, "userPassword") but not begin a longer word.
+_BEFORE_WORD = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
+_FOR = r"(?:\s(?:for|to|of|on)\s[^\n.:;=,]{1,40}?)?"
+_CHINESE = r"(?:密码|密碼|口令|密钥|密鑰|秘钥|秘鑰|令牌|授权码)"
+_SET = r"(?:就是|设为|设成|设置为|設為|改为|改成|改為|变成|换成|是|为|為)"
+
+PASSWORD_ASSIGNED: Final = re.compile(
+    rf"{_BEFORE_WORD}(?i:{_LOGIN_WORD})(?![A-Za-z]){_FOR}{_ASSIGN}{_VALUE}"
+)
+PASSWORD_SAID: Final = re.compile(
+    rf"(?<![A-Za-z])(?i:{_LOGIN_WORD}){_FOR}\s(?i:is|was|to)\s{{1,3}}{_QUOTE}?{_VALUE}"
+)
+KEY_ASSIGNED: Final = re.compile(rf"{_BEFORE_WORD}(?i:{_KEY_WORD})(?![A-Za-z]){_ASSIGN}{_VALUE}")
+KEY_SAID: Final = re.compile(
+    rf"(?<![A-Za-z])(?i:{_KEY_WORD}){_FOR}\s(?i:is|was)\s{{1,3}}{_QUOTE}?{_VALUE}"
+)
+CHINESE_ASSIGNED: Final = re.compile(rf"{_CHINESE}\s{{0,3}}{_SET}?{_ASSIGN}{_VALUE}")
+CHINESE_SAID: Final = re.compile(
+    rf"{_CHINESE}(?![学學本箱锁鎖器管])[^\n。,:;=]{{0,4}}?{_SET}了?\s{{0,3}}{_QUOTE}?{_VALUE}"
+)
+PIN: Final = re.compile(
+    rf"(?<![A-Za-z])(?:(?i:pin)(?i: code| number)?{_FOR}(?:\s(?i:is)\s|{_ASSIGN})"
+    rf"|PIN码(?:是|为|:)\s?)(?P<value>[0-9]{{4}})(?![0-9])"
+)
+BEARER: Final = re.compile(
+    r"(?<![A-Za-z])(?i:bearer|basic)\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,4096})"
+)
+
+PLACEHOLDER: Final = re.compile(
+    "none|null|nil|true|false|undefined|required|optional|empty|unset|unknown|changed|reset|expired"
+    "|missing|invalid|incorrect|wrong|correct|secret|hidden|redacted|masked|string|number|text|your"
+    "|password|passwd|token|example|placeholder|changeme|input|field|label|column|type|todo|forgot"
+    "|forgotten|lost|length|minimum|maximum|must|should|needs|stored|saved|protected|encrypted|hashed"
+)
+"""Words that stand where a secret would and are none."""
+
+PLACEHOLDER_SHAPE: Final = re.compile(
+    r"[<{\[(].*|\$[{(A-Z_].*|%.*%|[*•.x_-]+|.*\[REDACTED.*|(?i:your|my|the)[_-].*|(?i:os\.|env\.|process\.).*"
+)
+"""Templates, variables, masks, and what `redact` leaves behind."""

@@ -1,0 +1,125 @@
+"""The kinds of value that cross HTTP, each with its bounds; every room's schemas use them."""
+
+import math
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StringConstraints,
+)
+
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}$"
+METADATA_BYTES = 16 * 1024
+METADATA_DEPTH = 8
+METADATA_KEYS = 100
+LARGEST_INTEGER = 2**63 - 1
+
+
+class Schema(BaseModel):
+    """What a request may say: unknown fields, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
+
+
+class Shown(BaseModel):
+    """What an answer says, read from a row or a dataclass."""
+
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True, serialize_by_alias=True)
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not contain NUL characters")
+    return text
+
+
+Id = Annotated[
+    str,
+    StringConstraints(pattern=ID_PATTERN, min_length=1, max_length=64),
+    Field(description="1 to 64 letters, digits or . _ : @ | + = ~ -", examples=["ana"]),
+]
+
+Storable = Annotated[str, AfterValidator(_storable)]
+"""Text that PostgreSQL can keep."""
+
+Name = Annotated[Storable, StringConstraints(min_length=1, max_length=255, strip_whitespace=True)]
+Kind = Annotated[Storable, StringConstraints(min_length=1, max_length=50)]
+Description = Annotated[Storable, StringConstraints(max_length=10_000)]
+
+
+def _size(value: JsonValue, depth: int) -> int:
+    """A fair guess of the bytes `value` takes, refusing what cannot be stored on the way."""
+    if depth > METADATA_DEPTH:
+        raise ValueError(f"must not be nested deeper than {METADATA_DEPTH} levels")
+    if isinstance(value, str):
+        try:
+            return len(_storable(value).encode()) + 2
+        except UnicodeEncodeError:
+            raise ValueError("must be valid Unicode text") from None
+    if value is None or isinstance(value, int | float):
+        _check_number(value)
+        return 8
+    if isinstance(value, dict):
+        if len(value) > METADATA_KEYS:
+            raise ValueError(f"must not have more than {METADATA_KEYS} keys")
+        return sum(_size(key, depth) + _size(one, depth + 1) for key, one in value.items())
+    return sum(_size(one, depth + 1) for one in value)
+
+
+def _check_number(value: float | None) -> None:
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise ValueError("numbers must fit into 64 bits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("numbers must be finite")
+
+
+def _object(limit: int) -> Any:
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and _size(value, 0) > limit:
+            raise ValueError(f"must not be larger than {limit // 1024} KiB")
+        return value
+
+    # Before Pydantic walks it: a value nested a thousand levels deep ends here.
+    return BeforeValidator(check)
+
+
+Metadata = Annotated[
+    dict[str, JsonValue],
+    _object(METADATA_BYTES),
+    Field(description="Your own data: at most 16 KiB, 100 keys, 8 levels."),
+]
+Document = Annotated[
+    dict[str, JsonValue],
+    _object(4 * METADATA_BYTES),
+    Field(description="A JSON object: at most 64 KiB, 100 keys, 8 levels."),
+]
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+Moment = Annotated[
+    AwareDatetime,
+    PlainSerializer(_utc, return_type=str, when_used="json"),
+    Field(description="ISO 8601 with a zone", examples=["2026-11-21T12:00:00Z"]),
+]
+
+
+ENABLED = {"disabled": 0, "enabled": 1}
+RUNNING = {"ended": 0, "running": 1}
+
+
+def status_word(words: dict[str, int], value: Any) -> Any:
+    """The API's word for a stored status; words pass through (B-07)."""
+    if isinstance(value, bool):
+        return value
+    return {str(number): word for word, number in words.items()}.get(str(value), value)

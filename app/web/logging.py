@@ -1,0 +1,72 @@
+"""JSON log lines: events in the past tense, ids and sizes, never what was said."""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+_frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=12)
+
+
+def _exceptions_without_content(
+    _logger: Any, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Types and places of what was raised. Messages of exceptions are left out: a database
+    or a parser likes to quote the text it stumbled over.
+    """
+    raised = event.pop("exc_info", None)
+    if raised is True:
+        raised = sys.exc_info()[1]
+    if isinstance(raised, tuple):
+        raised = raised[1]
+    if isinstance(raised, BaseException):
+        stacks = _frames((type(raised), raised, raised.__traceback__))
+        event["exception"] = [
+            {
+                "type": stack["exc_type"],
+                "frames": [
+                    f"{one['filename']}:{one['lineno']} {one['name']}" for one in stack["frames"]
+                ],
+            }
+            for stack in stacks
+        ]
+    return event
+
+
+def configure_logging(level: str, *, pretty: bool = False) -> None:
+    """Send every log line, other packages' too, to standard error.
+
+    Args:
+        level: debug, info, warning or error.
+        pretty: readable lines for a terminal instead of JSON.
+
+    """
+    number = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: list[structlog.types.Processor] = (
+        [_exceptions_without_content, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        if pretty
+        else [_exceptions_without_content, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    )
+    structlog.configure(
+        processors=[*shared, *renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    # Other packages log the texts they handle at debug and info.
+    root.setLevel(max(number, logging.WARNING))

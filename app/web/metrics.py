@@ -1,0 +1,23 @@
+"""What Prometheus can scrape; names and labels are bounded, and none holds an id."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+REQUESTS = Counter("kemem_requests_total", "Requests answered.", ["method", "route", "status"])
+DURATION = Histogram(
+    "kemem_request_seconds",
+    "Time to answer.",
+    ["method", "route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+IN_FLIGHT = Gauge("kemem_requests_in_flight", "Requests being answered now.")
+GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Verdicts of the gate.", ["code"])
+MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
+SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])
+MESSAGES = Counter("kemem_messages_total", "Messages stored.")
+EMBEDDED_TEXTS = Counter("kemem_embedded_texts_total", "Texts embedded.", ["model"])
+EMBEDDING_SECONDS = Histogram(
+    "kemem_embedding_seconds",
+    "Time to embed one batch.",
+    ["model"],
+    buckets=(0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30),
+)

@@ -1,0 +1,1 @@
+"""Measurements, each one command that prints ratios and writes a result file."""

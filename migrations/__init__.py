@@ -1,0 +1,1 @@
+"""The schema of the service, step by step; `app/database/migrate.py` runs it."""

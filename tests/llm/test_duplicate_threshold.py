@@ -1,0 +1,40 @@
+"""Which threshold a text gets, and where the numbers stand."""
+
+import pytest
+from openai import AsyncOpenAI
+
+from app.llm.embeddings import DuplicateThreshold
+from app.llm.openai_embedder import OpenAIEmbedder
+from app.llm.wordllama_embedder import WordLlamaEmbedder
+
+THRESHOLD = DuplicateThreshold(latin=0.75, cjk=0.85)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("drinks green tea", 0.75),
+        ("Löwenbräu, naïve, Ελλάδα, Москва 🍵", 0.75),
+        ("", 0.75),
+        ("喝绿茶", 0.85),
+        ("lives in 北京", 0.85),
+        ("東京に住む", 0.85),
+        ("カタカナ", 0.85),
+        ("ｶﾀｶﾅ", 0.85),
+        ("서울에 산다", 0.85),
+        ("𠮷野家", 0.85),
+    ],
+)
+def test_a_text_with_any_cjk_character_gets_the_threshold_for_cjk(text: str, expected: float):
+    assert THRESHOLD.for_text(text) == expected
+
+
+@pytest.mark.parametrize("model", ["text-embedding-3-small", "somebody/else"])
+async def test_openai_models_start_at_the_seeds_number(client: AsyncOpenAI, model: str):
+    embedder = OpenAIEmbedder(client, model, 8)
+
+    assert embedder.duplicate_threshold == DuplicateThreshold(latin=0.85, cjk=0.85)
+
+
+def test_wordllama_has_its_measured_numbers(wordllama: WordLlamaEmbedder):
+    assert wordllama.duplicate_threshold == DuplicateThreshold(latin=0.75, cjk=0.85)

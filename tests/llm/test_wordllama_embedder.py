@@ -1,0 +1,153 @@
+"""The local model: the same vectors as its package, without the package's habits."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_embedder_contract import TEXTS
+
+from app.errors import ConfigurationError
+from app.llm.wordllama_embedder import INLINE_BYTES, WordLlamaEmbedder
+
+OWN_ANSWERS = """
+import sys, pathlib, numpy, wordllama
+folder = pathlib.Path(wordllama.__file__).parent
+model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+texts = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").split("\\x1e")
+numpy.save(sys.argv[2], model.embed(texts, norm=True))
+"""
+
+LOADING_TOUCHES_NOTHING = """
+import logging, sys
+import app.llm.catalogue
+assert not {"wordllama", "tokenizers", "safetensors"} & set(sys.modules)
+app.llm.catalogue.WordLlamaEmbedder.load()
+assert not logging.getLogger().handlers
+assert logging.getLogger().level == logging.WARNING
+assert "wordllama" not in sys.modules
+"""
+
+
+def python(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-c", *arguments], check=True, timeout=60)
+
+
+async def test_vectors_are_those_of_the_package(wordllama: WordLlamaEmbedder, tmp_path: Path):
+    # In a process of its own: importing the package changes the root logger of this one.
+    texts = [text for text in TEXTS if text.isprintable() or text.isascii()]
+    texts += ["tea", "The user moved to Berlin in 2019. " * 40, "一二三" * 700]
+    assert len(texts) > 7
+    (tmp_path / "texts").write_text("\x1e".join(texts), encoding="utf-8")
+    python(OWN_ANSWERS, str(tmp_path / "texts"), str(tmp_path / "vectors.npy"))
+
+    vectors = await wordllama.embed(texts)
+
+    assert vectors == pytest.approx(np.load(tmp_path / "vectors.npy"), abs=1e-5)
+
+
+def test_loading_touches_neither_logging_nor_the_package():
+    python(LOADING_TOUCHES_NOTHING)
+
+
+async def test_meaning_brings_texts_together(wordllama: WordLlamaEmbedder):
+    query, near, far = await wordllama.embed(
+        ["What does she drink?", "She drinks green tea.", "The server runs PostgreSQL 18."]
+    )
+
+    assert query @ near > query @ far + 0.2
+
+
+async def test_a_chunked_batch_is_the_same_as_one_by_one(wordllama: WordLlamaEmbedder):
+    # Around both bounds of a chunk (64 texts, 20,000 characters), and one longer than it.
+    texts = [f"memory number {number}" for number in range(65)]
+    texts += ["x" * 19_990, "short", "y " * 15_000, "last"]
+
+    together = await wordllama.embed(texts)
+
+    alone = np.concatenate([await wordllama.embed([text]) for text in texts])
+    assert together == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_missing_package_says_how_to_mend_it():
+    with pytest.raises(ConfigurationError, match=r"kemem\[server\].*openai/<model>"):
+        WordLlamaEmbedder.load("wordllama_that_is_not_there")
+
+
+def test_a_package_without_the_files_says_how_to_mend_it():
+    # Any package without weights stands for a wordllama older than 0.4.
+    with pytest.raises(ConfigurationError, match=r"wordllama==0\.4"):
+        WordLlamaEmbedder.load("pytest")
+
+
+async def longest_gap(work: asyncio.Task) -> float:
+    """Seconds the loop was kept from a task that only wants to tick, while `work` ran."""
+    longest = 0.0
+    last = time.perf_counter()
+    while not work.done():
+        await asyncio.sleep(0.0005)
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+    await work
+    return longest
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"The user moved to town {number} and likes it. " * 8 for number in range(2_000)],
+        ["用户喜欢早上喝绿茶。" * 200] * 400,
+        ["😀" * 200_000],
+    ],
+    ids=["2,000 texts", "400 long texts", "one huge text"],
+)
+async def test_a_large_batch_leaves_the_loop_to_others(
+    wordllama: WordLlamaEmbedder, texts: list[str]
+):
+    gap = await longest_gap(asyncio.create_task(wordllama.embed(texts)))
+
+    # 2 to 10 ms here, mostly the interpreter's own switching interval of 5 ms. Each of these
+    # takes 150 ms or more on the loop; the bound leaves room for a busy machine.
+    assert gap < 0.1
+
+
+async def test_a_short_text_does_not_pay_for_a_thread(wordllama: WordLlamaEmbedder):
+    # A coroutine that never waits is done after one step; one that uses a thread is not.
+    short = wordllama.embed(["Which tea?"])
+    with pytest.raises(StopIteration):
+        short.send(None)
+
+    long = asyncio.create_task(wordllama.embed(["x" * (INLINE_BYTES + 1)]))
+    await asyncio.sleep(0)
+    assert not long.done()
+    await long
+
+
+async def test_a_short_query_is_quick(wordllama: WordLlamaEmbedder):
+    async def microseconds(number: int) -> float:
+        started = time.perf_counter()
+        await wordllama.embed([f"What does user {number} drink in the morning?"])
+        return (time.perf_counter() - started) * 1e6
+
+    times = [await microseconds(number) for number in range(500)]
+
+    # 25 to 40 measured; 100 is the requirement. The median, as others use the machine too.
+    assert np.median(times) < 100
+
+
+async def test_a_cancelled_batch_stops_working(wordllama: WordLlamaEmbedder):
+    # Two seconds of work.
+    work = asyncio.create_task(wordllama.embed(["some words in a row " * 20] * 20_000))
+    await asyncio.sleep(0.05)
+
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+    # The await ends at once in any case; what counts is whether the thread goes on.
+    worked = time.process_time()
+    await asyncio.sleep(0.4)
+    assert time.process_time() - worked < 0.2

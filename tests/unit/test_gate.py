@@ -1,0 +1,100 @@
+"""The gate reports every broken rule, in one order, with figures and without the content."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.memories.gate import Gate, Proposal
+
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+
+
+def codes(proposal, gate=Gate()):  # noqa: B008 - a Gate cannot change.
+    return [reason.code for reason in gate.check(proposal)]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "expected"),
+    [
+        (Proposal("likes tea"), []),
+        (Proposal("我喜欢喝茶"), []),
+        (Proposal("likes tea", confidence=0.7), []),
+        (Proposal("likes tea", confidence=0.6999999), ["low_confidence"]),
+        (Proposal("likes tea", confidence=math.nan), ["low_confidence"]),
+        (Proposal("likes tea", confidence=-math.inf), ["low_confidence"]),
+        (Proposal("12345"), []),
+        (Proposal("1234"), ["too_short"]),
+        (Proposal("  1234\u3000\n"), ["too_short"]),
+        (Proposal("我叫张三"), ["too_short"]),
+        (Proposal(""), ["too_short"]),
+        (Proposal("茶" * 2000), []),
+        (Proposal(f" {'茶' * 2000} "), []),
+        (Proposal("茶" * 2001), ["too_long"]),
+        (Proposal(f"the key is {SECRET}"), ["sensitive"]),
+        (Proposal("likes tea", source_error=f"said {SECRET}"), ["sensitive"]),
+        (Proposal("likes tea", metadata={"a": [{"b": SECRET}]}), ["sensitive"]),
+        (Proposal("likes tea", metadata={"password": "hunter2"}), ["sensitive"]),
+        (Proposal("name: Anna Schmidt, anna@example.com, +49 170 1234567"), []),
+        (
+            Proposal("x", confidence=0.1, metadata={"k": SECRET}),
+            ["low_confidence", "too_short", "sensitive"],
+        ),
+        (
+            Proposal(f"{SECRET} {'x ' * 2000}", confidence=0.1),
+            ["low_confidence", "too_long", "sensitive"],
+        ),
+    ],
+)
+def test_every_broken_rule_is_reported_in_one_order(proposal, expected):
+    assert codes(proposal) == expected
+
+
+def test_the_figures_say_how_far_off_it_was():
+    gate = Gate(min_confidence=0.8, min_length=3, max_length=10)
+    low, short = gate.check(Proposal("ab", confidence=0.5))
+    assert low.figures == {"confidence": 0.5, "minimum": 0.8}
+    assert short.figures == {"length": 2, "minimum": 3}
+    [long] = gate.check(Proposal("a" * 11))
+    assert long.figures == {"length": 11, "maximum": 10}
+
+
+def test_too_long_names_the_alternative():
+    [reason] = Gate().check(Proposal("a" * 2001))
+    assert "documents" in reason.detail
+
+
+def test_sensitive_names_detectors_and_fields():
+    proposal = Proposal(
+        f"{SECRET} and 4111 1111 1111 1111", source_error="fine", metadata={"k": SECRET}
+    )
+    [reason] = Gate().check(proposal)
+    assert reason.figures == {
+        "count": 3,
+        "detectors": "aws_key, payment_card",
+        "fields": "content, metadata",
+    }
+
+
+def test_limits_are_settings():
+    assert codes(Proposal("我叫张三", confidence=0.2), Gate(min_confidence=0.2, min_length=2)) == []
+
+
+@given(
+    content=st.text(max_size=50),
+    secret=st.sampled_from([SECRET, "4111111111111111", "密码是abc12345"]),
+    confidence=st.floats(),
+)
+def test_no_reason_holds_the_content_and_every_reason_is_json(content, secret, confidence):
+    reasons = Gate().check(Proposal(f"{content} {secret}", confidence=confidence))
+    shown = json.dumps([[r.code, r.detail, dict(r.figures)] for r in reasons], allow_nan=False)
+    assert secret not in shown
+    assert "sensitive" in shown
+
+
+@given(confidence=st.floats(0, 1), minimum=st.floats(0, 1))
+def test_a_confidence_at_or_over_the_minimum_passes(confidence, minimum):
+    refused = codes(Proposal("likes tea", confidence=confidence), Gate(min_confidence=minimum))
+    assert (refused == []) is (confidence >= minimum)
