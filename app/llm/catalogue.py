@@ -15,7 +15,6 @@ from typing import Final, Self
 from openai import AsyncOpenAI
 
 from app.errors import ConfigurationError
-from app.llm.cached import CachedEmbedder
 from app.llm.embeddings import Embedder
 from app.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
@@ -178,7 +177,7 @@ class EmbedderCatalogue:
             if error.reason in {"model_not_found", "refused"}:
                 raise UnknownEmbedderError(self.available) from error
             raise
-        return CachedEmbedder(found)
+        return found
 
     async def _open_name(self, handle: str, dimension: int) -> Embedder:
         embedder = await self.resolve(handle)
@@ -195,7 +194,7 @@ class EmbedderCatalogue:
             if error.reason in {"model_not_found", "refused", "bad_answer"}:
                 raise UnknownEmbedderError(self.available) from error
             raise
-        return CachedEmbedder(other)
+        return other
 
     def _model(self, handle: str) -> tuple["_Endpoint", str]:
         model = _OPENAI.fullmatch(handle)
@@ -252,7 +251,7 @@ async def _open_default(handle: str, dimension: int | None, endpoint: _Endpoint 
             "MEMORY_EMBEDDING_MODEL=openai/… needs OPENAI_API_KEY, or OPENAI_BASE_URL for "
             "a local endpoint that wants none."
         )
-    return CachedEmbedder(await endpoint.open(model["model"], dimension))
+    return await endpoint.open(model["model"], dimension)
 
 
 def _canonical(handle: str) -> str:

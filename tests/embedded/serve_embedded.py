@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from app.database.embedded import EmbeddedPostgres
+from app.embedded.server import EmbeddedPostgres
 
 
 async def main() -> None:

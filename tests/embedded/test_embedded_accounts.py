@@ -12,10 +12,10 @@ import psutil
 import pytest
 from embedded_support import copy_of, notes, query, service_on, write
 
-from app.database.accounts import Account, account_for, permits
-from app.database.binaries import find_binaries
-from app.database.data_folder import default_data_dir
-from app.database.embedded import EmbeddedPostgres
+from app.embedded.accounts import Account, account_for, permits
+from app.embedded.binaries import find_binaries
+from app.embedded.data_folder import default_data_dir
+from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be other users")

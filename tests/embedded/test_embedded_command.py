@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.database.accounts import Account
-from app.database.binaries import Binaries, find_binaries
-from app.database.postmaster import Installation, command_of
-from app.database.server_log import ServerLog
-from app.database.sockets import SocketFolder
+from app.embedded.accounts import Account
+from app.embedded.binaries import Binaries, find_binaries
+from app.embedded.postmaster import Installation, command_of
+from app.embedded.server_log import ServerLog
+from app.embedded.sockets import SocketFolder
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ from embedded_support import (
     write,
 )
 
-from app.database.accounts import account_for
-from app.database.binaries import find_binaries
-from app.database.embedded import EmbeddedPostgres
-from app.database.postmaster import Installation, command_of
-from app.database.sockets import SocketFolder
+from app.embedded.accounts import account_for
+from app.embedded.binaries import find_binaries
+from app.embedded.server import EmbeddedPostgres
+from app.embedded.postmaster import Installation, command_of
+from app.embedded.sockets import SocketFolder
 
 linux_only = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux ends a child with its parent"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from embedded_support import copy_of, notes
 
-from app.database.accounts import account_for
-from app.database.embedded import EmbeddedPostgres
-from app.database.sockets import (
+from app.embedded.accounts import account_for
+from app.embedded.server import EmbeddedPostgres
+from app.embedded.sockets import (
     SOCKET_NAME,
     SOCKET_PATH_LIMIT,
     SocketFolder,

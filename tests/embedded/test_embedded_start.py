@@ -14,8 +14,8 @@ from embedded_support import copy_of, eventually, notes, query, servers_on, serv
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.database.data_folder import DataFolderInUseError
-from app.database.embedded import EmbeddedPostgres
+from app.embedded.data_folder import DataFolderInUseError
+from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
 
 

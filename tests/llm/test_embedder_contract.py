@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from app.llm.cached import CachedEmbedder
 from app.llm.embeddings import Embedder
 from app.llm.openai_embedder import OpenAIEmbedder
 from app.llm.wordllama_embedder import WordLlamaEmbedder
@@ -27,14 +26,13 @@ TEXTS = [
 BLANK = ["", " ", "\n\t  ", "\u3000"]
 
 
-@pytest.fixture(params=["wordllama", "openai", "cached openai"])
+@pytest.fixture(params=["wordllama", "openai"])
 async def embedder(
     request: pytest.FixtureRequest, wordllama: WordLlamaEmbedder, client: AsyncOpenAI
 ) -> Embedder:
     if request.param == "wordllama":
         return wordllama
-    remote = await OpenAIEmbedder.open(client, "local-model")
-    return CachedEmbedder(remote) if request.param == "cached openai" else remote
+    return await OpenAIEmbedder.open(client, "local-model")
 
 
 async def test_the_name_says_provider_model_and_dimension(embedder: Embedder):

@@ -59,6 +59,15 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
             "((memories.version = ANY($1)) IS NOT TRUE)",
             [([1, 2], "bigint[]")],
         ),
+        ({"user_id": {"gt": "a"}}, 'memories.user_id COLLATE "C" > $1', [("a", "text")]),
+        (
+            {"metadata.k": {"lte": "a"}},
+            (
+                "CASE WHEN jsonb_typeof((memories.metadata -> $1)) = 'string' "
+                "THEN ((memories.metadata -> $1) #>> '{}') COLLATE \"C\" <= $2 END"
+            ),
+            [("k", "text"), ("a", "text")],
+        ),
         ({"confidence": {"gte": 1}}, "memories.confidence >= $1", [(1.0, "double precision")]),
         ({"content": {"contains": "50%"}}, "strpos(memories.content, $1) > 0", [("50%", "text")]),
         ({"evidence": {"contains": "msg_1"}}, "$1 = ANY(memories.evidence)", [("msg_1", "text")]),

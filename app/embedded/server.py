@@ -13,16 +13,16 @@ from typing import Self
 import structlog
 from typing_extensions import override
 
-from app.database.accounts import Account, account_for, permits
-from app.database.binaries import Binaries, find_binaries, readable_binaries
-from app.database.cluster import (
+from app.embedded.accounts import Account, account_for, permits
+from app.embedded.binaries import Binaries, find_binaries, readable_binaries
+from app.embedded.cluster import (
     DATABASE,
     SERVICE_ROLE,
     SUPERUSER,
     ensure_cluster,
     ensure_database,
 )
-from app.database.data_folder import (
+from app.embedded.data_folder import (
     DataFolder,
     FolderLock,
     Secrets,
@@ -30,8 +30,8 @@ from app.database.data_folder import (
     open_data_folder,
     write_state,
 )
-from app.database.postmaster import Installation, Postmaster
-from app.database.sockets import (
+from app.embedded.postmaster import Installation, Postmaster
+from app.embedded.sockets import (
     SocketFolder,
     choose_socket_folder,
     discard_socket_folder,

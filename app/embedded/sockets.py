@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from app.database.accounts import Account, permits
+from app.embedded.accounts import Account, permits
 from app.errors import ConfigurationError
 
 PORT = 5432

@@ -12,8 +12,8 @@ from typing import Self
 import asyncpg
 import structlog
 
-from app.database.cluster import DATABASE, SERVICE_ROLE
-from app.database.data_folder import (
+from app.embedded.cluster import DATABASE, SERVICE_ROLE
+from app.embedded.data_folder import (
     DataFolder,
     DataFolderInUseError,
     is_data_folder,
@@ -22,8 +22,8 @@ from app.database.data_folder import (
     read_secrets,
     read_state,
 )
-from app.database.embedded import EmbeddedPostgres
-from app.database.sockets import SocketFolder
+from app.embedded.server import EmbeddedPostgres
+from app.embedded.sockets import SocketFolder
 
 log = structlog.get_logger(__name__)
 

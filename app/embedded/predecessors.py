@@ -11,10 +11,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]  # Its stubs are a package of their own.
+import psutil
 import structlog
 
-from app.database.accounts import Account
+from app.embedded.accounts import Account
 
 log = structlog.get_logger(__name__)
 

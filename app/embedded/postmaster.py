@@ -19,11 +19,11 @@ from pathlib import Path
 import asyncpg
 import structlog
 
-from app.database.accounts import Account, ended, spawn
-from app.database.binaries import Binaries
-from app.database.predecessors import clear_the_way
-from app.database.server_log import ServerLog
-from app.database.sockets import PORT, SocketFolder, prepare_socket_folder
+from app.embedded.accounts import Account, ended, spawn
+from app.embedded.binaries import Binaries
+from app.embedded.predecessors import clear_the_way
+from app.embedded.server_log import ServerLog
+from app.embedded.sockets import PORT, SocketFolder, prepare_socket_folder
 from app.errors import ConfigurationError
 
 log = structlog.get_logger(__name__)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import asyncpg
 
-from app.database.accounts import Account, ended, spawn
-from app.database.binaries import Binaries
-from app.database.data_folder import (
+from app.embedded.accounts import Account, ended, spawn
+from app.embedded.binaries import Binaries
+from app.embedded.data_folder import (
     POSTGRES_MAJOR,
     DataFolder,
     Secrets,
@@ -25,8 +25,8 @@ from app.database.data_folder import (
     read_secrets,
     sync_folder,
 )
-from app.database.server_log import ServerLog
-from app.database.sockets import SocketFolder
+from app.embedded.server_log import ServerLog
+from app.embedded.sockets import SocketFolder
 from app.errors import ConfigurationError
 
 SUPERUSER = "kemem_superuser"

