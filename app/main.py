@@ -10,6 +10,7 @@ import kemem
 from app.agents.router import router as agents
 from app.memories.router import router as memories
 from app.messages.router import router as messages
+from app.privacy.router import router as privacy
 from app.projects.router import router as projects
 from app.runtime import Runtime
 from app.sessions.router import router as sessions
@@ -77,6 +78,7 @@ def create_app(
         sessions,
         messages,
         memories,
+        privacy,
     ):
         app.include_router(router)
     app.include_router(health.router)

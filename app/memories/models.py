@@ -34,9 +34,7 @@ class Memory(TenantOwned, Timed, Base):
         ForeignKeyConstraint(
             ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
         ),
-        ForeignKeyConstraint(
-            ["tenant_id", "agent_id"], ["agents.tenant_id", "agents.agent_id"], ondelete="CASCADE"
-        ),
+        ForeignKeyConstraint(["tenant_id", "agent_id"], ["agents.tenant_id", "agents.agent_id"]),
         ForeignKeyConstraint(
             ["tenant_id", "session_id"],
             ["sessions.tenant_id", "sessions.session_id"],
@@ -45,7 +43,7 @@ class Memory(TenantOwned, Timed, Base):
         ForeignKeyConstraint(
             ["tenant_id", "project_id"],
             ["projects.tenant_id", "projects.project_id"],
-            ondelete="CASCADE",
+            ondelete="SET NULL (project_id)",
         ),
         ForeignKeyConstraint(
             ["tenant_id", "superseded_by"],

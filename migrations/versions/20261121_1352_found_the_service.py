@@ -53,15 +53,20 @@ BEGIN
 END $$
 """
 
-# PostgreSQL 15 cannot ask whether a text is a date without an error.
+# PostgreSQL 15 cannot ask whether a text is a time without an error, so the text is read
+# first; `app/memories/filters.py` has the same expression.
 TRY_TIMESTAMPTZ = """
 CREATE FUNCTION kemem_timestamptz(value text) RETURNS timestamptz
-LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
-BEGIN
-    RETURN value::timestamptz;
-EXCEPTION WHEN others THEN
-    RETURN NULL;
-END $$
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN value !~ ('^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9]'
+        || '(:[0-5][0-9]([.][0-9]{1,6})?)?(Z|[+-](0[0-9]|1[0-5]):?[0-5][0-9])$')
+        OR value ~ '^0000' THEN NULL
+    WHEN CAST(substr(value, 9, 2) AS integer) NOT BETWEEN 1 AND extract(day FROM
+        make_date(CAST(substr(value, 1, 4) AS integer), CAST(substr(value, 6, 2) AS integer), 1)
+        + INTERVAL '1 month' - INTERVAL '1 day') THEN NULL
+    ELSE CAST(value AS timestamptz)
+END
 """
 
 
@@ -576,13 +581,12 @@ def _memories() -> None:
             ["tenant_id", "agent_id"],
             ["agents.tenant_id", "agents.agent_id"],
             name="memories_fk_agents",
-            ondelete="CASCADE",
         ),
         sa.ForeignKeyConstraint(
             ["tenant_id", "project_id"],
             ["projects.tenant_id", "projects.project_id"],
             name="memories_fk_projects",
-            ondelete="CASCADE",
+            ondelete="SET NULL (project_id)",
         ),
         sa.ForeignKeyConstraint(
             ["tenant_id", "session_id"],

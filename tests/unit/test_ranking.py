@@ -36,6 +36,7 @@ def weights(draw):
         (0.8, 0.9, "agent", 0.4 + 0.27 + 0.08),
         (-0.4, 0.7, "user", 0.21 + 0.12),
         (1.0000001, 1.0, "session", 1.0),
+        (1.1, 0.0, "agent", 0.5 + 0.08),
         (math.nan, 1.0, "session", 0.5),
     ],
     ids=[
@@ -46,6 +47,7 @@ def weights(draw):
         "agent",
         "opposite direction",
         "rounded over one",
+        "over one beside less",
         "a vector of zeros",
     ],
 )
@@ -112,3 +114,7 @@ def test_scope_weights_are_known_by_the_name_of_the_scope():
         "user": 0.6,
         "agent": 0.1,
     }
+
+
+def test_weights_a_hair_over_one_do_not_lift_a_score_over_one():
+    assert final_score(1.0, 1.0, 1.0, RankWeights(0.5, 0.3, 0.2000009)) == 1.0

@@ -203,6 +203,8 @@ NEGATIVES = [
     "private key cryptography was invented long ago",
     "BEGIN is a keyword in PL/pgSQL",
     "eyJ is how a token starts",
+    "eyJuststart.somefile.json",
+    "http://localhost:8000/files/aB3dE5gH7jK9mN1pQ2rS4",
     "她说：口令是芝麻开门",
     "",
 ]

@@ -1,0 +1,121 @@
+"""SQL that reaches across all rooms, for letting go and for nothing else."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.agents.models import Agent
+from app.database.base import TenantOwned
+from app.memories.models import GateDecision, Memory, MemoryHistory
+from app.messages.models import Message
+from app.projects.models import Project, ProjectMember
+from app.sessions.models import Session
+from app.users.models import User
+from app.web.idempotency import IdempotencyKey
+
+Holding = tuple[str, type[TenantOwned], ColumnElement[bool]]
+"""A name for the receipt, a table, and which of its rows."""
+
+
+class ErasureRepository:
+    """Everything that hangs on one thing. Never begins or ends a transaction.
+
+    Whether the caller may see the thing is its own room's to say, first.
+    """
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    def of_user(self, user_id: str) -> list[Holding]:
+        """In the order in which they may go."""
+        memories = and_(Memory.tenant_id == self._tenant_id, Memory.user_id == user_id)
+        return [
+            ("decisions", GateDecision, GateDecision.user_id == user_id),
+            ("answers", IdempotencyKey, IdempotencyKey.user_id == user_id),
+            ("history", MemoryHistory, or_(
+                MemoryHistory.user_id == user_id,
+                MemoryHistory.memory_id.in_(select(Memory.memory_id).where(memories)),
+            )),
+            ("memories", Memory, memories),
+            ("messages", Message, Message.user_id == user_id),
+            ("sessions", Session, Session.user_id == user_id),
+            ("memberships", ProjectMember, ProjectMember.user_id == user_id),
+            ("users", User, User.user_id == user_id),
+        ]  # fmt: skip
+
+    def of_session(self, session_id: str) -> list[Holding]:
+        """In the order in which they may go; a user's own memories stay."""
+        own = and_(Memory.scope == "session", Memory.scope_id == session_id)
+        return [
+            *self._memories(own),
+            ("messages", Message, Message.session_id == session_id),
+            ("sessions", Session, Session.session_id == session_id),
+        ]
+
+    def of_project(self, project_id: str) -> list[Holding]:
+        """In the order in which they may go; users and sessions stay."""
+        own = and_(Memory.scope == "project", Memory.scope_id == project_id)
+        return [
+            *self._memories(own),
+            ("members", ProjectMember, ProjectMember.project_id == project_id),
+            ("projects", Project, Project.project_id == project_id),
+        ]
+
+    def of_agent(self, agent_id: str) -> list[Holding]:
+        """In the order in which they may go; the users it talked to stay."""
+        sessions = select(Session.session_id).where(
+            Session.tenant_id == self._tenant_id, Session.agent_id == agent_id
+        )
+        own = or_(
+            Memory.agent_id == agent_id,
+            and_(Memory.scope == "session", Memory.scope_id.in_(sessions)),
+        )
+        return [
+            *self._memories(own),
+            ("messages", Message, Message.agent_id == agent_id),
+            ("sessions", Session, Session.agent_id == agent_id),
+            ("agents", Agent, Agent.agent_id == agent_id),
+        ]
+
+    def _memories(self, own: ColumnElement[bool]) -> list[Holding]:
+        ids = select(Memory.memory_id).where(Memory.tenant_id == self._tenant_id, own)
+        return [
+            ("decisions", GateDecision, GateDecision.memory_id.in_(ids)),
+            ("history", MemoryHistory, MemoryHistory.memory_id.in_(ids)),
+            ("memories", Memory, own),
+        ]
+
+    async def users_at_home(self, agent_id: str) -> int:
+        """How many users call this agent their home."""
+        return await self._count(User, User.agent_id == agent_id)
+
+    async def count(self, holdings: Sequence[Holding]) -> dict[str, int]:
+        """Rows by name; the thing itself is not counted."""
+        return {name: await self._count(table, rows) for name, table, rows in holdings[:-1]}
+
+    async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
+        """Remove it all, the thing itself last, and return how many rows went."""
+        gone = {}
+        for name, table, rows in holdings:
+            result = await self._db.execute(
+                delete(table)
+                .where(table.tenant_id == self._tenant_id, rows)
+                .returning(table.tenant_id)
+                .execution_options(synchronize_session=False)
+            )
+            gone[name] = len(result.all())
+        gone.popitem()
+        return gone
+
+    async def _count(self, table: type[TenantOwned], rows: ColumnElement[bool]) -> int:
+        found: int | None = await self._db.scalar(
+            select(func.count())
+            .select_from(table)
+            .where(
+                table.tenant_id == self._tenant_id,
+                rows,
+            )
+        )
+        return int(found or 0)

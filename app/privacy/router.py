@@ -1,0 +1,76 @@
+"""DELETE of what holds other things: /v1/agents, /v1/users, /v1/projects, /v1/sessions."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.agents.errors import AgentNotFoundError
+from app.errors import ConfirmationRequiredError
+from app.privacy.errors import AgentInUseError
+from app.privacy.schemas import ErasureQuery, Receipt
+from app.privacy.service import ErasureService
+from app.projects.errors import ProjectNotFoundError
+from app.sessions.errors import SessionNotFoundError
+from app.tenants.principal import KEY_ERRORS, AdminDep, WriterDep
+from app.users.errors import UserNotFoundError
+from app.web.dependencies import RuntimeDep
+from app.web.fields import Id
+from app.web.problems import responses_for
+
+router = APIRouter(responses=responses_for(*KEY_ERRORS))
+
+
+def get_service(runtime: RuntimeDep) -> ErasureService:
+    return ErasureService(runtime.database)
+
+
+ServiceDep = Annotated[ErasureService, Depends(get_service)]
+QueryDep = Annotated[ErasureQuery, Query()]
+
+
+@router.delete(
+    "/v1/agents/{agent_id}",
+    tags=["agents"],
+    responses=responses_for(AgentNotFoundError, AgentInUseError, ConfirmationRequiredError),
+)
+async def delete_agent(
+    agent_id: Id, query: QueryDep, principal: AdminDep, service: ServiceDep
+) -> Receipt:
+    """Delete an agent with its sessions and private memories, for good."""
+    return await service.delete(principal, "agent", agent_id, query)
+
+
+@router.delete(
+    "/v1/users/{user_id}",
+    tags=["users"],
+    responses=responses_for(UserNotFoundError, ConfirmationRequiredError),
+)
+async def delete_user(
+    user_id: Id, query: QueryDep, principal: AdminDep, service: ServiceDep
+) -> Receipt:
+    """Delete a person with every word, for good."""
+    return await service.delete(principal, "user", user_id, query)
+
+
+@router.delete(
+    "/v1/projects/{project_id}",
+    tags=["projects"],
+    responses=responses_for(ProjectNotFoundError, ConfirmationRequiredError),
+)
+async def delete_project(
+    project_id: Id, query: QueryDep, principal: AdminDep, service: ServiceDep
+) -> Receipt:
+    """Delete a project with its members and what was shared there, for good."""
+    return await service.delete(principal, "project", project_id, query)
+
+
+@router.delete(
+    "/v1/sessions/{session_id}",
+    tags=["sessions"],
+    responses=responses_for(SessionNotFoundError, ConfirmationRequiredError),
+)
+async def delete_session(
+    session_id: Id, query: QueryDep, principal: WriterDep, service: ServiceDep
+) -> Receipt:
+    """Delete a session with its messages and its own memories, for good."""
+    return await service.delete(principal, "session", session_id, query)

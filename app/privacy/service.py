@@ -1,0 +1,81 @@
+"""Use cases of letting go. One transaction each: all of it goes, or nothing does."""
+
+from typing import Literal
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.agents.repository import AgentRepository
+from app.database.engine import Database
+from app.errors import ConfirmationRequiredError
+from app.privacy.errors import AgentInUseError
+from app.privacy.repository import ErasureRepository, Holding
+from app.privacy.schemas import ErasureQuery, Receipt
+from app.projects.repository import ProjectRepository
+from app.sessions.repository import SessionRepository
+from app.tenants.access import Principal
+from app.users.repository import UserRepository
+
+log = structlog.get_logger()
+
+Kind = Literal["agent", "user", "project", "session"]
+
+# What a person would miss. The rest is our own book-keeping about it.
+HELD = ("memories", "messages", "sessions", "members", "memberships")
+
+
+class ErasureService:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def delete(
+        self, principal: Principal, kind: Kind, one: str, query: ErasureQuery
+    ) -> Receipt:
+        """Delete an agent, a user, a project or a session and all that hangs on it, for good.
+
+        A user's words go from everywhere: memories, their history, verdicts, messages and
+        kept answers. With a session go its messages and its own memories, with a project
+        what was shared there, with an agent its sessions and private memories.
+
+        Raises:
+            AgentNotFoundError, UserNotFoundError, ProjectNotFoundError,
+            SessionNotFoundError: there is none for this caller.
+            AgentInUseError: users are at home with the agent.
+            ConfirmationRequiredError: it holds something, and `confirm` is not set.
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            erasure = ErasureRepository(db, principal.tenant_id)
+            holdings = await self._holdings(db, erasure, principal, kind, one)
+            counts = await erasure.count(holdings)
+            held = {name: count for name, count in counts.items() if name in HELD and count}
+            if query.dry_run:
+                return Receipt(kind=kind, id=one, deleted=counts, dry_run=True)
+            if held and not query.confirm:
+                raise ConfirmationRequiredError(kind, held)
+            gone = await erasure.delete(holdings)
+        log.info("erased", kind=kind, id=one, **gone)
+        return Receipt(kind=kind, id=one, deleted=gone, dry_run=False)
+
+    async def _holdings(
+        self,
+        db: AsyncSession,
+        erasure: ErasureRepository,
+        principal: Principal,
+        kind: Kind,
+        one: str,
+    ) -> list[Holding]:
+        """What hangs on it, after locking it; nothing new can be hung on it meanwhile."""
+        if kind == "session":
+            await SessionRepository(db, principal.access).get(one, lock=True)
+            return erasure.of_session(one)
+        if kind == "user":
+            await UserRepository(db, principal.access).get(one, lock=True)
+            return erasure.of_user(one)
+        if kind == "project":
+            await ProjectRepository(db, principal.access).get(one, lock=True)
+            return erasure.of_project(one)
+        await AgentRepository(db, principal.access).get(one, lock=True)
+        users = await erasure.users_at_home(one)
+        if users:
+            raise AgentInUseError(one, users)
+        return erasure.of_agent(one)
