@@ -44,19 +44,19 @@ async def upgrade(dsn: str, revision: str = "head") -> None:
     await asyncio.to_thread(command.upgrade, alembic_config(dsn), revision)
 
 
-async def check_schema(dsn: str) -> None:
-    """Refuse a schema older or newer than the code.
+async def current_revision(dsn: str) -> str | None:
+    """The revision of the schema at `dsn`; None when there is no schema yet.
 
     Raises:
-        ConfigurationError: the message says what to run.
+        ConfigurationError: the login may not look.
 
     """
     connection = await asyncpg.connect(dsn)
     try:
         exists = await connection.fetchval("SELECT to_regclass('public.alembic_version')")
-        current = (
-            await connection.fetchval("SELECT version_num FROM alembic_version") if exists else None
-        )
+        if not exists:
+            return None
+        revision: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.InsufficientPrivilegeError:
         raise ConfigurationError(
             "The login of DATABASE_URL may not read alembic_version: run `kemem migrate` once "
@@ -64,17 +64,33 @@ async def check_schema(dsn: str) -> None:
         ) from None
     finally:
         await connection.close()
+    return revision
+
+
+def refuse_newer(current: str | None) -> None:
+    """Raises ConfigurationError when a newer release has migrated the schema."""
+    script = ScriptDirectory.from_config(alembic_config())
+    known = {revision.revision for revision in script.walk_revisions()}
+    if current is not None and current not in known:
+        raise ConfigurationError(
+            f"The database schema ({current}) is newer than this release ({head()}): start a "
+            "newer release of kemem."
+        )
+
+
+async def check_schema(dsn: str) -> None:
+    """Refuse a schema older or newer than the code.
+
+    Raises:
+        ConfigurationError: the message says what to run.
+
+    """
+    current = await current_revision(dsn)
     expected = head()
     if current == expected:
         return
-    script = ScriptDirectory.from_config(alembic_config())
-    known = {revision.revision for revision in script.walk_revisions()}
-    if current is None or current in known:
-        raise ConfigurationError(
-            f"The database schema is older ({current or 'empty'}) than this release needs "
-            f"({expected}): run `kemem migrate`, then start again."
-        )
+    refuse_newer(current)
     raise ConfigurationError(
-        f"The database schema ({current}) is newer than this release ({expected}): start a "
-        "newer release of kemem."
+        f"The database schema is older ({current or 'empty'}) than this release needs "
+        f"({expected}): run `kemem migrate`, then start again."
     )

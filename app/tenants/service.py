@@ -27,6 +27,7 @@ from app.tenants.schemas import (
     KeyCreate,
     KeyCreated,
     KeyRead,
+    ScopeName,
     TenantCreate,
     TenantCreated,
     TenantPatch,
@@ -113,12 +114,18 @@ class TenantService:
         self._now = now
 
     async def add(
-        self, body: TenantCreate, *, actor: Principal | None = None, once: Once = NEVER
+        self,
+        body: TenantCreate,
+        *,
+        actor: Principal | None = None,
+        once: Once = NEVER,
+        first_scopes: tuple[ScopeName, ...] = ("admin",),
     ) -> TenantCreated:
-        """Create a tenant and its first admin key, which is shown here and never again.
+        """Create a tenant and its first key, which is shown here and never again.
 
         Args:
             actor: the operator; None when somebody at the machine's console asks.
+            first_scopes: what the key may do; only the embedded service's own does more.
 
         Raises:
             TenantIdTakenError: there is a tenant with that id.
@@ -138,7 +145,7 @@ class TenantService:
             repository = TenantRepository(db, tenant.tenant_id)
             await repository.add(tenant)
             await db.refresh(tenant)
-            first = KeyCreate(key_name="first key", scopes=["admin"])
+            first = KeyCreate(key_name="first key", scopes=list(first_scopes))
             key = await self._add_key(repository, first, actor.key_id if actor else None)
             await enter_tenant(db, home)
             created = TenantCreated(**TenantRead.model_validate(tenant).model_dump(), key=key)

@@ -234,7 +234,8 @@ NOT_MOMENTS = (
     "now",
 )
 words = st.sampled_from(WORDS)
-numbers = st.sampled_from([0, 1, -1, 2, 0.5, 0.1, 1.0, 1e300, -1e300, 5e-324, 2**53 + 1, 2**62])
+NUMERIC = (0, 1, -1, 2, 0.5, 0.1, 1.0, 1e300, -1e300, 5e-324, 2**53 + 1, 2**62)
+numbers = st.sampled_from(NUMERIC)
 scalars = st.one_of(words, numbers, st.booleans(), moment_texts, st.sampled_from(NOT_MOMENTS))
 json_values = st.recursive(
     scalars | st.none(),
@@ -378,6 +379,24 @@ async def test_postgres_and_the_plain_reading_agree(db, table, asked):
 async def test_postgres_and_the_plain_reading_agree_on_metadata(db, table, asked):
     """Alone, because among all fields a number seldom meets a stored number."""
     await agree(db, table, asked)
+
+
+TIMED = ("2026-01-31T12:00:00Z", "2026-01-31 20:00:00+08:00", "2026-01-31T12:00:00.500000+0000")
+SCALARS = (*WORDS, *NUMERIC, True, False, *TIMED, *NOT_MOMENTS)
+
+
+@pytest.mark.parametrize(
+    "operator", ["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains"]
+)
+async def test_every_value_of_metadata_meets_every_operand(db, operator):
+    """In full, because generated values seldom meet their equals."""
+    stored = [*SCALARS, None, {}, [], {"k": 1}, *([value] for value in SCALARS), [[1]]]
+    table = [dict.fromkeys(COLUMNS) | {"metadata": {"k": value}} for value in stored]
+    many, order = operator in {"in", "nin"}, operator in {"gt", "gte", "lt", "lte"}
+    operands = [value for value in SCALARS if not (order and isinstance(value, bool))]
+    await agree(
+        db, table, [{"metadata.k": {operator: [each] if many else each}} for each in operands]
+    )
 
 
 @on_the_server

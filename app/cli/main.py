@@ -1,0 +1,50 @@
+"""The console command `kemem`: one file per group of commands, gathered here."""
+
+import sys
+
+import typer
+
+import kemem
+from app.cli.failures import sentence_for
+from app.cli.migrate import migrate_command, openapi_command
+from app.cli.serve import serve_command
+from app.cli.tenants import keys_cli, tenants_cli
+
+cli = typer.Typer(
+    name="kemem",
+    help="KeMem: memory for AI agents on plain PostgreSQL. Begin with `kemem serve`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cli.command("serve")(serve_command)
+cli.command("migrate")(migrate_command)
+cli.add_typer(tenants_cli, name="tenants")
+cli.add_typer(keys_cli, name="keys")
+cli.command("openapi")(openapi_command)
+
+
+@cli.command()
+def version() -> None:
+    """Print the version of this release."""
+    print(kemem.__version__)
+
+
+def main() -> None:
+    """Run the command; expected failures are a sentence and an exit code, no traceback."""
+    try:
+        cli()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        told = sentence_for(error)
+        if told is None:
+            raise
+        sentence, code = told
+        print(f"kemem: {sentence}", file=sys.stderr)
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What commands need before they can work: settings, quiet logs, the database."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.database.engine import Database, open_database
+from app.database.migrate import check_schema
+from app.embedded.attachment import open_embedded
+from app.embedded.data_folder import default_data_dir
+from app.errors import ConfigurationError
+from app.runtime import open_catalogue, utc_now
+from app.settings import Settings, load_settings
+from app.tenants.service import TenantService
+from app.web.logging import configure_logging
+
+POOL_SIZE = 2
+
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Folder of the embedded PostgreSQL; MEMORY_DATA_DIR, else the user's data folder, "
+        "when left out.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def settings_with(**options: Any) -> Settings:
+    """The settings, with the options somebody gave on top.
+
+    Raises:
+        ConfigurationError: one sentence says what to mend.
+
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = load_settings(**given)
+    if "data_dir" in given and not settings.embedded:
+        raise ConfigurationError(
+            "--data-dir is for the embedded PostgreSQL, and DATABASE_URL names another: leave "
+            "one of them out."
+        )
+    return settings
+
+
+def data_dir_of(settings: Settings) -> Path:
+    """Where the embedded service keeps everything."""
+    return settings.data_dir or default_data_dir()
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a command to its end, with warnings alone between its lines."""
+    configure_logging("warning", pretty=sys.stderr.isatty())
+    asyncio.run(work)
+
+
+@asynccontextmanager
+async def open_dsn(settings: Settings, *, migrating: bool = False) -> AsyncIterator[str]:
+    """Where the database is; the embedded one is joined, or run for the time of the block."""
+    if settings.database_url is None:
+        async with open_embedded(data_dir_of(settings), share=True) as dsn:
+            yield dsn
+        return
+    url = (settings.migration_url if migrating else None) or settings.database_url
+    yield url.get_secret_value()
+
+
+@asynccontextmanager
+async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
+    """The database as the service sees it, under row-level security.
+
+    Raises:
+        ConfigurationError: the schema is not the one of this release.
+
+    """
+    async with open_dsn(settings) as dsn:
+        await check_schema(dsn)
+        async with open_database(
+            dsn,
+            pool_size=POOL_SIZE,
+            statement_timeout_seconds=settings.statement_timeout_seconds,
+        ) as database:
+            yield database
+
+
+@asynccontextmanager
+async def open_tenant_service(settings: Settings) -> AsyncIterator[TenantService]:
+    """Tenants and keys, as somebody at the machine's console manages them."""
+    async with (
+        open_console_database(settings) as database,
+        open_catalogue(settings) as catalogue,
+    ):
+        yield TenantService(database, catalogue, utc_now)

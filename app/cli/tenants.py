@@ -1,0 +1,206 @@
+"""kemem tenants and kemem keys: who may call, managed at the machine's console."""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+
+from app.cli.console import print_json, print_record, print_table
+from app.cli.opening import (
+    DataDirOption,
+    JsonOption,
+    open_tenant_service,
+    run,
+    settings_with,
+)
+from app.runtime import utc_now
+from app.settings import Settings
+from app.tenants.schemas import KeyCreate, KeyCreated, KeyRead, TenantCreate, TenantRead
+
+PAGE = 100
+
+tenants_cli = typer.Typer(help="Owners of data and keys.", no_args_is_help=True)
+keys_cli = typer.Typer(help="Who may call: make, list and revoke keys.", no_args_is_help=True)
+
+
+class Scope(StrEnum):
+    """What a key may do; each word includes the one before it, but for `operator`."""
+
+    read = "read"
+    write = "write"
+    admin = "admin"
+    operator = "operator"
+
+
+TenantOption = Annotated[str, typer.Option("--tenant", help="Id of the tenant.")]
+
+
+@tenants_cli.command("create")
+def create_tenant(
+    name: Annotated[str, typer.Argument(help="Name for people.")],
+    tenant_id: Annotated[
+        str | None,
+        typer.Option("--id", help="Your own id; generated when left out.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Create a tenant and its first admin key, which is printed once."""
+    body = TenantCreate(tenant_id=tenant_id, tenant_name=name)
+    run(_create_tenant(settings_with(data_dir=data_dir), body, as_json=as_json))
+
+
+async def _create_tenant(settings: Settings, body: TenantCreate, *, as_json: bool) -> None:
+    async with open_tenant_service(settings) as service:
+        created = await service.add(body)
+    if as_json:
+        print_json(created.model_dump(mode="json"))
+        return
+    print_record({"tenant": created.tenant_id, "name": created.tenant_name})
+    _print_key(created.key)
+
+
+@tenants_cli.command("list")
+def list_tenants(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
+    """List all tenants, newest first."""
+    run(_list_tenants(settings_with(data_dir=data_dir), as_json=as_json))
+
+
+async def _list_tenants(settings: Settings, *, as_json: bool) -> None:
+    tenants: list[TenantRead] = []
+    cursor = None
+    async with open_tenant_service(settings) as service:
+        while True:
+            page = await service.list(cursor=cursor, limit=PAGE)
+            tenants += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    columns = ("tenant_id", "tenant_name", "status", "embedding_models", "create_time")
+    _print_list("Tenants", columns, tenants, as_json=as_json)
+
+
+@keys_cli.command("create")
+def create_key(
+    tenant: TenantOption,
+    name: Annotated[
+        str | None, typer.Option(help="Name for people, to tell keys apart.", show_default=False)
+    ] = None,
+    scope: Annotated[
+        list[Scope] | None,
+        typer.Option(help="May be given several times; `write` when left out.", show_default=False),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Restrict the key to this agent.", show_default=False)
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Restrict the key to this user.", show_default=False)
+    ] = None,
+    expires_in_days: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=36500,
+            help="Days until it expires; never, when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Create a key, which is printed once and kept nowhere."""
+    expiry = None if expires_in_days is None else utc_now() + timedelta(days=expires_in_days)
+    body = KeyCreate.model_validate(
+        {
+            "key_name": name,
+            "scopes": [one.value for one in scope or [Scope.write]],
+            "agent_id": agent,
+            "user_id": user,
+            "expires_at": expiry,
+        }
+    )
+    run(_create_key(settings_with(data_dir=data_dir), tenant, body, as_json=as_json))
+
+
+async def _create_key(settings: Settings, tenant: str, body: KeyCreate, *, as_json: bool) -> None:
+    async with open_tenant_service(settings) as service:
+        created = await service.add_key(tenant, body)
+    if as_json:
+        print_json(created.model_dump(mode="json"))
+    else:
+        _print_key(created)
+
+
+@keys_cli.command("list")
+def list_keys(
+    tenant: TenantOption, as_json: JsonOption = False, data_dir: DataDirOption = None
+) -> None:
+    """List the keys of a tenant, newest first, revoked and expired ones too."""
+    run(_list_keys(settings_with(data_dir=data_dir), tenant, as_json=as_json))
+
+
+async def _list_keys(settings: Settings, tenant: str, *, as_json: bool) -> None:
+    keys: list[KeyRead] = []
+    cursor = None
+    async with open_tenant_service(settings) as service:
+        while True:
+            page = await service.list_keys(tenant, cursor=cursor, limit=PAGE)
+            keys += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    columns = (
+        "key_id", "key_prefix", "key_name", "scopes", "agent_id", "user_id", "expires_at",
+        "revoked_at", "last_used_at",
+    )  # fmt: skip
+    _print_list(f"Keys of {tenant}", columns, keys, as_json=as_json)
+
+
+@keys_cli.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(help="Id of the key, as `kemem keys list` shows it.")],
+    tenant: TenantOption,
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Revoke a key; the next request that carries it is refused."""
+    run(_revoke_key(settings_with(data_dir=data_dir), tenant, key_id, as_json=as_json))
+
+
+async def _revoke_key(settings: Settings, tenant: str, key_id: str, *, as_json: bool) -> None:
+    async with open_tenant_service(settings) as service:
+        revoked = await service.revoke_key(tenant, key_id)
+    if as_json:
+        print_json(revoked.model_dump(mode="json"))
+    else:
+        print(f"The key {key_id} is revoked since {revoked.revoked_at}.")
+
+
+def _print_key(created: KeyCreated) -> None:
+    print_record(
+        {
+            "key id": created.key_id,
+            "scopes": ", ".join(created.scopes),
+            "expires": created.expires_at or "never",
+            "key": created.key,
+        }
+    )
+    print("\nKeep the key now: it is shown this once.")
+
+
+def _print_list(title: str, columns: tuple[str, ...], items: list[Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in items])
+        return
+    print_table(title, columns, [[_cell(one, column) for column in columns] for one in items])
+
+
+def _cell(item: BaseModel, column: str) -> str:
+    value = getattr(item, column)
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    if hasattr(value, "strftime"):
+        return str(value.strftime("%Y-%m-%d %H:%M"))
+    return "" if value is None else str(value)

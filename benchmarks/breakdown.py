@@ -1,0 +1,128 @@
+"""Where the time of one search goes: the pieces timed one by one inside one process.
+
+Every piece runs alone, again and again, so CPU time is exact and nothing is instrumented.
+What is left when the pieces are taken from the whole is the framework's.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+import uvloop
+from pydantic_core import to_json
+
+from app.main import create_app
+from app.memories.schemas import SearchRequest
+from app.memories.search_sql import search_statement
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
+from app.web.logging import configure_logging
+
+REPEATS = 400
+PARTS = 5
+
+Piece = Callable[[], Awaitable[object]]
+
+
+async def _timed(piece: Piece) -> dict[str, float]:
+    """Microseconds of wall and of CPU per call: medians over parts."""
+    for _ in range(50):
+        await piece()
+    walls, busy = [], []
+    for _ in range(PARTS):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(REPEATS):
+            await piece()
+        walls.append((time.perf_counter() - wall) / REPEATS)
+        busy.append((time.process_time() - cpu) / REPEATS)
+    return {"wall_us": statistics.median(walls) * 1e6, "cpu_us": statistics.median(busy) * 1e6}
+
+
+def _request(app: Any, runtime: Runtime, key: str, content: bytes) -> Piece:
+    """A whole request through the application, without socket and parser."""
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"authorization", f"Bearer {key}".encode()),
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(content)).encode()),
+    ]
+
+    async def send(message: Any) -> None:
+        assert message.get("status", 200) == 200
+
+    async def piece() -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
+            "scheme": "http", "path": "/v1/memories/search", "raw_path": b"/v1/memories/search",
+            "query_string": b"", "root_path": "", "headers": headers, "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 80), "state": {"runtime": runtime},
+        }  # fmt: skip
+        await app(scope, receive, send)
+
+    return piece
+
+
+async def _pieces(runtime: Runtime, app: Any, key: str, user_id: str, query: str) -> dict[str, Any]:
+    content = json.dumps({"query": query, "user_id": user_id, "limit": 10}).encode()
+    principal = await runtime.identification.identify(key)
+    body = SearchRequest.model_validate_json(content)
+    plan = await runtime.search._plan(principal, body)  # noqa: SLF001 (a piece of its own)
+    text, values = search_statement(plan)
+    answer = await runtime.search.search(principal, body)
+    log = structlog.get_logger()
+
+    async def validate() -> None:
+        SearchRequest.model_validate(json.loads(content))
+
+    async def sql() -> None:
+        search_statement(plan)
+
+    async def encode() -> None:
+        to_json(answer)
+
+    async def logged() -> None:
+        log.info("request_served", method="POST", route="/x", status=200, milliseconds=1.25)
+
+    return {
+        "whole request": _request(app, runtime, key, content),
+        "key look-up (round trip)": lambda: runtime.identification.identify(key),
+        "body parsed and validated": validate,
+        "query embedded": lambda: runtime.embedders.for_query(principal, query),
+        "statement built": sql,
+        "search statement (round trip)": lambda: runtime.database.fetch(
+            principal.tenant_id, text, *values
+        ),
+        "hits as JSON": encode,
+        "log line": logged,
+        "search service, with all it calls": lambda: runtime.search.search(principal, body),
+    }
+
+
+async def _measure(dsn: str, key: str, user_id: str, query: str) -> dict[str, dict[str, float]]:
+    configure_logging("info")
+    with open("/dev/null", "w", encoding="utf-8") as nowhere:  # noqa: ASYNC230, PTH123 (at once)
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(nowhere))
+        async with open_runtime(Settings(_env_file=None), dsn) as runtime:
+            app = create_app(open_runtime(Settings(_env_file=None), dsn))
+            pieces = await _pieces(runtime, app, key, user_id, query)
+            return {name: await _timed(piece) for name, piece in pieces.items()}
+
+
+def run(dsn: str, key: str, user_id: str, query: str) -> dict[str, dict[str, float]]:
+    return uvloop.run(_measure(dsn, key, user_id, query))
+
+
+async def measure(
+    dsn: str, key: str, queries: list[tuple[str, str]]
+) -> dict[str, dict[str, float]]:
+    """By piece, microseconds of wall and of CPU in the service; a user of 100 memories."""
+    import asyncio  # noqa: PLC0415
+
+    user_id, query = queries[1]
+    return await asyncio.to_thread(run, dsn, key, user_id, query)

@@ -1,0 +1,121 @@
+"""A PostgreSQL of the benchmark's own: started, migrated, filled; gone with its folder."""
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+
+from app.database.ids import new_id
+from app.database.migrate import upgrade
+from app.embedded.server import EmbeddedPostgres
+from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.runtime import open_runtime
+from app.settings import Settings
+from app.tenants.schemas import TenantCreate
+from app.tenants.service import TenantService
+from app.text.normalise import content_hash
+from benchmarks.corpus import sentences
+
+TENANT = "bench"
+AGENT = "agent"
+CHUNK = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where it listens. `owner_dsn` logs in as the superuser, whom no policy binds."""
+
+    dsn: str
+    owner_dsn: str
+    key: str
+
+
+@asynccontextmanager
+async def open_cluster() -> AsyncIterator[Cluster]:
+    """A migrated database with one tenant, its admin key and its agent."""
+    folder = Path(tempfile.mkdtemp(prefix="kemem-bench-", dir="/tmp"))
+    # PostgreSQL does not run as root; the account it gets must reach its folder.
+    folder.chmod(0o755)
+    try:
+        async with EmbeddedPostgres(folder / "data") as server:
+            await upgrade(server.dsn)
+            settings = Settings(_env_file=None)
+            async with open_runtime(settings, server.dsn) as runtime:
+                tenants = TenantService(runtime.database, runtime.catalogue, runtime.now)
+                made = await tenants.add(TenantCreate(tenant_id=TENANT, tenant_name="Bench"))
+            owner = await asyncpg.connect(server.superuser_dsn)
+            try:
+                await owner.execute(
+                    "INSERT INTO agents (tenant_id, agent_id, agent_name) VALUES ($1, $2, $2)",
+                    TENANT,
+                    AGENT,
+                )
+            finally:
+                await owner.close()
+            yield Cluster(server.dsn, server.superuser_dsn, str(made.key.key))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def add_users(owner: asyncpg.Connection, user_ids: Sequence[str]) -> None:
+    await owner.execute(
+        "INSERT INTO users (tenant_id, user_id, agent_id) SELECT $1, unnest($2::text[]), $3",
+        TENANT,
+        list(user_ids),
+        AGENT,
+    )
+
+
+COLUMNS = (
+    "tenant_id", "memory_id", "user_id", "scope", "scope_id", "content", "content_hash",
+    "memory_type", "tier", "source", "confidence", "visibility", "embedding", "embedding_model",
+)  # fmt: skip
+
+
+async def records(owners: Sequence[str], texts: Sequence[str], seed: int) -> list[tuple[Any, ...]]:
+    """Rows of `COLUMNS`, the text at each place for the user at the same place."""
+    random = Random(seed)
+    embedder = WordLlamaEmbedder.load()
+    vectors = await embedder.embed(texts)
+    return [
+        (
+            TENANT, new_id("mem"), owner, "user", owner, text, content_hash(text), "fact", "long",
+            "user", random.choice((0.7, 0.8, 0.9, 1.0)), "members", vector, embedder.name,
+        )
+        for owner, text, vector in zip(owners, texts, vectors, strict=True)
+    ]  # fmt: skip
+
+
+async def fill(cluster: Cluster, users: dict[str, int], seed: int = 7) -> int:
+    """Give each user that many memories, in an order as if all had talked at once.
+
+    Returns:
+        Bytes of the table with its indexes.
+
+    """
+    owners = [user for user, number in users.items() for _ in range(number)]
+    Random(seed).shuffle(owners)
+    texts = sentences(seed)[: len(owners)]
+    connection = await asyncpg.connect(cluster.owner_dsn)
+    try:
+        await register_vector(connection)
+        await add_users(connection, list(users))
+        for start in range(0, len(owners), CHUNK):
+            rows = await records(
+                owners[start : start + CHUNK], texts[start : start + CHUNK], seed + start
+            )
+            await connection.copy_records_to_table("memories", records=rows, columns=COLUMNS)
+        await connection.execute(
+            "UPDATE tenants SET embedding_models = ARRAY[$1]", WordLlamaEmbedder.name
+        )
+        await connection.execute("VACUUM ANALYZE")
+        return int(await connection.fetchval("SELECT pg_total_relation_size('memories')"))
+    finally:
+        await connection.close()

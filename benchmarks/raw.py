@@ -1,0 +1,54 @@
+"""Subject a, raw asyncpg without HTTP: `python -m benchmarks.raw DSN`.
+
+Takes jobs like `load.py` and answers likewise; its callers are tasks over one pool.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from itertools import count
+from typing import Any
+
+import asyncpg
+import numpy as np
+import uvloop
+from pgvector.asyncpg import register_vector
+
+from app.llm.wordllama_embedder import WordLlamaEmbedder
+from benchmarks.database import TENANT
+from benchmarks.references import WHOLE
+
+
+async def run(
+    pool: asyncpg.Pool, embedder: WordLlamaEmbedder, job: dict[str, Any]
+) -> dict[str, Any]:
+    """Keep `callers` statements under way for `seconds`."""
+    queries = job["queries"]
+    vectors = [np.asarray(one, np.float32) for one in job.get("vectors", ())]
+    latencies: list[float] = []
+    began = time.perf_counter()
+    deadline = began + job["seconds"]
+    numbers = count()
+
+    async def caller() -> None:
+        while (sent := time.perf_counter()) < deadline:
+            number = next(numbers) % len(queries)
+            user_id, text = queries[number]
+            vector = vectors[number] if vectors else (await embedder.embed([text]))[0]
+            await pool.fetch(WHOLE, TENANT, user_id, vector)
+            latencies.append(time.perf_counter() - sent)
+
+    await asyncio.gather(*(caller() for _ in range(job["callers"])))
+    return {"seconds": time.perf_counter() - began, "latencies": latencies, "client_share": 0.0}
+
+
+async def answer_jobs(dsn: str) -> None:
+    embedder = WordLlamaEmbedder.load()
+    async with asyncpg.create_pool(dsn, init=register_vector) as pool:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            print(json.dumps(await run(pool, embedder, json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(answer_jobs(sys.argv[1]))

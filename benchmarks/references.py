@@ -1,0 +1,151 @@
+"""What KeMem is held against: `python -m benchmarks.references asyncpg|orm DSN`.
+
+The least that FastAPI can be made to do: one route, one pool, one statement over the rows
+KeMem searches, no key, no tenant setting, no policies. Each search comes in three forms:
+`/vector` takes the vector from the client, `/text` embeds in the process, both answering
+what KeMem answers; `/lean` embeds and answers six fields.
+"""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import numpy as np
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
+from pgvector.asyncpg import register_vector
+from pydantic import BaseModel
+from pydantic_core import to_json
+from sqlalchemy import ColumnElement, func, literal, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+
+from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.memories.models import Memory
+from app.memories.search_sql import COLUMNS
+from benchmarks.database import TENANT
+from benchmarks.serving import serve
+
+SQL = """
+SELECT {columns}, similarity, 0.5 * similarity + 0.3 * confidence + 0.2 * 0.6 AS score
+FROM (
+    SELECT memories.*, greatest(0, least(1, -(embedding <#> $3))) AS similarity
+    FROM memories
+    WHERE tenant_id = $1 AND scope = 'user' AND scope_id = $2 AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > now())
+        AND (valid_from IS NULL OR valid_from <= now())
+        AND (valid_to IS NULL OR valid_to > now())
+    OFFSET 0
+) AS candidate
+ORDER BY score DESC, update_time DESC, memory_id LIMIT 10
+"""
+WHOLE = SQL.format(columns=", ".join(COLUMNS))
+LEAN = SQL.format(columns="memory_id, content, memory_type, create_time")
+
+
+class TextQuery(BaseModel):
+    """A search by text."""
+
+    user_id: str
+    query: str
+
+
+class VectorQuery(BaseModel):
+    """A search by vector."""
+
+    user_id: str
+    vector: list[float]
+
+
+def asyncpg_app(dsn: str) -> FastAPI:
+    """Subject b: FastAPI on an asyncpg pool with its default size."""
+    embedder = WordLlamaEmbedder.load()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with asyncpg.create_pool(dsn, init=register_vector) as pool:
+            app.state.pool = pool
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+
+    async def answer(user_id: str, vector: Any) -> Response:
+        rows = await app.state.pool.fetch(WHOLE, TENANT, user_id, vector)
+        body = to_json({"results": [dict(row) for row in rows]})
+        return Response(body, media_type="application/json")
+
+    @app.post("/text")
+    async def by_text(body: TextQuery) -> Response:
+        return await answer(body.user_id, (await embedder.embed([body.query]))[0])
+
+    @app.post("/vector")
+    async def by_vector(body: VectorQuery) -> Response:
+        return await answer(body.user_id, np.asarray(body.vector, np.float32))
+
+    @app.post("/lean")
+    async def lean(body: TextQuery) -> Response:
+        vector = (await embedder.embed([body.query]))[0]
+        rows = await app.state.pool.fetch(LEAN, TENANT, body.user_id, vector)
+        return JSONResponse(
+            [dict(row) | {"create_time": row["create_time"].isoformat()} for row in rows]
+        )
+
+    return app
+
+
+async def orm_search(db: AsyncSession, user_id: str, vector: Any) -> list[dict[str, Any]]:
+    """The same search, as SQLAlchemy's ORM says it."""
+    similarity: ColumnElement[float] = func.greatest(
+        0, func.least(1, -Memory.embedding.max_inner_product(vector))
+    )
+    score = 0.5 * similarity + 0.3 * Memory.confidence + literal(0.2 * 0.6)
+    rows = await db.execute(
+        select(Memory, similarity.label("similarity"), score.label("score"))
+        .where(
+            Memory.tenant_id == TENANT,
+            Memory.scope == "user",
+            Memory.scope_id == user_id,
+            Memory.status == "active",
+            or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
+            or_(Memory.valid_from.is_(None), Memory.valid_from <= func.now()),
+            or_(Memory.valid_to.is_(None), Memory.valid_to > func.now()),
+        )
+        .order_by(score.desc(), Memory.update_time.desc(), Memory.memory_id)
+        .limit(10)
+    )
+    names = [(name, "metadata_" if name == "metadata" else name) for name in COLUMNS]
+    return [
+        {name: getattr(memory, attribute) for name, attribute in names}
+        | {"similarity": similarity, "score": score}
+        for memory, similarity, score in rows
+    ]
+
+
+def orm_app(dsn: str) -> FastAPI:
+    """Subject c: FastAPI on the ORM, with the engine's default pool."""
+    embedder = WordLlamaEmbedder.load()
+    engine = create_async_engine(
+        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(dsn)
+    )
+    sessions = async_sessionmaker(engine, expire_on_commit=False)
+    app = FastAPI()
+
+    async def answer(user_id: str, vector: Any) -> Response:
+        async with sessions() as db:
+            found = await orm_search(db, user_id, vector)
+        return Response(to_json({"results": found}), media_type="application/json")
+
+    @app.post("/text")
+    async def by_text(body: TextQuery) -> Response:
+        return await answer(body.user_id, (await embedder.embed([body.query]))[0])
+
+    @app.post("/vector")
+    async def by_vector(body: VectorQuery) -> Response:
+        return await answer(body.user_id, np.asarray(body.vector, np.float32))
+
+    return app
+
+
+if __name__ == "__main__":
+    serve({"asyncpg": asyncpg_app, "orm": orm_app}[sys.argv[1]](sys.argv[2]))

@@ -1,0 +1,205 @@
+"""Search over HTTP beside three references: `python -m benchmarks.search [--quick] [--out F]`.
+
+All subjects answer the same questions over the same rows in the same run, in turn, round
+after round; the figures are medians over the rounds. Absolute figures are this machine's;
+what counts are the ratios.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from app.llm.wordllama_embedder import WordLlamaEmbedder
+from benchmarks import breakdown, search_report
+from benchmarks.corpus import questions
+from benchmarks.database import Cluster, fill, open_cluster
+from benchmarks.processes import Child, Measured, Server, child, fire, median, post, server, summary
+
+SIZES = (100, 1_000, 10_000)
+CALLERS = (1, 16)
+QUESTIONS = 200
+
+Round = Callable[[int, float], Awaitable[Measured]]
+"""Measures one subject with that many callers for that many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long is measured."""
+
+    rows: int = 100_000
+    rounds: int = 5
+    seconds: float = 2.0
+
+
+QUICK = Effort(rows=30_000, rounds=1, seconds=1.0)
+
+
+def population(rows: int) -> dict[str, int]:
+    """Users of 10,000, of 1,000 and of 100 memories, `rows` in all."""
+    users = {"large0": 10_000} | {f"middle{n}": 1_000 for n in range(10)}
+    if rows > 50_000:
+        users |= {"large1": 10_000}
+    small = (rows - sum(users.values())) // 100
+    return users | {f"small{n}": 100 for n in range(small)}
+
+
+def asked(users: Mapping[str, int], size: int) -> list[tuple[str, str]]:
+    """Questions about users of that size, twenty of them in turn."""
+    of_size = [user for user, number in users.items() if number == size][:20]
+    texts = questions(size, QUESTIONS)
+    return [(of_size[place % len(of_size)], text) for place, text in enumerate(texts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Everything that is up at once; what is not asked costs nothing."""
+
+    load: Child
+    raw: Child
+    asyncpg: Server
+    orm: Server
+    kemem: Server
+    kemem_no_use: Server
+    key: str
+
+
+@asynccontextmanager
+async def open_subjects(cluster: Cluster) -> AsyncIterator[Subjects]:
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        yield Subjects(
+            load=await enter(child("load")),
+            raw=await enter(child("raw", cluster.owner_dsn)),
+            asyncpg=await enter(server("references", "asyncpg", cluster.owner_dsn)),
+            orm=await enter(server("references", "orm", cluster.owner_dsn)),
+            kemem=await enter(server("service", cluster.dsn)),
+            kemem_no_use=await enter(server("service", cluster.dsn, "--no-use")),
+            key=cluster.key,
+        )
+
+
+def rounds_of(subjects: Subjects, queries: list[tuple[str, str]], vectors: Any) -> dict[str, Round]:
+    """What is measured, by name."""
+    by_text = [{"user_id": user, "query": text} for user, text in queries]
+    by_vector = [
+        {"user_id": user, "vector": [round(float(one), 7) for one in vector]}
+        for (user, _), vector in zip(queries, vectors, strict=True)
+    ]
+
+    def raw(given: Any) -> Round:
+        async def measure(callers: int, seconds: float) -> Measured:
+            before = subjects.raw.cpu_seconds()
+            job = {"queries": queries, "vectors": given, "callers": callers, "seconds": seconds}
+            answer = await subjects.raw.ask(job)
+            return summary(answer, subjects.raw.cpu_seconds() - before)
+
+        return measure
+
+    def http(served: Server, requests: list[bytes]) -> Round:
+        async def measure(callers: int, seconds: float) -> Measured:
+            return await fire(subjects.load, served, requests, callers=callers, seconds=seconds)
+
+        return measure
+
+    search = [post("/v1/memories/search", one | {"limit": 10}, subjects.key) for one in by_text]
+    return {
+        "raw_vector": raw([one["vector"] for one in by_vector]),
+        "raw_text": raw([]),
+        "asyncpg_vector": http(subjects.asyncpg, [post("/vector", one) for one in by_vector]),
+        "asyncpg_text": http(subjects.asyncpg, [post("/text", one) for one in by_text]),
+        "asyncpg_lean": http(subjects.asyncpg, [post("/lean", one) for one in by_text]),
+        "orm_vector": http(subjects.orm, [post("/vector", one) for one in by_vector]),
+        "orm_text": http(subjects.orm, [post("/text", one) for one in by_text]),
+        "kemem": http(subjects.kemem, search),
+        "kemem_no_use": http(subjects.kemem_no_use, search),
+    }
+
+
+async def measure_size(
+    subjects: Subjects, queries: list[tuple[str, str]], effort: Effort, only: set[str]
+) -> dict[str, dict[str, Measured]]:
+    """Medians by number of callers and subject."""
+    vectors = await WordLlamaEmbedder.load().embed([text for _, text in queries])
+    named = rounds_of(subjects, queries, vectors)
+    named = {name: measure for name, measure in named.items() if not only or name in only}
+    for measure in named.values():
+        await measure(16, 0.5)
+    medians: dict[str, dict[str, Measured]] = {}
+    for callers in CALLERS:
+        kept: dict[str, list[Measured]] = {name: [] for name in named}
+        for _ in range(effort.rounds):
+            for name, measure in named.items():
+                kept[name].append(await measure(callers, effort.seconds))
+        medians[str(callers)] = {name: median(rounds) for name, rounds in kept.items()}
+    return medians
+
+
+_TABLE = """
+SELECT n_tup_upd AS updated, n_tup_hot_upd AS hot, n_dead_tup AS dead,
+    autovacuum_count AS autovacuums, pg_relation_size('memories') AS table_bytes,
+    pg_indexes_size('memories') AS index_bytes
+FROM pg_stat_user_tables WHERE relname = 'memories'
+"""
+
+
+async def table_state(cluster: Cluster) -> dict[str, int]:
+    connection = await asyncpg.connect(cluster.owner_dsn)
+    try:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        return dict(await connection.fetchrow(_TABLE))
+    finally:
+        await connection.close()
+
+
+async def measure_all(effort: Effort, only: set[str]) -> dict[str, Any]:
+    """Bring everything up, measure, and take it down."""
+    users = population(effort.rows)
+    async with open_cluster() as cluster:
+        total_bytes = await fill(cluster, users)
+        before = await table_state(cluster)
+        async with open_subjects(cluster) as subjects:
+            sizes = {
+                str(size): await measure_size(subjects, asked(users, size), effort, only)
+                for size in SIZES
+            }
+        after = await table_state(cluster)
+        where = await breakdown.measure(cluster.dsn, cluster.key, asked(users, 100))
+    return {
+        "effort": asdict(effort),
+        "memories": sum(users.values()),
+        "total_bytes": total_bytes,
+        "search": {
+            size: {
+                callers: {name: asdict(one) for name, one in named.items()}
+                for callers, named in by_callers.items()
+            }
+            for size, by_callers in sizes.items()
+        },
+        "table": {"before": before, "after": after},
+        "where_the_time_goes": where,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rows, one short round")
+    parser.add_argument("--only", default="", help="subjects to measure, by comma")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/search.json"))
+    given = parser.parse_args()
+    effort = QUICK if given.quick else Effort()
+    if given.rounds:
+        effort = Effort(effort.rows, given.rounds, effort.seconds)
+    result = asyncio.run(measure_all(effort, set(filter(None, given.only.split(",")))))
+    search_report.publish(result, given.out)
+
+
+if __name__ == "__main__":
+    main()

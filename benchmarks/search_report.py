@@ -1,0 +1,133 @@
+"""What `benchmarks.search` found, for people: ratios first."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+GOAL = 0.75
+NAMES = {
+    "raw_vector": "a. raw asyncpg, no HTTP, vector given",
+    "raw_text": "a. raw asyncpg, no HTTP, text embedded",
+    "asyncpg_vector": "b. FastAPI + asyncpg, vector given",
+    "asyncpg_text": "b. FastAPI + asyncpg, text embedded",
+    "asyncpg_lean": "b. as above, six fields per hit",
+    "orm_vector": "c. FastAPI + ORM, vector given",
+    "orm_text": "c. FastAPI + ORM, text embedded",
+    "kemem": "d. KeMem, everything on",
+    "kemem_no_use": "d. KeMem without counting use",
+}
+
+
+def publish(result: dict[str, Any], out: Path) -> None:
+    """Print it, and write JSON and Markdown beside each other."""
+    text = markdown(result)
+    print(text)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    out.with_suffix(".md").write_text(text, encoding="utf-8")
+
+
+def ratios(named: dict[str, dict[str, float]]) -> dict[str, float]:
+    """KeMem's requests per second as a share of each reference's."""
+    own = named["kemem"]["per_second"]
+    return {
+        name: own / one["per_second"] for name, one in named.items() if not name.startswith("kemem")
+    }
+
+
+def markdown(result: dict[str, Any]) -> str:
+    effort = result["effort"]
+    lines = [
+        "# Search over HTTP",
+        "",
+        f"{result['memories']:,} memories, top 10, same rows and same search for all; medians of "
+        f"{effort['rounds']} rounds of {effort['seconds']:g} s in turn. Client, service and "
+        "database share the machine. CPU is that of the serving process per request.",
+        "",
+    ]
+    for size, by_callers in result["search"].items():
+        for callers, named in by_callers.items():
+            lines += _cell(int(size), callers, named)
+    lines += _goal(result)
+    lines += _where(result["where_the_time_goes"])
+    lines += _use(result)
+    return "\n".join(lines) + "\n"
+
+
+def _cell(size: int, callers: str, named: dict[str, dict[str, float]]) -> list[str]:
+    shares = ratios(named) if "kemem" in named else {}
+    lines = [
+        f"## User of {size:,} memories, {callers} caller{'s' if callers != '1' else ''}",
+        "",
+        "| subject | requests/s | p50 ms | p95 ms | CPU ms | client's share | KeMem / it |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, one in named.items():
+        share = f"{shares[name]:.2f}" if name in shares else ""
+        lines.append(
+            f"| {NAMES[name]} | {one['per_second']:,.0f} | {one['p50_ms']:.2f} "
+            f"| {one['p95_ms']:.2f} | {one['server_cpu_ms']:.2f} "
+            f"| {one['client_share']:.0%} | {share} |"
+        )
+    return [*lines, ""]
+
+
+def _goal(result: dict[str, Any]) -> list[str]:
+    lines = [
+        f"## Goal: at least {GOAL} of (b) with 16 callers",
+        "",
+        "| memories of the user | of b, text embedded | of the fastest b |",
+        "|--:|--:|--:|",
+    ]
+    for size, by_callers in result["search"].items():
+        named = by_callers["16"]
+        if "kemem" not in named or "asyncpg_text" not in named:
+            continue
+        shares = ratios(named)
+        strictest = min(share for name, share in shares.items() if name.startswith("asyncpg"))
+        lines.append(f"| {int(size):,} | {shares['asyncpg_text']:.2f} | {strictest:.2f} |")
+    return [*lines, ""]
+
+
+def _where(pieces: dict[str, dict[str, float]]) -> list[str]:
+    lines = [
+        "## Where the time goes",
+        "",
+        "One search for a user of 100 memories, one caller, inside the process, no socket.",
+        "",
+        "| piece | wall µs | CPU µs |",
+        "|---|--:|--:|",
+    ]
+    lines += [
+        f"| {name} | {one['wall_us']:.0f} | {one['cpu_us']:.0f} |" for name, one in pieces.items()
+    ]
+    rest = {
+        unit: pieces["whole request"][unit]
+        - pieces["key look-up (round trip)"][unit]
+        - pieces["body parsed and validated"][unit]
+        - pieces["search service, with all it calls"][unit]
+        - pieces["hits as JSON"][unit]
+        - pieces["log line"][unit]
+        for unit in ("wall_us", "cpu_us")
+    }
+    lines.append(
+        f"| the rest: FastAPI, middleware, metrics | {rest['wall_us']:.0f} | {rest['cpu_us']:.0f} |"
+    )
+    return [*lines, ""]
+
+
+def _use(result: dict[str, Any]) -> list[str]:
+    before, after = result["table"]["before"], result["table"]["after"]
+    updated = after["updated"] - before["updated"]
+    hot = after["hot"] - before["hot"]
+    return [
+        "## Counting use",
+        "",
+        f"While all this ran, {updated:,} rows had their count written ({hot:,} of them without "
+        f"touching an index). The table went from {before['table_bytes'] / 1e6:.0f} to "
+        f"{after['table_bytes'] / 1e6:.0f} MB, its indexes from {before['index_bytes'] / 1e6:.0f} "
+        f"to {after['index_bytes'] / 1e6:.0f} MB; autovacuum ran "
+        f"{after['autovacuums'] - before['autovacuums']} times. What it costs in throughput is "
+        "the difference of the last two lines of each table.",
+        "",
+    ]

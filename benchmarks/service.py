@@ -1,0 +1,42 @@
+"""KeMem with everything on: `python -m benchmarks.service DSN [--no-use]`."""
+
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from typing_extensions import override
+
+from app.main import create_app
+from app.memories.usage import MemoryUse
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
+from app.web.logging import configure_logging
+from benchmarks.serving import serve
+
+
+class NoUse(MemoryUse):
+    """Counts nothing, to see what counting costs."""
+
+    @override
+    def note(self, tenant_id: str, memory_ids: Iterable[str], at: datetime) -> None:
+        pass
+
+
+@asynccontextmanager
+async def without_use(dsn: str) -> AsyncIterator[Runtime]:
+    async with open_runtime(Settings(_env_file=None), dsn) as runtime:
+        runtime.search._uses = NoUse(runtime.database)  # noqa: SLF001 (no setting switches it off)
+        yield runtime
+
+
+def main(dsn: str, *flags: str) -> None:
+    configure_logging("info")
+    opening = (
+        without_use(dsn) if "--no-use" in flags else open_runtime(Settings(_env_file=None), dsn)
+    )
+    serve(create_app(opening))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
