@@ -14,9 +14,10 @@ from app.privacy.router import router as privacy
 from app.projects.router import router as projects
 from app.runtime import Runtime
 from app.sessions.router import router as sessions
+from app.tenants.principal import KEY_ERRORS
 from app.tenants.router import keys_router, tenants_router
 from app.users.router import router as users
-from app.web import docs, health, problems
+from app.web import docs, health, openapi, problems
 from app.web.middleware import RequestMiddleware
 
 DESCRIPTION = """
@@ -84,5 +85,6 @@ def create_app(
     app.include_router(health.router)
     docs.install(app)
     problems.install(app)
+    openapi.install(app, *KEY_ERRORS)
     app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes)
     return app

@@ -9,6 +9,7 @@ from app.database.engine import Database
 from app.database.ids import new_id
 from app.llm.catalogue import EmbedderCatalogue
 from app.tenants.access import Principal
+from app.tenants.errors import KeyRestrictedError
 from app.web.fields import ENABLED
 from app.web.idempotency import NEVER, Once
 from app.web.pagination import Page, decode_moment, page
@@ -27,11 +28,16 @@ class AgentService:
         Raises:
             IdTakenError: the tenant has one with that id.
             UnknownEmbedderError: `config.embedding` names no usable model.
+            KeyRestrictedError: the key is a user's, or another agent's.
 
         """
+        _refuse_users(principal)
+        own = principal.access.agent_id
+        if own is not None and body.agent_id not in {None, own}:
+            raise KeyRestrictedError
         await self._check_config(body.config)
         values = _columns(body.model_dump())
-        values["agent_id"] = body.agent_id or new_id("agt")
+        values["agent_id"] = body.agent_id or own or new_id("agt")
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             agent = Agent(**values, creator=principal.key_id)
@@ -64,7 +70,16 @@ class AgentService:
     async def patch(
         self, principal: Principal, agent_id: str, body: AgentPatch, *, expected: int | None
     ) -> AgentRead:
-        """Raises AgentNotFoundError, VersionConflictError, UnknownEmbedderError."""
+        """The changed agent; a restricted key may not switch its agent on or off.
+
+        Raises:
+            AgentNotFoundError, VersionConflictError, UnknownEmbedderError,
+            KeyRestrictedError: nothing was changed.
+
+        """
+        _refuse_users(principal)
+        if principal.access.restricted and body.status is not None:
+            raise KeyRestrictedError
         changes = _columns(body.model_dump(exclude_unset=True))
         await self._check_config(changes.get("config") or {})
         async with self._database.begin(principal.tenant_id) as db:
@@ -75,6 +90,12 @@ class AgentService:
         handle = config.get("embedding")
         if handle is not None:
             await self._catalogue.resolve(str(handle))
+
+
+def _refuse_users(principal: Principal) -> None:
+    """An agent is shared by its users, so a key of one of them may not change it."""
+    if principal.access.user_id is not None:
+        raise KeyRestrictedError
 
 
 _NULLABLE = {"agent_type", "description"}

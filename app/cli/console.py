@@ -22,7 +22,10 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
-out = Console(highlight=False, soft_wrap=False)
+# A file or a pipe has no width; ids must not be broken there.
+_WIDTH = None if sys.stdout.isatty() else 160
+
+out = Console(highlight=False, width=_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -40,12 +43,15 @@ def print_json(value: Any) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[str] = ()
 ) -> None:
-    """A table for people; `right` names columns of numbers."""
+    """A table for people; `right` names columns of numbers. Ids are never broken."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for column in columns:
         number = column in right
         table.add_column(
-            column, justify="right" if number else "left", no_wrap=number, overflow="fold"
+            column,
+            justify="right" if number else "left",
+            no_wrap=number or column.endswith("id"),
+            overflow="fold",
         )
     for row in rows:
         # Text, not markup: what people wrote may hold square brackets.

@@ -6,6 +6,7 @@ import typer
 
 import kemem
 from app.cli.failures import sentence_for
+from app.cli.maintenance import purge_command, reembed_command
 from app.cli.migrate import migrate_command, openapi_command
 from app.cli.serve import serve_command
 from app.cli.tenants import keys_cli, tenants_cli
@@ -22,6 +23,8 @@ cli.command("serve")(serve_command)
 cli.command("migrate")(migrate_command)
 cli.add_typer(tenants_cli, name="tenants")
 cli.add_typer(keys_cli, name="keys")
+cli.command("purge")(purge_command)
+cli.command("reembed")(reembed_command)
 cli.command("openapi")(openapi_command)
 
 

@@ -1,11 +1,10 @@
 """kemem tenants and kemem keys: who may call, managed at the machine's console."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import BaseModel
 
 from app.cli.console import print_json, print_record, print_table
 from app.cli.opening import (
@@ -78,8 +77,21 @@ async def _list_tenants(settings: Settings, *, as_json: bool) -> None:
             cursor = page.next_cursor
             if cursor is None:
                 break
-    columns = ("tenant_id", "tenant_name", "status", "embedding_models", "create_time")
-    _print_list("Tenants", columns, tenants, as_json=as_json)
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in tenants])
+        return
+    columns = ("tenant id", "name", "status", "embedding models", "created")
+    rows = [
+        (
+            one.tenant_id,
+            one.tenant_name,
+            one.status,
+            ", ".join(one.embedding_models),
+            _minute(one.create_time),
+        )
+        for one in tenants
+    ]
+    print_table("Tenants", columns, rows)
 
 
 @keys_cli.command("create")
@@ -151,11 +163,22 @@ async def _list_keys(settings: Settings, tenant: str, *, as_json: bool) -> None:
             cursor = page.next_cursor
             if cursor is None:
                 break
-    columns = (
-        "key_id", "key_prefix", "key_name", "scopes", "agent_id", "user_id", "expires_at",
-        "revoked_at", "last_used_at",
-    )  # fmt: skip
-    _print_list(f"Keys of {tenant}", columns, keys, as_json=as_json)
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in keys])
+        return
+    columns = ("key id", "name", "scopes", "only for", "state", "last used")
+    rows = [
+        (
+            one.key_id,
+            one.key_name,
+            ", ".join(one.scopes),
+            ", ".join(filter(None, (one.agent_id, one.user_id))),
+            _state(one),
+            _minute(one.last_used_at),
+        )
+        for one in keys
+    ]
+    print_table(f"Keys of {tenant}", columns, rows)
 
 
 @keys_cli.command("revoke")
@@ -190,17 +213,14 @@ def _print_key(created: KeyCreated) -> None:
     print("\nKeep the key now: it is shown this once.")
 
 
-def _print_list(title: str, columns: tuple[str, ...], items: list[Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json([one.model_dump(mode="json") for one in items])
-        return
-    print_table(title, columns, [[_cell(one, column) for column in columns] for one in items])
+def _state(key: KeyRead) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {_minute(key.revoked_at)}"
+    if key.expires_at is None:
+        return "valid"
+    word = "expired" if key.expires_at < utc_now() else "expires"
+    return f"{word} {_minute(key.expires_at)}"
 
 
-def _cell(item: BaseModel, column: str) -> str:
-    value = getattr(item, column)
-    if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
-    if hasattr(value, "strftime"):
-        return str(value.strftime("%Y-%m-%d %H:%M"))
-    return "" if value is None else str(value)
+def _minute(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+import structlog
 from pgvector.asyncpg import register_vector
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
@@ -19,6 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, c
 from app.database.failures import DatabaseUnavailableError, translate
 from app.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_powerful_role
 from app.errors import DomainError
+
+log = structlog.get_logger()
 
 _TENANT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}\Z")
 
@@ -83,25 +86,20 @@ class Database:
             raise known from error
 
     async def _connect(self, opening: str) -> tuple[AsyncConnection, asyncpg.Connection]:
-        """A connection in an open transaction; one that died in the pool is replaced."""
-        for attempt in range(3):
+        """A connection in an open transaction; those that died in the pool are replaced."""
+        for _ in range(self._engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
             connection = await self._engine.connect()
             try:
                 driver = (await connection.get_raw_connection()).driver_connection
                 if driver is not None and not driver.is_closed():
                     await driver.execute(opening)
                     return connection, driver
-                await connection.invalidate()
-                await connection.close()
             except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
-                await connection.invalidate()
-                await connection.close()
-                if attempt == 2:
-                    raise
+                log.info("database_connection_replaced")
             except BaseException:
-                await connection.invalidate()
-                await connection.close()
+                await _discard(connection)
                 raise
+            await _discard(connection)
         raise DatabaseUnavailableError
 
     async def fetch(self, tenant_id: str, statement: str, *args: object) -> list[asyncpg.Record]:
@@ -141,6 +139,11 @@ async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
     """Let the rest of the transaction see `tenant_id`; for what operators do alone."""
     await db.flush()
     await db.execute(select(func.set_config(TENANT_SETTING, checked_tenant_id(tenant_id), True)))
+
+
+async def _discard(connection: AsyncConnection) -> None:
+    await connection.invalidate()
+    await connection.close()
 
 
 async def _roll_back(driver: asyncpg.Connection) -> None:

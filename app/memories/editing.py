@@ -17,6 +17,7 @@ from app.memories.errors import (
 )
 from app.memories.gate import Gate, Proposal
 from app.memories.models import Memory
+from app.memories.place import refuse_closed
 from app.memories.records import Change, RecordRepository, snapshot
 from app.memories.repository import MemoryRepository
 from app.memories.saving import superseded
@@ -58,6 +59,7 @@ class EditingService:
         Raises:
             MemoryNotFoundError, VersionConflictError, NotYourMemoryError: as they say.
             NotChangeableError: it was superseded.
+            DisabledError, MemoryPausedError: its user, agent or session is switched off.
             GateRejectedError: nothing was changed.
             DuplicateMemoryError: another memory says exactly that.
             EmbeddingUnavailableError: nothing was changed; safe to retry.
@@ -72,7 +74,9 @@ class EditingService:
         # Read first: the vector is made outside the transaction that stores it.
         async with self._database.begin(principal.tenant_id) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
-        _check(principal, seen, changes, self._gate)
+            refuse_strangers(principal, seen)
+            await refuse_closed(db, principal, seen, remembering="content" in changes)
+        _check(seen, changes, self._gate)
         model = await self._embed(principal, seen.agent_id, changes)
         async with self._database.begin(principal.tenant_id) as db:
             memories = MemoryRepository(db, principal.access)
@@ -102,6 +106,7 @@ class EditingService:
         Raises:
             MemoryNotFoundError, NotYourMemoryError: as they say.
             NotChangeableError: it is not active.
+            DisabledError, MemoryPausedError: its user, agent or session is switched off.
             GateRejectedError, DuplicateMemoryError: nothing was changed.
             EmbeddingUnavailableError: nothing was changed; safe to retry.
 
@@ -110,9 +115,11 @@ class EditingService:
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             seen = await MemoryRepository(db, principal.access).get(memory_id)
+            refuse_strangers(principal, seen)
+            await refuse_closed(db, principal, seen, remembering=True)
         given = body.model_dump(exclude={"reason", "metadata"}, exclude_none=True)
         given["metadata_"] = seen.metadata_ if body.metadata is None else body.metadata
-        _check(principal, seen, given, self._gate)
+        _check(seen, given, self._gate)
         model = await self._embed(principal, seen.agent_id, given)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
@@ -157,9 +164,8 @@ class EditingService:
         return embedder.name
 
 
-def _check(principal: Principal, row: Memory, changes: dict[str, Any], gate: Gate) -> None:
-    """Whether this caller may make these changes, by rules that need no lock."""
-    refuse_strangers(principal, row)
+def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> None:
+    """Whether these changes may be made, by rules that need no lock."""
     if "content" in changes:
         changes["content"] = changes["content"].strip()
         changes["content_hash"] = content_hash(changes["content"])
@@ -171,7 +177,7 @@ def _check(principal: Principal, row: Memory, changes: dict[str, Any], gate: Gat
     )
     reasons = gate.check(proposal)
     memory_type = changes.get("memory_type", row.memory_type)
-    if changes.get("source_error") is not None and memory_type != "correction":
+    if proposal.source_error is not None and memory_type != "correction":
         raise GateRejectedError(
             [
                 {

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.errors import AgentNotFoundError
 from app.agents.repository import AgentRepository
 from app.memories.errors import ScopeRequiresError
+from app.memories.models import Memory
 from app.memories.schemas import MemoryCreate
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.projects.repository import ProjectRepository
@@ -34,7 +36,7 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
 
     Raises:
         UserRequiredError, ScopeRequiresError: an id is missing.
-        UserNotFoundError: the key is another user's.
+        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
         InsufficientScopeError: knowledge shared by all users of an agent needs admin.
 
     """
@@ -44,6 +46,8 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
     if access.user_id not in {None, user_id}:
         raise UserNotFoundError(user_id or "")
     agent_id = body.agent_id or access.agent_id
+    if access.agent_id not in {None, agent_id}:
+        raise AgentNotFoundError(agent_id or "")
     if scope == "agent":
         if not principal.may("admin"):
             raise InsufficientScopeError("admin")
@@ -102,6 +106,30 @@ async def settle(db: AsyncSession, principal: Principal, place: Place, *, create
         refuse_disabled(agent, None)
         if not agent.memory_enabled:
             raise MemoryPausedError("agent", agent.agent_id)
+
+
+async def refuse_closed(
+    db: AsyncSession, principal: Principal, row: Memory, *, remembering: bool
+) -> None:
+    """Whether those a stored memory hangs on let it be changed.
+
+    Args:
+        remembering: the change brings new words, which a pause keeps out.
+
+    Raises:
+        DisabledError, MemoryPausedError: one is switched off.
+
+    """
+    access = principal.access
+    user = await UserRepository(db, access).find(row.user_id) if row.user_id else None
+    agent_id = row.agent_id or (user.agent_id if user else None)
+    agent = await AgentRepository(db, access).find(agent_id) if agent_id else None
+    session = await SessionRepository(db, access).find(row.session_id) if row.session_id else None
+    refuse_disabled(agent, user)
+    if remembering and agent is not None and not agent.memory_enabled:
+        raise MemoryPausedError("agent", agent.agent_id)
+    if remembering and session is not None and not session.memory_enabled:
+        raise MemoryPausedError("session", session.session_id)
 
 
 async def _check_project(

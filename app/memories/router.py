@@ -61,7 +61,7 @@ from app.web.switches import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 
-PLACE_ERRORS = (UserRequiredError, ScopeRequiresError, UserNotFoundError)
+PLACE_ERRORS = (UserRequiredError, ScopeRequiresError, UserNotFoundError, AgentNotFoundError)
 EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
 
 
@@ -99,7 +99,6 @@ ServiceDep = Annotated[MemoryService, Depends(get_service)]
             *PLACE_ERRORS,
             GateRejectedError,
             DuplicateMemoryError,
-            AgentNotFoundError,
             SessionNotFoundError,
             SessionMismatchError,
             ProjectNotFoundError,
@@ -222,6 +221,8 @@ async def get_memory(memory_id: Id, principal: ReaderDep, service: ServiceDep) -
         VersionConflictError,
         GateRejectedError,
         DuplicateMemoryError,
+        DisabledError,
+        MemoryPausedError,
         MemoryDisabledError,
         *EMBEDDING_ERRORS,
     ),
@@ -246,6 +247,8 @@ async def patch_memory(
         NotChangeableError,
         GateRejectedError,
         DuplicateMemoryError,
+        DisabledError,
+        MemoryPausedError,
         MemoryDisabledError,
         *EMBEDDING_ERRORS,
         *ONCE_ERRORS,

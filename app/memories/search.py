@@ -36,7 +36,8 @@ WHERE projects.tenant_id = tenant.id AND projects.project_id = CAST($2 AS text)
         SELECT 1 FROM project_members AS member JOIN users
             ON users.tenant_id = tenant.id AND users.user_id = member.user_id
         WHERE member.tenant_id = tenant.id AND member.project_id = projects.project_id
-            AND users.agent_id = CAST($4 AS text)))
+            AND users.agent_id = CAST($4 AS text)
+            AND (CAST($5 AS text) IS NULL OR users.user_id = CAST($5 AS text))))
 """
 
 _SELECTORS = ("user_id", "agent_id", "session_id", "project_id")
@@ -133,7 +134,12 @@ class SearchService:
         self, principal: Principal, project_id: str, user_id: str | None
     ) -> None:
         rows = await self._database.fetch(
-            principal.tenant_id, _MAY_READ_PROJECT, project_id, user_id, principal.access.agent_id
+            principal.tenant_id,
+            _MAY_READ_PROJECT,
+            project_id,
+            user_id,
+            principal.access.agent_id,
+            principal.access.user_id,
         )
         if not rows:
             raise ProjectNotFoundError(project_id)

@@ -154,7 +154,9 @@ def _whose(plan: SearchPlan, statement: Statement) -> list[str]:
     if plan.access.agent_id is not None:
         home = statement.bind(plan.access.agent_id, "text")
         conditions.append(
-            "(memories.scope IN ('agent', 'project') OR EXISTS (SELECT 1 FROM users WHERE "
+            "(memories.scope = 'agent' "
+            "OR (memories.scope = 'project' AND memories.visibility <> 'owner_only') "
+            "OR EXISTS (SELECT 1 FROM users WHERE "
             "users.tenant_id = tenant.id AND users.user_id = memories.user_id "
             f"AND users.agent_id = {home}))"
         )

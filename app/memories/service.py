@@ -152,6 +152,7 @@ class MemoryService:
         if not equal and not filters:
             raise SelectorRequiredError(location, SELECTORS)
         equal |= _own_rows(principal, equal)
+        filters = _without_knowledge(principal, filters)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             memories = MemoryRepository(db, principal.access)
@@ -229,6 +230,16 @@ def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
     if equal.get("scope") == "agent" and not principal.may("admin"):
         raise InsufficientScopeError("admin")
     return {}
+
+
+def _without_knowledge(
+    principal: Principal, filters: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """What all users of an agent share is only ever deleted by an admin."""
+    if principal.may("admin"):
+        return filters
+    shared = {"scope": {"ne": "agent"}}
+    return {"AND": [filters, shared]} if filters else shared
 
 
 async def _remove(

@@ -165,6 +165,19 @@ class MessageRepository:
         )
         return list((await self._db.scalars(statement.limit(count))).all())
 
+    async def in_order(self, message_ids: Sequence[str]) -> Sequence[str]:
+        """Those of the ids that are here, in the order of the conversation."""
+        statement = (
+            select(Message.message_id)
+            .where(
+                Message.tenant_id == self._tenant_id,
+                Message.session_id == self._session_id,
+                Message.message_id.in_(message_ids),
+            )
+            .order_by(Message.sequence_no)
+        )
+        return list((await self._db.scalars(statement)).all())
+
     async def tool_traffic(self) -> Sequence[Message]:
         """Messages with calls or results, in the order of the conversation."""
         rows = await self._db.scalars(

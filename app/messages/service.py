@@ -286,7 +286,8 @@ async def _delete(
 ) -> MessagesDeleted:
     all_of_them = closure(chosen, await messages.tool_traffic())
     pairs = sorted(all_of_them - set(chosen))
-    gone = sorted(all_of_them) if dry_run else await messages.delete(sorted(all_of_them))
+    erase = messages.in_order if dry_run else messages.delete
+    gone = await erase(sorted(all_of_them))
     return MessagesDeleted(
         deleted=len(gone), message_ids=gone[:LISTED], pairs=pairs[:LISTED], dry_run=dry_run
     )

@@ -60,6 +60,9 @@ class SessionRepository:
             raise
         await self._db.refresh(session)
 
+    async def find(self, session_id: str) -> Session | None:
+        return await self._db.scalar(self._visible().where(Session.session_id == session_id))
+
     async def get(self, session_id: str, *, lock: bool = False) -> Session:
         """Raises SessionNotFoundError."""
         statement = self._visible().where(Session.session_id == session_id)
@@ -207,9 +210,9 @@ class SessionRepository:
         return session
 
 
-def refuse_disabled(agent: Agent, user: User | None) -> None:
+def refuse_disabled(agent: Agent | None, user: User | None) -> None:
     """Raises DisabledError when the agent or the user may not be written for (B-36b)."""
-    if agent.status == 0:
+    if agent is not None and agent.status == 0:
         raise DisabledError("agent", agent.agent_id)
     if user is not None and user.status == 0:
         raise DisabledError("user", user.user_id)

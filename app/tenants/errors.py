@@ -56,6 +56,14 @@ class InsufficientScopeError(ForbiddenError):
         super().__init__(f"This key lacks the scope `{scope}`.", required_scope=scope)
 
 
+class KeyRestrictedError(ForbiddenError):
+    code = "key_restricted"
+    title = "Key is restricted"
+
+    def __init__(self) -> None:
+        super().__init__("This key is restricted to one agent or one user and may not do that.")
+
+
 class TenantNotFoundError(NotFoundError):
     code = "tenant_not_found"
     title = "Tenant not found"

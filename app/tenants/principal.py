@@ -12,6 +12,7 @@ from app.tenants.access import Principal
 from app.tenants.errors import (
     ExpiredKeyError,
     InsufficientScopeError,
+    KeyRestrictedError,
     MissingKeyError,
     RevokedKeyError,
     TenantDisabledError,
@@ -35,6 +36,7 @@ KEY_ERRORS = (
     RevokedKeyError,
     TenantDisabledError,
     InsufficientScopeError,
+    KeyRestrictedError,
 )
 ONCE_ERRORS = (IdempotencyKeyReusedError, RequestInProgressError)
 
@@ -72,6 +74,7 @@ async def get_once(
     idempotency_key: Annotated[
         str | None,
         Header(
+            alias="Idempotency-Key",
             description="Any text of yours: the request has one effect however often it is sent.",
             min_length=1,
             max_length=255,

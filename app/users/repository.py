@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -143,6 +143,7 @@ class UserRepository:
         await self._db.execute(
             update(User)
             .where(User.tenant_id == self._access.tenant_id, User.user_id == user_id)
-            .values(last_active_time=at)
+            # Of two sessions of one user, the earlier append may commit last.
+            .values(last_active_time=func.greatest(User.last_active_time, at))
             .execution_options(synchronize_session=False)
         )

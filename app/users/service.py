@@ -6,6 +6,7 @@ from app.agents.repository import AgentRepository
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.tenants.access import Principal
+from app.tenants.errors import KeyRestrictedError
 from app.users.models import User
 from app.users.repository import UserRepository
 from app.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
@@ -64,8 +65,16 @@ class UserService:
     async def patch(
         self, principal: Principal, user_id: str, body: UserPatch, *, expected: int | None
     ) -> UserRead:
-        """Raises UserNotFoundError, AgentNotFoundError, VersionConflictError, IdTakenError."""
+        """The changed user; a user's own key may neither enable nor rehome that user.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError, VersionConflictError, IdTakenError,
+            KeyRestrictedError: nothing was changed.
+
+        """
         changes = _columns(body.model_dump(exclude_unset=True))
+        if principal.access.user_id is not None and {"status", "agent_id"} & changes.keys():
+            raise KeyRestrictedError
         async with self._database.begin(principal.tenant_id) as db:
             if "agent_id" in changes:
                 await AgentRepository(db, principal.access).get(changes["agent_id"])

@@ -34,6 +34,7 @@ def get_expected_version(
     if_match: Annotated[
         str | None,
         Header(
+            alias="If-Match",
             description="The `version` you read; the change is refused when it has moved on.",
             max_length=64,
         ),

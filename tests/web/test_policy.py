@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from fastapi import FastAPI
@@ -223,7 +224,8 @@ def blurred(response: Response, ids: dict[str, str]) -> tuple[int, Any]:
 
 
 def never_seen(ids: dict[str, str]) -> dict[str, str]:
-    return {name: f"missing-{name.replace('_', '-')}" for name in ids}
+    """Ids nobody has used before, not even an earlier test."""
+    return {name: f"missing-{uuid4().hex}" for name in ids}
 
 
 @pytest.fixture(scope="module")
@@ -399,6 +401,8 @@ RESTRICTIONS = {
     "another pair": {"agent_id": "rival", "user_id": "own-user"},
 }
 
+MADE_ON_FIRST_USE = {"POST /v1/sessions/{session_id}/messages"}
+
 # What a key restricted to a user may see beyond its own rows (`app/memories/visibility.py`):
 # agents, and what is known to all users of an agent.
 SHARED_WITH_USERS = {
@@ -406,9 +410,11 @@ SHARED_WITH_USERS = {
     "GET /v1/users",
     "GET /v1/memories/{agent_memory_id}",
     "GET /v1/memories/{agent_memory_id}/history",
+    "PATCH /v1/memories/{agent_memory_id}",
+    "DELETE /v1/memories/{agent_memory_id}",
+    "POST /v1/memories/{agent_memory_id}/supersede",
     "GET /v1/memories (agent)",
     "POST /v1/memories/search (agent)",
-    "PATCH /v1/users/own-user (agent)",
 }
 
 
@@ -438,8 +444,10 @@ class TestRestrictedKeys:
 
         assert before <= await rows_of(dsn, world.owner.tenant_id)
         if who == "another user" and name in SHARED_WITH_USERS:
+            changing = not name.startswith("GET ") and "search" not in name
+            assert theirs.status_code == (403 if changing else 200)
             return
-        if call.creates:
+        if call.creates or name in MADE_ON_FIRST_USE:
             # An id cannot be made twice in a tenant; that it is taken is all that is said.
             assert theirs.status_code in {403, 404, 409}
             assert theirs.json()["code"] in {

@@ -1,0 +1,150 @@
+"""kemem purge and kemem reembed: upkeep over all tenants, while the service runs."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from app.cli.console import err, print_table, progress
+from app.cli.failures import REFUSED
+from app.cli.opening import DataDirOption, open_console_database, run, settings_with
+from app.database.engine import Database
+from app.errors import DomainError
+from app.memories.purge import Purged, PurgeService
+from app.memories.reembed import Plan, ReembedService
+from app.runtime import open_catalogue
+from app.settings import Settings
+from app.tenants.repository import KeyDirectory
+
+PAGE = 100
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
+
+
+async def _tenant_ids(database: Database) -> AsyncIterator[str]:
+    """Every tenant, newest first."""
+    directory = KeyDirectory(database)
+    start = None
+    while True:
+        rows = await directory.tenants(start, PAGE)
+        for row in rows[:PAGE]:
+            yield row["tenant_id"]
+        if len(rows) <= PAGE:
+            return
+        start = (rows[PAGE - 1]["create_time"], rows[PAGE - 1]["tenant_id"])
+
+
+def purge_command(
+    days: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=3650,
+            help="Keep what was deleted within so many days; MEMORY_PURGE_DAYS when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Remove for good what was deleted long ago, with the words that its history keeps.
+
+    Expired idempotency keys go too. Safe to repeat, and while the service runs.
+    """
+    settings = settings_with(data_dir=data_dir)
+    age = timedelta(days=settings.purge_days if days is None else days)
+    run(_purge(settings, age, dry_run=dry_run))
+
+
+async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
+    counts: dict[str, Purged] = {}
+    async with open_console_database(settings) as database:
+        service = PurgeService(database)
+        due = {one: await service.due(one, age=age) async for one in _tenant_ids(database)}
+        if dry_run:
+            counts = due
+        else:
+            with progress("rows") as bar:
+                task = bar.add_task("Purging", total=sum(one.total for one in due.values()))
+                for tenant_id in due:
+                    counts[tenant_id] = await service.purge(
+                        tenant_id, age=age, removed=lambda count: bar.advance(task, count)
+                    )
+    print_table(
+        f"{'Due' if dry_run else 'Removed'}, deleted at least {age.days} days ago",
+        ("tenant", "memories", "idempotency keys"),
+        [(name, one.memories, one.idempotency_keys) for name, one in counts.items() if one.total],
+        right=("memories", "idempotency keys"),
+    )
+
+
+def reembed_command(
+    tenant: Annotated[
+        str | None,
+        typer.Option(help="Only this tenant; all when left out.", show_default=False),
+    ] = None,
+    batch: Annotated[
+        int, typer.Option(min=1, max=2000, help="Memories per call of the embedder.")
+    ] = 200,
+    dry_run: DryRunOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Give stored memories vectors of the embedder that is in force for them now.
+
+    Run it after a change of MEMORY_EMBEDDING_MODEL, or of a tenant's or an agent's
+    `embedding`. The service goes on answering, and searches use old and new vectors until it
+    is done. Stopped half-way, it goes on where it was when it is run again.
+    """
+    settings = settings_with(data_dir=data_dir)
+    run(_reembed(settings, tenant, batch=batch, dry_run=dry_run))
+
+
+async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_run: bool) -> None:
+    async with (
+        open_console_database(settings) as database,
+        open_catalogue(settings) as catalogue,
+    ):
+        service = ReembedService(database, catalogue)
+        ids = [tenant] if tenant else [one async for one in _tenant_ids(database)]
+        plans = {one: await service.plan(one) for one in ids}
+        moved = {} if dry_run else await _move(service, plans, batch)
+    columns = ("tenant", "waiting", "models in force", "moved")
+    print_table(
+        "Memories with vectors of another model",
+        columns[: 3 if dry_run else 4],
+        [
+            (one, plan.waiting, ", ".join(sorted(plan.embedders)), moved.get(one, 0))[
+                : 3 if dry_run else 4
+            ]
+            for one, plan in plans.items()
+            if plan.waiting or tenant
+        ],
+        right=("waiting", "moved"),
+    )
+    _report_missing(plans)
+
+
+async def _move(service: ReembedService, plans: dict[str, Plan], batch: int) -> dict[str, int]:
+    moved: dict[str, int] = {}
+    with progress("memories") as bar:
+        task = bar.add_task("Embedding", total=sum(plan.waiting for plan in plans.values()))
+        try:
+            for tenant_id, plan in plans.items():
+                moved[tenant_id] = await service.reembed(
+                    tenant_id, plan, batch=batch, moved=lambda count: bar.advance(task, count)
+                )
+        except DomainError:
+            err.print("Not finished. What is done stays done: run the command again.")
+            raise
+    return moved
+
+
+def _report_missing(plans: dict[str, Plan]) -> None:
+    missing = [f"{name} ({one})" for one, plan in plans.items() for name in plan.missing]
+    if missing:
+        err.print(
+            "Some name an embedder that this deployment does not have, and their memories "
+            f"stayed as they are: {', '.join(missing)}."
+        )
+        raise typer.Exit(REFUSED)

@@ -1,0 +1,167 @@
+"""SQL for the upkeep of one tenant's memories: what is due for removal, what waits for vectors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, literal, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.memories.models import Memory
+from app.web.idempotency import IdempotencyKey
+
+# The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
+# tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
+_WAITING = """
+FROM memories m
+LEFT JOIN agents a ON a.tenant_id = m.tenant_id AND a.agent_id = m.agent_id
+JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
+  ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
+WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status <> 'deleted'
+  AND m.embedding_model <> in_force.model
+"""
+
+_NEXT = f"""
+SELECT m.memory_id, m.content, m.version, m.embedding_model AS old, in_force.model AS new
+{_WAITING} AND m.memory_id > CAST(:after AS text) ORDER BY m.memory_id LIMIT :limit
+"""
+
+# Whoever changed the row meanwhile has embedded it anew, or it waits for the next round.
+_REPLACE = """
+UPDATE memories m SET embedding = CAST(v.vector AS vector), embedding_model = v.new
+FROM unnest(
+    CAST(:ids AS text[]), CAST(:versions AS bigint[]), CAST(:old AS text[]),
+    CAST(:new AS text[]), CAST(:vectors AS text[])
+) AS v(memory_id, version, old, new, vector)
+WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.memory_id = v.memory_id
+  AND m.version = v.version AND m.embedding_model = v.old AND m.status <> 'deleted'
+"""
+
+_HANDLES = """
+SELECT DISTINCT config->>'embedding' AS handle FROM agents
+WHERE tenant_id = CAST(:tenant_id AS text) AND config->>'embedding' <> ''
+"""
+
+_WITH_ROWS = """
+SELECT listed.model FROM unnest(CAST(:models AS text[])) AS listed(model)
+WHERE EXISTS (
+    SELECT 1 FROM memories m WHERE m.tenant_id = CAST(:tenant_id AS text)
+      AND m.embedding_model = listed.model AND m.status <> 'deleted'
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """Which model each memory should have: names by handle, and the handle of those whose
+    agent names none.
+    """
+
+    models: Mapping[str, str]
+    home: str
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "handles": list(self.models),
+            "models": list(self.models.values()),
+            "home": self.home,
+        }
+
+
+class MaintenanceRepository:
+    """Upkeep of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    def _deleted(self, age: timedelta) -> ColumnElement[bool]:
+        return and_(
+            Memory.tenant_id == self._tenant_id,
+            Memory.status == "deleted",
+            Memory.deleted_at <= func.now() - age,
+        )
+
+    async def count_deleted(self, age: timedelta) -> int:
+        """How many memories were deleted at least `age` ago."""
+        statement = select(func.count()).select_from(Memory).where(self._deleted(age))
+        return int(await self._db.scalar(statement) or 0)
+
+    async def lock_deleted(self, age: timedelta, limit: int) -> Sequence[str]:
+        """Ids of the oldest of them, locked; those that another purge holds are left out."""
+        statement = (
+            select(Memory.memory_id)
+            .where(self._deleted(age))
+            .order_by(Memory.deleted_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        return (await self._db.scalars(statement)).all()
+
+    def _expired(self) -> ColumnElement[bool]:
+        return and_(
+            IdempotencyKey.tenant_id == self._tenant_id, IdempotencyKey.expires_at <= func.now()
+        )
+
+    async def count_expired_keys(self) -> int:
+        """How many idempotency keys have expired."""
+        statement = select(func.count()).select_from(IdempotencyKey).where(self._expired())
+        return int(await self._db.scalar(statement) or 0)
+
+    async def delete_expired_keys(self, limit: int) -> int:
+        """Delete at most `limit` of them; how many it were."""
+        keys = (IdempotencyKey.key_id, IdempotencyKey.idempotency_key)
+        chosen = (
+            select(*keys).where(self._expired()).limit(limit).with_for_update(skip_locked=True)
+        ).cte("chosen")
+        rows = await self._db.scalars(
+            delete(IdempotencyKey)
+            .where(
+                self._expired(),
+                IdempotencyKey.key_id == chosen.c.key_id,
+                IdempotencyKey.idempotency_key == chosen.c.idempotency_key,
+            )
+            .returning(literal(1))
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())
+
+    async def agent_handles(self) -> list[str]:
+        """Embedders that agents of the tenant name."""
+        rows = await self._db.scalars(text(_HANDLES), {"tenant_id": self._tenant_id})
+        return list(rows)
+
+    async def count_waiting(self, in_force: InForce) -> int:
+        """How many memories have vectors of another model than the one in force for them."""
+        parameters = in_force.parameters() | {"tenant_id": self._tenant_id}
+        return int(await self._db.scalar(text(f"SELECT count(*) {_WAITING}"), parameters) or 0)
+
+    async def next_waiting(self, in_force: InForce, *, after: str, limit: int) -> Sequence[Any]:
+        """The next of them by id: `memory_id, content, version, old, new`."""
+        parameters = in_force.parameters() | {
+            "tenant_id": self._tenant_id,
+            "after": after,
+            "limit": limit,
+        }
+        return (await self._db.execute(text(_NEXT), parameters)).all()
+
+    async def replace_vectors(self, rows: Sequence[Any], vectors: Sequence[Sequence[float]]) -> int:
+        """Give rows of `next_waiting` their new vectors; how many had not changed meanwhile."""
+        result: Any = await self._db.execute(
+            text(_REPLACE),
+            {
+                "tenant_id": self._tenant_id,
+                "ids": [row.memory_id for row in rows],
+                "versions": [row.version for row in rows],
+                "old": [row.old for row in rows],
+                "new": [row.new for row in rows],
+                "vectors": [f"[{','.join(f'{one:.9g}' for one in vector)}]" for vector in vectors],
+            },
+        )
+        return int(result.rowcount)
+
+    async def models_with_rows(self, models: Sequence[str]) -> set[str]:
+        """Those of `models` that made a vector which is still here."""
+        parameters = {"tenant_id": self._tenant_id, "models": list(models)}
+        return set(await self._db.scalars(text(_WITH_ROWS), parameters))
