@@ -120,6 +120,8 @@ def _build(
         min_confidence=settings.min_confidence,
         min_length=settings.min_length,
         max_length=settings.max_length,
+        secrets=settings.secrets_action,
+        identifiers=settings.identifiers_action,
     )
     rules = SavingRules(gate, settings.auto_create, settings.duplicate_threshold)
     weights = RankWeights(

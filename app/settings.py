@@ -61,6 +61,8 @@ class Settings(BaseSettings):
     min_confidence: Share = 0.7
     duplicate_threshold: Share | None = None
     min_length: Annotated[int, Ge(1), Le(1000)] = 5
+    secrets_action: Literal["reject", "redact", "allow"] = "reject"
+    identifiers_action: Literal["reject", "redact", "allow"] = "reject"
     max_length: Annotated[int, Ge(1), Le(100_000)] = 2000
     request_max_bytes: Annotated[int, Ge(1024), Le(64 * 1024 * 1024)] = 2 * 1024 * 1024
 

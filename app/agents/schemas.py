@@ -5,11 +5,13 @@ from typing import Any
 from pydantic import Field
 
 from app.tenants.schemas import Status
-from app.web.fields import Description, Document, Id, Kind, Moment, Name, Schema, Shown
+from app.web.fields import Description, Document, Id, Kind, Moment, Name, Schema, Shown, example
 from app.web.pagination import PageQuery
 
 
 class AgentCreate(Schema):
+    model_config = example(agent_id="support", agent_name="Support assistant", agent_type="chatbot")
+
     agent_id: Id | None = Field(default=None, description="Generated when left out.")
     agent_name: Name = Field(examples=["Support assistant"])
     agent_type: Kind | None = Field(default=None, examples=["chatbot"])
@@ -24,6 +26,8 @@ class AgentCreate(Schema):
 
 
 class AgentPatch(Schema):
+    model_config = example(agent_name="Support", memory_enabled=False)
+
     agent_name: Name | None = None
     agent_type: Kind | None = None
     description: Description | None = None

@@ -44,7 +44,12 @@ def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[str] = ()
 ) -> None:
     """A table for people; `right` names columns of numbers. Ids are never broken."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    table = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+    )
     for column in columns:
         number = column in right
         table.add_column(

@@ -5,6 +5,7 @@ import sys
 import typer
 
 import kemem
+from app.cli.demo import demo_command
 from app.cli.failures import sentence_for
 from app.cli.maintenance import purge_command, reembed_command
 from app.cli.migrate import migrate_command, openapi_command
@@ -23,6 +24,7 @@ cli.command("serve")(serve_command)
 cli.command("migrate")(migrate_command)
 cli.add_typer(tenants_cli, name="tenants")
 cli.add_typer(keys_cli, name="keys")
+cli.command("demo")(demo_command)
 cli.command("purge")(purge_command)
 cli.command("reembed")(reembed_command)
 cli.command("openapi")(openapi_command)

@@ -20,6 +20,7 @@ class Candidate:
     index: int
     content: str
     metadata: dict[str, Any]
+    source_error: str | None = None
     event: Event | None = None
     reasons: list[Reason] = field(default_factory=list)
     content_hash: bytes = b""
@@ -47,6 +48,14 @@ class Candidate:
         self.similarity = similarity
 
 
+def characters(body: MemoryCreate) -> int:
+    """How much text there is to read."""
+    said = body.messages
+    if isinstance(said, list):
+        return sum(len(one.content) for one in said)
+    return len(said if isinstance(said, str) else said.content)
+
+
 def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
     """The statements of a request, judged by the gate alone and against each other.
 
@@ -66,7 +75,7 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
 
 
 def _judged(index: int, said: SaidMessage, body: MemoryCreate, gate: Gate) -> Candidate:
-    metadata = dict(body.metadata)
+    metadata = body.metadata | said.metadata
     if not isinstance(body.messages, str):
         metadata["role"] = said.role
         if said.name is not None:
@@ -75,7 +84,12 @@ def _judged(index: int, said: SaidMessage, body: MemoryCreate, gate: Gate) -> Ca
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"
         return candidate
-    proposal = Proposal(candidate.content, body.confidence, body.source_error, metadata)
+    proposal = gate.redacted(
+        Proposal(candidate.content, body.confidence, body.source_error, metadata)
+    )
+    candidate.content = proposal.content
+    candidate.metadata = dict(proposal.metadata)
+    candidate.source_error = proposal.source_error
     candidate.reasons = gate.check(proposal)
     if candidate.reasons:
         candidate.event = "REJECT"

@@ -26,6 +26,7 @@ from app.memories.service import refuse_strangers
 from app.tenants.access import Principal
 from app.tenants.repository import TenantRepository
 from app.text.normalise import content_hash
+from app.text.offload import read_text
 from app.web.idempotency import NEVER, Once
 from app.web.metrics import MEMORY_EVENTS
 from app.web.switches import Switches
@@ -76,7 +77,7 @@ class EditingService:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             refuse_strangers(principal, seen)
             await refuse_closed(db, principal, seen, remembering="content" in changes)
-        _check(seen, changes, self._gate)
+        await read_text(len(body.content or ""), _check, seen, changes, self._gate)
         model = await self._embed(principal, seen.agent_id, changes)
         async with self._database.begin(principal.tenant_id) as db:
             memories = MemoryRepository(db, principal.access)
@@ -119,7 +120,7 @@ class EditingService:
             await refuse_closed(db, principal, seen, remembering=True)
         given = body.model_dump(exclude={"reason", "metadata"}, exclude_none=True)
         given["metadata_"] = seen.metadata_ if body.metadata is None else body.metadata
-        _check(seen, given, self._gate)
+        await read_text(len(body.content), _check, seen, given, self._gate)
         model = await self._embed(principal, seen.agent_id, given)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
@@ -168,13 +169,22 @@ def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> None:
     """Whether these changes may be made, by rules that need no lock."""
     if "content" in changes:
         changes["content"] = changes["content"].strip()
-        changes["content_hash"] = content_hash(changes["content"])
-    proposal = Proposal(
-        changes.get("content", row.content),
-        changes.get("confidence", row.confidence),
-        changes.get("source_error", row.source_error),
-        changes.get("metadata_", row.metadata_),
+    proposal = gate.redacted(
+        Proposal(
+            changes.get("content", row.content),
+            changes.get("confidence", row.confidence),
+            changes.get("source_error", row.source_error),
+            changes.get("metadata_", row.metadata_),
+        )
     )
+    judged = {
+        "content": proposal.content,
+        "source_error": proposal.source_error,
+        "metadata_": dict(proposal.metadata),
+    }
+    changes |= {name: value for name, value in judged.items() if name in changes}
+    if "content" in changes:
+        changes["content_hash"] = content_hash(changes["content"])
     reasons = gate.check(proposal)
     memory_type = changes.get("memory_type", row.memory_type)
     if proposal.source_error is not None and memory_type != "correction":

@@ -5,13 +5,14 @@ Rules that need the database (duplicates, rates) report in the same form from el
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pydantic import JsonValue
 
 from app.text.normalise import length
-from app.text.sensitive import find_sensitive, find_sensitive_in
+from app.text.sensitive import Kind, find_sensitive, find_sensitive_in, redact, redact_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,16 @@ class Reason:
     figures: Mapping[str, JsonValue]
 
 
+Action = Literal["reject", "redact", "allow"]
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """The rules that a proposal alone decides.
 
     Args:
+        secrets: what becomes of keys and passwords (B-48).
+        identifiers: what becomes of card, identity and account numbers (B-48).
         min_confidence: lowest that passes, 0 to 1 (Z-38).
         min_length: fewest code points that pass (Z-41); a deployment in Chinese wants 2 (B-15).
         max_length: most code points that pass (Z-42).
@@ -51,13 +57,35 @@ class Gate:
     min_confidence: float = 0.7
     min_length: int = 5
     max_length: int = 2000
+    secrets: Action = "reject"
+    identifiers: Action = "reject"
+
+    def redacted(self, proposal: Proposal) -> Proposal:
+        """The proposal with what is to be redacted redacted; `check` is for the result."""
+        kinds = self._kinds("redact")
+        if not kinds:
+            return proposal
+        error = proposal.source_error
+        return replace(
+            proposal,
+            content=redact(proposal.content, kinds),
+            source_error=None if error is None else redact(error, kinds),
+            metadata={
+                redact(key, kinds): redact_in(value, kinds, label=key)
+                for key, value in proposal.metadata.items()
+            },
+        )
+
+    def _kinds(self, action: Action) -> list[Kind]:
+        actions: dict[Kind, Action] = {"secret": self.secrets, "identifier": self.identifiers}
+        return [kind for kind, wanted in actions.items() if wanted == action]
 
     def check(self, proposal: Proposal) -> list[Reason]:
         """Return every broken rule, in the same order each time; nothing when all hold."""
         found = (
             self._confidence(proposal.confidence),
             self._length(proposal.content),
-            _sensitive(proposal),
+            _sensitive(proposal, self._kinds("reject")),
         )
         return [reason for reason in found if reason is not None]
 
@@ -92,11 +120,17 @@ class Gate:
         return None
 
 
-def _sensitive(proposal: Proposal) -> Reason | None:
-    found = {
+def _sensitive(proposal: Proposal, kinds: Collection[Kind]) -> Reason | None:
+    if not kinds:
+        return None
+    everywhere = {
         "content": find_sensitive(proposal.content),
         "source_error": find_sensitive(proposal.source_error or ""),
         "metadata": find_sensitive_in(dict(proposal.metadata)),
+    }
+    found = {
+        name: [finding for finding in findings if finding.kind in kinds]
+        for name, findings in everywhere.items()
     }
     fields = [name for name, findings in found.items() if findings]
     if not fields:

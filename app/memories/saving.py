@@ -16,7 +16,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.llm.embeddings import Embedder
-from app.memories.candidates import Candidate, among_themselves, candidates, nearest_duplicate
+from app.memories.candidates import (
+    Candidate,
+    among_themselves,
+    candidates,
+    characters,
+    nearest_duplicate,
+)
 from app.memories.embedding import Embedders, embed
 from app.memories.errors import DuplicateMemoryError, GateRejectedError, InferenceNotBuiltError
 from app.memories.gate import Gate
@@ -34,6 +40,7 @@ from app.memories.schemas import (
 )
 from app.tenants.access import Principal
 from app.tenants.repository import TenantRepository
+from app.text.offload import read_text
 from app.web.idempotency import NEVER, Once
 from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.web.switches import Switches
@@ -105,7 +112,7 @@ class SavingService:
         if body.infer:
             raise InferenceNotBuiltError
         place = place_of(principal, body)
-        batch = candidates(body, self._rules.gate)
+        batch = await read_text(characters(body), candidates, body, self._rules.gate)
         embedder = await self._embedders.for_writing(principal, place.agent_id)
         await _embed(embedder, batch)
         single = not isinstance(body.messages, list)
@@ -129,7 +136,7 @@ class SavingService:
 
         """
         place = place_of(principal, body)
-        batch = candidates(body, self._rules.gate)
+        batch = await read_text(characters(body), candidates, body, self._rules.gate)
         embedder = await self._embedders.for_writing(principal, place.agent_id)
         await _embed(embedder, batch)
         async with self._database.begin(principal.tenant_id) as db:
@@ -285,8 +292,8 @@ def _row(
 ) -> dict[str, Any]:
     given = body.model_dump(
         include={
-            "memory_type", "tier", "confidence", "source", "source_id", "source_error",
-            "evidence", "visibility", "external_id", "valid_from", "valid_to", "expires_at",
+            "memory_type", "tier", "confidence", "source", "source_id", "evidence",
+            "visibility", "external_id", "valid_from", "valid_to", "expires_at",
         }
     )  # fmt: skip
     return (
@@ -297,6 +304,7 @@ def _row(
             "memory_id": one.memory_id,
             "content": one.content,
             "content_hash": one.content_hash,
+            "source_error": one.source_error,
             "metadata_": one.metadata,
             "embedding": one.vector,
             "embedding_model": model,

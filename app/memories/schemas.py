@@ -20,6 +20,7 @@ from app.web.fields import (
     Schema,
     Shown,
     Storable,
+    example,
 )
 from app.web.pagination import Order, PageQuery
 
@@ -81,9 +82,14 @@ class SaidMessage(Schema):
     role: Literal["user", "assistant", "system", "tool"] = "user"
     content: Content
     name: ShortText | None = None
+    metadata: Metadata = Field(default={}, description="Added to the metadata of the request.")
 
 
 class MemoryCreate(Aliases):
+    model_config = example(
+        messages="She drinks green tea in the morning.", user_id="ana", infer=False
+    )
+
     messages: (
         Content | SaidMessage | Annotated[list[SaidMessage], Field(min_length=1, max_length=BATCH)]
     ) = Field(
@@ -130,6 +136,8 @@ class MemoryCreate(Aliases):
 
 
 class MemoryPatch(Aliases):
+    model_config = example(content="She drinks black tea in the morning.", reason="She said so.")
+
     content: Content | None = None
     memory_type: MemoryType | None = None
     tier: Tier | None = None
@@ -147,6 +155,8 @@ class MemoryPatch(Aliases):
 
 
 class MemorySupersede(Aliases):
+    model_config = example(content="She drinks black tea now.")
+
     content: Content
     memory_type: MemoryType | None = None
     confidence: Confidence = 1.0
@@ -313,6 +323,8 @@ class BulkDeleteQuery(Schema):
 
 
 class BulkDelete(BulkDeleteQuery):
+    model_config = example(user_id="ana", filters={"memory_type": "event"}, dry_run=True)
+
     filters: dict[str, JsonValue] | None = Field(
         default=None, description="As in a search.", examples=[{"memory_type": "event"}]
     )
@@ -325,6 +337,8 @@ class MemoriesDeleted(Shown):
 
 
 class SearchRequest(Aliases):
+    model_config = example(query="What does she drink?", user_id="ana", limit=5)
+
     query: Annotated[Storable, StringConstraints(min_length=1, max_length=10_000)] = Field(
         examples=["What does she drink?"]
     )

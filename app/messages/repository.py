@@ -46,7 +46,7 @@ class MessageRepository:
             return (await self._db.scalars(statement, rows)).all()
         except IntegrityError as error:
             if violated_constraint(error) == "messages_pkey":
-                raise IdTakenError("message_id", "of the batch") from error
+                raise IdTakenError("message_id", _taken(rows, error)) from error
             raise
 
     async def known(self, message_ids: Iterable[str]) -> dict[str, Message]:
@@ -235,3 +235,10 @@ class MessageRepository:
             .execution_options(synchronize_session=False)
         )
         return list(parents)
+
+
+def _taken(rows: list[dict[str, Any]], error: IntegrityError) -> str:
+    """The id that was in use; PostgreSQL says `Key (…)=(tenant, id) already exists.`"""
+    said = getattr(getattr(error.orig, "__cause__", None), "detail", None) or ""
+    ids = [str(row["message_id"]) for row in rows]
+    return next((one for one in ids if f", {one})" in said), ids[0])

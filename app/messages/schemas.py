@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from app.web.fields import Document, Id, Kind, Metadata, Moment, Schema, Shown, Storable
+from app.web.fields import Document, Id, Kind, Metadata, Moment, Schema, Shown, Storable, example
 from app.web.pagination import Order, PageQuery
 
 Role = Literal["user", "assistant", "system", "tool"]
@@ -71,6 +71,11 @@ def call_ids(tool_calls: list[dict[str, JsonValue]] | None) -> list[str]:
 
 
 class MessageAppend(Schema):
+    model_config = example(
+        user_id="ana",
+        messages=[{"message_id": "m-1", "role": "user", "content": "I moved to Munich last week."}],
+    )
+
     messages: list[MessageCreate] = Field(min_length=1, max_length=BATCH)
     user_id: Id | None = Field(
         default=None, description="Opens the session when it is new; must match otherwise."
@@ -109,6 +114,10 @@ class MessageAppended(Shown):
     created: int = Field(description="Messages stored now.")
     existing: int = Field(description="Messages that were stored before, by their message_id.")
     messages: list[MessageRead] = Field(description="In the order of the request.")
+    sensitive: dict[str, list[str]] = Field(
+        description="By message_id, what was seen in its text: names of detectors, no values. "
+        "A message is stored as it was said; a memory with it would be refused."
+    )
 
 
 class MessageQuery(PageQuery):
@@ -122,6 +131,8 @@ class MessageQuery(PageQuery):
 
 
 class MessageDelete(Schema):
+    model_config = example(oldest=10, dry_run=True)
+
     message_ids: list[Id] | None = Field(default=None, min_length=1, max_length=1000)
     oldest: Annotated[int, Field(ge=1, le=10_000)] | None = None
     dry_run: bool = False

@@ -32,6 +32,8 @@ from app.sessions.errors import SessionEndedError
 from app.sessions.models import Session
 from app.sessions.repository import Participants, SessionRepository
 from app.tenants.access import Principal
+from app.text.offload import read_text
+from app.text.sensitive import find_sensitive
 from app.users.repository import UserRepository
 from app.web.idempotency import NEVER, Once
 from app.web.metrics import MESSAGES
@@ -70,6 +72,8 @@ class MessageService:
         """
         self._switches.refuse_writes()
         named = Participants(body.user_id, body.agent_id, body.project_id)
+        characters = sum(len(one.content) for one in body.messages)
+        seen = await read_text(characters, _seen, body.messages)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             session = await SessionRepository(db, principal.access).open_for_append(
@@ -105,7 +109,7 @@ class MessageService:
                 order = [message.message_id for message in added]
             else:
                 order = []
-            shown = _appended(body.messages, stored, order, session_id)
+            shown = _appended(body.messages, stored, order, session_id, seen)
             await once.keep(db, shown, status=201, user_id=session.user_id)
         MESSAGES.inc(len(order))
         log.info("messages_appended", session_id=session_id, created=len(order))
@@ -265,8 +269,22 @@ async def _rows(
     return rows
 
 
+def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
+    """What stands in the texts that a memory would be refused for, by place in the batch."""
+    found = {index: find_sensitive(one.content) for index, one in enumerate(batch)}
+    return {
+        index: sorted({finding.detector for finding in findings})
+        for index, findings in found.items()
+        if findings
+    }
+
+
 def _appended(
-    batch: list[MessageCreate], stored: dict[str, Message], order: list[str], session_id: str
+    batch: list[MessageCreate],
+    stored: dict[str, Message],
+    order: list[str],
+    session_id: str,
+    seen: dict[int, list[str]],
 ) -> MessageAppended:
     new = iter(order)
     ids = [
@@ -278,6 +296,7 @@ def _appended(
         created=len(order),
         existing=len(batch) - len(order),
         messages=[MessageRead.model_validate(stored[one]) for one in ids],
+        sensitive={ids[index]: detectors for index, detectors in seen.items()},
     )
 
 

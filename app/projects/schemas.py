@@ -4,13 +4,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from app.web.fields import Description, Id, Metadata, Moment, Name, Schema, Shown
+from app.web.fields import Description, Id, Metadata, Moment, Name, Schema, Shown, example
 from app.web.pagination import PageQuery
 
 Role = Literal["owner", "admin", "editor", "viewer"]
 
 
 class ProjectCreate(Schema):
+    model_config = example(project_id="payments", project_name="Payments", owner_id="ana")
+
     project_id: Id | None = Field(default=None, description="Generated when left out.")
     project_name: Name = Field(examples=["Payments"])
     description: Description | None = None
@@ -21,6 +23,8 @@ class ProjectCreate(Schema):
 
 
 class ProjectPatch(Schema):
+    model_config = example(description="Everything about paying.")
+
     project_name: Name | None = None
     description: Description | None = None
     metadata: Metadata | None = None
@@ -42,6 +46,8 @@ class ProjectQuery(PageQuery):
 
 
 class MemberPut(Schema):
+    model_config = example(role="editor")
+
     role: Role = "editor"
 
 

@@ -4,7 +4,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from app.web.fields import RUNNING, Document, Id, Kind, Moment, Name, Schema, Shown, status_word
+from app.web.fields import (
+    RUNNING,
+    Document,
+    Id,
+    Kind,
+    Moment,
+    Name,
+    Schema,
+    Shown,
+    example,
+    status_word,
+)
 from app.web.pagination import PageQuery
 
 SessionStatus = Annotated[
@@ -13,6 +24,8 @@ SessionStatus = Annotated[
 
 
 class SessionCreate(Schema):
+    model_config = example(session_id="trip", user_id="ana", session_name="Trip to Kyoto")
+
     session_id: Id | None = Field(default=None, description="Generated when left out.")
     user_id: Id | None = Field(
         default=None, description="Whom the agent talks to; a user-bound key may leave it out."
@@ -29,6 +42,8 @@ class SessionCreate(Schema):
 
 
 class SessionPatch(Schema):
+    model_config = example(session_name="Trip to Kyoto in May")
+
     project_id: Id | None = None
     session_name: Name | None = None
     session_type: Kind | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from app.web.fields import ENABLED, Document, Id, Moment, Name, Schema, Shown, status_word
+from app.web.fields import ENABLED, Document, Id, Moment, Name, Schema, Shown, example, status_word
 
 ScopeName = Literal["read", "write", "admin", "operator"]
 Status = Annotated[
@@ -17,6 +17,8 @@ def _unique(scopes: list[ScopeName]) -> list[ScopeName]:
 
 
 class KeyCreate(Schema):
+    model_config = example(key_name="web backend", scopes=["write"])
+
     key_name: Name | None = Field(default=None, examples=["web backend"])
     scopes: Annotated[list[ScopeName], AfterValidator(_unique)] = Field(
         default=["write"], min_length=1, max_length=4, validate_default=True
@@ -52,6 +54,8 @@ class KeyCreated(KeyRead):
 
 
 class TenantCreate(Schema):
+    model_config = example(tenant_id="acme", tenant_name="Acme")
+
     tenant_id: Id | None = Field(default=None, examples=["acme"])
     tenant_name: Name = Field(examples=["Acme"])
     config: Document = Field(
@@ -60,6 +64,8 @@ class TenantCreate(Schema):
 
 
 class TenantPatch(Schema):
+    model_config = example(status="disabled")
+
     tenant_name: Name | None = None
     status: Status | None = None
     config: Document | None = None

@@ -7,7 +7,7 @@ Decided here: bare hexadecimal and UUIDs pass (commits, checksums, ids), as do r
 URLs and base64 of images; with a label ("api key: 3f2a…", "?token=…") each of them is found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 from unicodedata import category, normalize
@@ -18,6 +18,7 @@ from app.text.identifiers import find_cards, find_ibans, find_identities
 from app.text.secret_checks import find_secrets
 
 Kind = Literal["secret", "identifier"]
+KINDS: Final[tuple[Kind, ...]] = ("secret", "identifier")
 
 _IDENTIFIERS: Final = (
     ("payment_card", find_cards),
@@ -56,13 +57,40 @@ def find_sensitive(text: str) -> list[Finding]:
     ]
 
 
-def redact(text: str) -> str:
-    """Replace every finding with `[REDACTED:detector]`; nothing is found in the answer."""
+def redact(text: str, kinds: Collection[Kind] = KINDS) -> str:
+    """Replace every finding of `kinds` with `[REDACTED:detector]`.
+
+    With all kinds nothing is found in the answer.
+    """
+    return _replace(text, find_sensitive(text), kinds)
+
+
+def redact_in(value: JsonValue, kinds: Collection[Kind] = KINDS, label: str = "") -> JsonValue:
+    """The same in every string of a JSON value that is not nested deeper than a few levels.
+
+    A whole number in which something is found becomes the replacement text.
+    """
+    if isinstance(value, dict):
+        return {
+            redact(key, kinds): redact_in(inner, kinds, label=key) for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [redact_in(inner, kinds, label) for inner in value]
+    if isinstance(value, str):
+        return _replace(value, _find_labelled(label, value), kinds)
+    if isinstance(value, int) and not isinstance(value, bool):
+        found = _find_labelled(label, str(value))
+        return _replace(str(value), found, kinds) if any(x.kind in kinds for x in found) else value
+    return value
+
+
+def _replace(text: str, findings: list[Finding], kinds: Collection[Kind]) -> str:
     parts: list[str] = []
     position = 0
-    for finding in find_sensitive(text):
-        parts += (text[position : finding.start], f"[REDACTED:{finding.detector}]")
-        position = finding.end
+    for finding in findings:
+        if finding.kind in kinds:
+            parts += (text[position : finding.start], f"[REDACTED:{finding.detector}]")
+            position = finding.end
     return "".join((*parts, text[position:]))
 
 

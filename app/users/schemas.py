@@ -5,11 +5,13 @@ from typing import Any
 from pydantic import Field
 
 from app.tenants.schemas import Status
-from app.web.fields import Document, Id, Kind, Moment, Name, Schema, Shown
+from app.web.fields import Document, Id, Kind, Moment, Name, Schema, Shown, example
 from app.web.pagination import PageQuery
 
 
 class UserCreate(Schema):
+    model_config = example(user_id="ana", agent_id="support", user_name="李明")
+
     user_id: Id | None = Field(default=None, description="Generated when left out.")
     agent_id: Id | None = Field(
         default=None, description="The home agent; the tenant's default agent when left out."
@@ -24,6 +26,8 @@ class UserCreate(Schema):
 
 
 class UserPatch(Schema):
+    model_config = example(profile={"language": "zh"})
+
     agent_id: Id | None = None
     user_name: Name | None = None
     user_type: Kind | None = None

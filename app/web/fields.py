@@ -29,6 +29,11 @@ class Schema(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
 
 
+def example(**fields: JsonValue) -> ConfigDict:
+    """A body to try in the docs page; the tests hold it against the schema."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
 class Shown(BaseModel):
     """What an answer says, read from a row or a dataclass."""
 

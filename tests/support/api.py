@@ -67,9 +67,7 @@ async def listed(client: AsyncClient, **params: Any) -> list[str]:
 
 async def append(client: AsyncClient, session_id: str, *messages: Any, **fields: Any) -> Any:
     """Append to a session of Ana's; texts are messages of the user."""
-    batch = [
-        {"role": "user", "content": one} if isinstance(one, str) else one for one in messages
-    ]
+    batch = [{"role": "user", "content": one} if isinstance(one, str) else one for one in messages]
     body = {"user_id": "ana", "messages": batch} | fields
     return ok(await client.post(f"/sessions/{session_id}/messages", json=body), 201)
 

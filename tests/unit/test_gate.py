@@ -98,3 +98,26 @@ def test_no_reason_holds_the_content_and_every_reason_is_json(content, secret, c
 def test_a_confidence_at_or_over_the_minimum_passes(confidence, minimum):
     refused = codes(Proposal("likes tea", confidence=confidence), Gate(min_confidence=minimum))
     assert (refused == []) is (confidence >= minimum)
+
+
+class TestActionsPerDetector:
+    CARD = "Her card is 4111 1111 1111 1111."
+    KEY = "The password: hunter2horse"
+
+    def test_what_is_redacted_passes_without_the_value(self):
+        gate = Gate(identifiers="redact")
+
+        proposal = gate.redacted(Proposal(self.CARD, metadata={"card": ["4111111111111111"]}))
+
+        assert gate.check(proposal) == []
+        assert proposal.content == "Her card is [REDACTED:payment_card]."
+        assert proposal.metadata == {"card": ["[REDACTED:payment_card]"]}
+
+    def test_what_is_allowed_stays(self):
+        gate = Gate(identifiers="allow")
+        assert gate.redacted(Proposal(self.CARD)).content == self.CARD
+        assert gate.check(Proposal(self.CARD)) == []
+
+    def test_one_kind_does_not_excuse_the_other(self):
+        gate = Gate(identifiers="allow", secrets="reject")
+        assert [one.code for one in gate.check(Proposal(self.KEY))] == ["sensitive"]

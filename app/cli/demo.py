@@ -1,0 +1,89 @@
+"""kemem demo: a conversation, or a real data set, played through a running service."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.console import fail
+from app.cli.demo_api import open_api
+from app.cli.demo_locomo import play_locomo
+from app.cli.demo_story import play_story
+from app.cli.failures import UNUSABLE
+from app.cli.first_key import key_file, read_key
+from app.cli.locomo import read_conversation
+from app.cli.opening import DataDirOption, data_dir_of, run, settings_with
+
+
+def demo_command(
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of the service; this machine at MEMORY_PORT when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="API key with the scope admin; the one in the data folder when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep/--clean", help="Leave what it made, to look around in; or delete it at the end."
+        ),
+    ] = True,
+    locomo: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Load a conversation of this file in the format of LoCoMo instead.",
+            show_default=False,
+        ),
+    ] = None,
+    conversation: Annotated[
+        int, typer.Option(min=0, help="Which conversation of the file, from 0.")
+    ] = 0,
+    limit_questions: Annotated[
+        int, typer.Option(min=0, help="How many of its questions to ask.")
+    ] = 10,
+    concurrency: Annotated[int, typer.Option(min=1, max=32, help="Requests at a time.")] = 4,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Play a conversation through a running service and print what it stored, refused and found.
+
+    Everything goes over the public HTTP API, under ids of its own.
+    """
+    settings = settings_with()
+    folder = data_dir or data_dir_of(settings)
+    key = key or read_key(folder)
+    if key is None:
+        fail(
+            f"There is no key in {key_file(folder)}: run `make run` (or `kemem serve`) first, or "
+            "give a key with --key.",
+            code=UNUSABLE,
+        )
+    address = url or f"http://127.0.0.1:{settings.port}"
+    if locomo is None:
+        run(_story(address, key, keep=keep))
+        return
+    talk = read_conversation(locomo, conversation)
+
+    async def load_and_ask() -> None:
+        async with open_api(address, key, connections=concurrency) as api:
+            await play_locomo(api, talk, questions=limit_questions, concurrency=concurrency)
+            if not keep:
+                await api.call("DELETE", f"/users/{talk.user_id}", params={"confirm": True})
+                print(f"Deleted the user {talk.user_id} again.")
+
+    run(load_and_ask())
+
+
+async def _story(address: str, key: str, *, keep: bool) -> None:
+    async with open_api(address, key) as api:
+        await play_story(api, keep=keep)

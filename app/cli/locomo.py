@@ -1,0 +1,130 @@
+"""Conversations in the format of LoCoMo, read into what the demo loads. Pure."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.errors import ConfigurationError
+
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+"""The fifth asks for what was never said, so no turn is its evidence."""
+
+# The labels hold "D8:6; D9:17" in one string, "D:11:26", and "D" alone.
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_SESSION = re.compile(r"session_(\d+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing said. `dia_id` is the data set's own id, such as D3:11."""
+
+    dia_id: str
+    speaker: str
+    role: str
+    text: str
+    caption: str | None
+
+    @property
+    def statement(self) -> str:
+        """The turn as a memory: who said it, and what the picture shows."""
+        shown = f" [shows {self.caption}]" if self.caption else ""
+        return f"{self.speaker}: {self.text}{shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """One session of the conversation."""
+
+    number: int
+    date: str
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question whose answer stands in the turns of `evidence`."""
+
+    text: str
+    answer: str
+    category: int
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Two people over months, and questions about what they said."""
+
+    name: str
+    speakers: tuple[str, str]
+    sittings: tuple[Sitting, ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def user_id(self) -> str:
+        return f"locomo-{self.name}"
+
+    @property
+    def turn_count(self) -> int:
+        return sum(len(sitting.turns) for sitting in self.sittings)
+
+
+def read_conversation(path: Path, number: int) -> Conversation:
+    """Conversation `number` of the file, from 0.
+
+    Raises:
+        ConfigurationError: the file is no such data set, or has fewer conversations.
+
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if not 0 <= number < len(data):
+            raise ConfigurationError(
+                f"{path.name} has {len(data)} conversations: choose 0 to {len(data) - 1}."
+            )
+        return _conversation(data[number])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"{path.name} is no data set in the format of LoCoMo ({type(error).__name__})."
+        ) from error
+
+
+def _conversation(sample: dict[str, Any]) -> Conversation:
+    talk = sample["conversation"]
+    speakers = (talk["speaker_a"], talk["speaker_b"])
+    numbers = sorted(int(found[1]) for key in talk if (found := _SESSION.match(key)))
+    sittings = tuple(
+        Sitting(
+            number,
+            talk[f"session_{number}_date_time"],
+            tuple(_turn(turn, speakers[0]) for turn in talk[f"session_{number}"]),
+        )
+        for number in numbers
+    )
+    known = {turn.dia_id for sitting in sittings for turn in sitting.turns}
+    questions = tuple(
+        Question(
+            question["question"],
+            str(question.get("answer", "")),
+            question["category"],
+            evidence_of(question["evidence"], known),
+        )
+        for question in sample["qa"]
+    )
+    return Conversation(sample["sample_id"], speakers, sittings, questions)
+
+
+def _turn(turn: dict[str, Any], first_speaker: str) -> Turn:
+    role = "user" if turn["speaker"] == first_speaker else "assistant"
+    return Turn(turn["dia_id"], turn["speaker"], role, turn["text"], turn.get("blip_caption"))
+
+
+def evidence_of(labels: list[str], known: set[str]) -> frozenset[str]:
+    """The turns that the labels mean; those that do not exist are left out."""
+    ids = {
+        f"D{int(sitting)}:{int(turn)}"
+        for label in labels
+        for sitting, turn in _EVIDENCE.findall(label)
+    }
+    return frozenset(ids & known)
