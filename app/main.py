@@ -1,4 +1,4 @@
-"""create_app(): the routers in the order of the row, around one runtime."""
+"""create_app(): the routers around one runtime."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -70,16 +70,18 @@ def create_app(
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         separate_input_output_schemas=True,
     )
+    # The busiest first: routes are tried in turn, and the row of some 45 takes 0.2 ms. What
+    # the docs show is in the order of TAGS.
     for router in (
+        memories,
+        messages,
+        sessions,
+        users,
+        agents,
+        projects,
+        privacy,
         tenants_router,
         keys_router,
-        agents,
-        users,
-        projects,
-        sessions,
-        messages,
-        memories,
-        privacy,
     ):
         app.include_router(router)
     app.include_router(health.router)

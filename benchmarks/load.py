@@ -44,17 +44,16 @@ class Caller(asyncio.Protocol):
         self._tally = tally
         self._done = done
         self._buffer = bytearray()
-        self._transport: asyncio.WriteTransport | None = None
+        # uvloop has transports of its own, of no class that asyncio knows.
+        self._transport: Any = None
         self._began = 0.0
 
     @override
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
+    def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self._send()
 
     def _send(self) -> None:
-        assert self._transport is not None
         request = self._tally.take()
         if request is None:
             self._transport.close()

@@ -15,6 +15,8 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).parent.parent
+DSN = "KEMEM_BENCH_DSN"
+PATIENCE_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Child:
 
     async def read(self) -> Any:
         assert self._process.stdout is not None
-        line = await self._process.stdout.readline()
+        line = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE_SECONDS)
         if not line:
             raise RuntimeError(f"a process of the benchmark ended: {self._process.returncode}")
         return json.loads(line)
@@ -54,8 +56,13 @@ class Child:
 
 
 @asynccontextmanager
-async def child(module: str, *args: str, quiet: bool = False) -> AsyncIterator[Child]:
-    """Run `python -m benchmarks.<module>`; `quiet` writes its log to nowhere, but writes it."""
+async def child(
+    module: str, *args: str, dsn: str = "", quiet: bool = False
+) -> AsyncIterator[Child]:
+    """Run `python -m benchmarks.<module>`; `quiet` writes its log to nowhere, but writes it.
+
+    The DSN goes by the environment: it has a password, and arguments are everybody's to read.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -65,7 +72,7 @@ async def child(module: str, *args: str, quiet: bool = False) -> AsyncIterator[C
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL if quiet else None,
         cwd=ROOT,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        env=os.environ | {"PYTHONUNBUFFERED": "1", DSN: dsn},
         limit=64 * 1024 * 1024,
     )
     try:
@@ -85,10 +92,10 @@ class Server:
 
 
 @asynccontextmanager
-async def server(module: str, *args: str) -> AsyncIterator[Server]:
+async def server(module: str, *args: str, dsn: str) -> AsyncIterator[Server]:
     """A child that serves HTTP and says its port when it is ready."""
-    async with child(module, *args, quiet=True) as process:
-        ready = await asyncio.wait_for(process.read(), 60)
+    async with child(module, *args, dsn=dsn, quiet=True) as process:
+        ready = await process.read()
         yield Server(process, ready["port"])
 
 

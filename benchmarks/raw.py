@@ -1,10 +1,11 @@
-"""Subject a, raw asyncpg without HTTP: `python -m benchmarks.raw DSN`.
+"""Subject a, raw asyncpg without HTTP: `python -m benchmarks.raw`.
 
 Takes jobs like `load.py` and answers likewise; its callers are tasks over one pool.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
 from itertools import count
@@ -17,6 +18,7 @@ from pgvector.asyncpg import register_vector
 
 from app.llm.wordllama_embedder import WordLlamaEmbedder
 from benchmarks.database import TENANT
+from benchmarks.processes import DSN
 from benchmarks.references import WHOLE
 
 
@@ -51,4 +53,4 @@ async def answer_jobs(dsn: str) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(answer_jobs(sys.argv[1]))
+    uvloop.run(answer_jobs(os.environ[DSN]))

@@ -1,4 +1,4 @@
-"""What KeMem is held against: `python -m benchmarks.references asyncpg|orm DSN`.
+"""What KeMem is held against: `python -m benchmarks.references asyncpg|orm`.
 
 The least that FastAPI can be made to do: one route, one pool, one statement over the rows
 KeMem searches, no key, no tenant setting, no policies. Each search comes in three forms:
@@ -6,6 +6,7 @@ KeMem searches, no key, no tenant setting, no policies. Each search comes in thr
 what KeMem answers; `/lean` embeds and answers six fields.
 """
 
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from app.llm.wordllama_embedder import WordLlamaEmbedder
 from app.memories.models import Memory
 from app.memories.search_sql import COLUMNS
 from benchmarks.database import TENANT
+from benchmarks.processes import DSN
 from benchmarks.serving import serve
 
 SQL = """
@@ -148,4 +150,4 @@ def orm_app(dsn: str) -> FastAPI:
 
 
 if __name__ == "__main__":
-    serve({"asyncpg": asyncpg_app, "orm": orm_app}[sys.argv[1]](sys.argv[2]))
+    serve({"asyncpg": asyncpg_app, "orm": orm_app}[sys.argv[1]](os.environ[DSN]))

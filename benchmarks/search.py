@@ -76,11 +76,11 @@ async def open_subjects(cluster: Cluster) -> AsyncIterator[Subjects]:
         enter = stack.enter_async_context
         yield Subjects(
             load=await enter(child("load")),
-            raw=await enter(child("raw", cluster.owner_dsn)),
-            asyncpg=await enter(server("references", "asyncpg", cluster.owner_dsn)),
-            orm=await enter(server("references", "orm", cluster.owner_dsn)),
-            kemem=await enter(server("service", cluster.dsn)),
-            kemem_no_use=await enter(server("service", cluster.dsn, "--no-use")),
+            raw=await enter(child("raw", dsn=cluster.owner_dsn)),
+            asyncpg=await enter(server("references", "asyncpg", dsn=cluster.owner_dsn)),
+            orm=await enter(server("references", "orm", dsn=cluster.owner_dsn)),
+            kemem=await enter(server("service", dsn=cluster.dsn)),
+            kemem_no_use=await enter(server("service", "--no-use", dsn=cluster.dsn)),
             key=cluster.key,
         )
 

@@ -1,5 +1,6 @@
-"""KeMem with everything on: `python -m benchmarks.service DSN [--no-use]`."""
+"""KeMem with everything on: `python -m benchmarks.service [--no-use]`."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from app.memories.usage import MemoryUse
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.web.logging import configure_logging
+from benchmarks.processes import DSN
 from benchmarks.serving import serve
 
 
@@ -30,7 +32,8 @@ async def without_use(dsn: str) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-def main(dsn: str, *flags: str) -> None:
+def main(*flags: str) -> None:
+    dsn = os.environ[DSN]
     configure_logging("info")
     opening = (
         without_use(dsn) if "--no-use" in flags else open_runtime(Settings(_env_file=None), dsn)

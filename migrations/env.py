@@ -21,7 +21,6 @@ ADVISORY_LOCK = 4_750_311_907_622_105_731
 
 def _run(connection: Connection) -> None:
     connection.execute(text("SET lock_timeout = '4s'"))
-    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
     connection.commit()
     context.configure(
         connection=connection,
@@ -38,6 +37,8 @@ async def _migrate(dsn: str) -> None:
     async def connect() -> Any:
         connection = await asyncpg.connect(dsn)
         try:
+            # Before the first GRANT: two at once would trip over the same catalogue rows.
+            await connection.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
             await prepare_cluster(connection)
             await connection.execute(f"SET ROLE {OWNER}")
         except BaseException:

@@ -18,7 +18,7 @@ from app.web.problems import responses_for
 router = APIRouter(prefix="/v1/agents", tags=["agents"], responses=responses_for(*KEY_ERRORS))
 
 
-def get_service(runtime: RuntimeDep) -> AgentService:
+async def get_service(runtime: RuntimeDep) -> AgentService:
     return AgentService(runtime.database, runtime.catalogue)
 
 

@@ -55,7 +55,7 @@ def print_table(
         table.add_column(
             column,
             justify="right" if number else "left",
-            no_wrap=number or column.endswith("id"),
+            no_wrap=number or column.endswith(" id"),
             overflow="fold",
         )
     for row in rows:

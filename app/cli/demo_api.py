@@ -47,22 +47,29 @@ class Api:
 
         """
         response = await self._client.request(method, f"/v1{path}", json=body, params=params)
-        answer = Answer(response.status_code, response.json() if response.content else None)
-        if answer.ok or answer.status in expected:
-            return answer
-        problem = answer.body if isinstance(answer.body, dict) else {}
-        fail(
-            f"{method} /v1{path} was answered {answer.status} "
-            f"{problem.get('code', '')}: {problem.get('detail', '')} "
-            f"(request {problem.get('request_id', 'unknown')})",
-            code=REFUSED,
-        )
+        answer = Answer(response.status_code, _document(response))
+        if not answer.ok and answer.status not in expected:
+            problem = answer.body if isinstance(answer.body, dict) else {}
+            fail(
+                f"{method} /v1{path} was answered {answer.status} "
+                f"{problem.get('code', '')}: {problem.get('detail', 'no problem document')} "
+                f"(request {problem.get('request_id', 'unknown')})",
+                code=REFUSED,
+            )
+        return answer
 
     async def post(self, path: str, body: Any = None, *, expected: Collection[int] = ()) -> Answer:
         return await self.call("POST", path, body, expected=expected)
 
     async def get(self, path: str, **params: Any) -> Any:
         return (await self.call("GET", path, params=params)).body
+
+
+def _document(response: httpx.Response) -> Any:
+    """The JSON of an answer; None when it has none, as from another program on that port."""
+    if not response.content or "json" not in response.headers.get("content-type", ""):
+        return None
+    return response.json()
 
 
 @asynccontextmanager

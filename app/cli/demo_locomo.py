@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -140,9 +141,7 @@ async def play_locomo(api: Api, talk: Conversation, *, questions: int, concurren
         seconds = {}
         for name, load in (("messages", loader.add_messages), ("memories", loader.add_memories)):
             task = bar.add_task(name.capitalize(), total=talk.turn_count)
-            seconds[name] = await _timed(
-                load, talk.sittings, lambda count, task=task: bar.advance(task, count)
-            )
+            seconds[name] = await _timed(load, talk.sittings, partial(bar.advance, task))
     _report(loader.loaded, talk, seconds)
     asked = [one for one in talk.questions if one.category in CATEGORIES and one.evidence]
     await _ask(api, talk, loader.loaded, asked[:questions])
@@ -154,9 +153,7 @@ async def _timed(
     done: Callable[[int], None],
 ) -> float:
     started = perf_counter()
-    async with asyncio.TaskGroup() as group:
-        for sitting in sittings:
-            group.create_task(load(sitting, done))
+    await asyncio.gather(*(load(sitting, done) for sitting in sittings))
     return perf_counter() - started
 
 

@@ -78,8 +78,8 @@ CORRECTION = "She works as a data engineer at Siemens, no longer at BMW."
 FORGOTTEN = "She rides her bike to work and has to be there at 9."
 
 QUERIES = (
-    "Where does she work?",
-    "What should she not eat?",
+    "Who does she work for as an engineer?",
+    "她对什么过敏？",
     "她喜欢吃什么？",
     "What does she drink in the morning?",
     "How does she get to work?",

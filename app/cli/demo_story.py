@@ -106,6 +106,7 @@ class Story:
     async def search(self) -> None:
         """What is found, with every part of every score."""
         _heading("What is found")
+        models: set[str] = set()
         for query in QUERIES:
             answer = await self._api.post(
                 "/memories/search",
@@ -123,6 +124,8 @@ class Story:
                 [_hit(hit) for hit in answer.body["results"]],
                 right=NUMBERS,
             )
+            models.update(answer.body["embedding_models"])
+        out.print(f"Embedded by {', '.join(sorted(models))}.", markup=False)
 
     async def forget(self) -> None:
         """Delete one, and show that it is not found again."""

@@ -8,7 +8,7 @@ import kemem
 from app.cli.demo import demo_command
 from app.cli.failures import sentence_for
 from app.cli.maintenance import purge_command, reembed_command
-from app.cli.migrate import migrate_command, openapi_command
+from app.cli.migrate import draft_migration_command, migrate_command, openapi_command
 from app.cli.serve import serve_command
 from app.cli.tenants import keys_cli, tenants_cli
 
@@ -22,6 +22,7 @@ cli = typer.Typer(
 )
 cli.command("serve")(serve_command)
 cli.command("migrate")(migrate_command)
+cli.command("draft-migration", hidden=True)(draft_migration_command)
 cli.add_typer(tenants_cli, name="tenants")
 cli.add_typer(keys_cli, name="keys")
 cli.command("demo")(demo_command)

@@ -71,6 +71,9 @@ async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
                     counts[tenant_id] = await service.purge(
                         tenant_id, age=age, removed=lambda count: bar.advance(task, count)
                     )
+    if not any(one.total for one in counts.values()):
+        print("Nothing is due.")
+        return
     print_table(
         f"{'Due' if dry_run else 'Removed'}, deleted at least {age.days} days ago",
         ("tenant", "memories", "idempotency keys"),
@@ -109,6 +112,14 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
         ids = [tenant] if tenant else [one async for one in _tenant_ids(database)]
         plans = {one: await service.plan(one) for one in ids}
         moved = {} if dry_run else await _move(service, plans, batch)
+    _report_moves(plans, moved, dry_run=dry_run)
+    _report_missing(plans)
+
+
+def _report_moves(plans: dict[str, Plan], moved: dict[str, int], *, dry_run: bool) -> None:
+    if not any(plan.waiting for plan in plans.values()):
+        print("Every memory has a vector of the model that is in force for it.")
+        return
     columns = ("tenant", "waiting", "models in force", "moved")
     print_table(
         "Memories with vectors of another model",
@@ -118,11 +129,10 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
                 : 3 if dry_run else 4
             ]
             for one, plan in plans.items()
-            if plan.waiting or tenant
+            if plan.waiting
         ],
         right=("waiting", "moved"),
     )
-    _report_missing(plans)
 
 
 async def _move(service: ReembedService, plans: dict[str, Plan], batch: int) -> dict[str, int]:

@@ -1,13 +1,25 @@
 """kemem migrate and kemem openapi: what the database and the document look like."""
 
+import asyncio
+import shutil
+import tempfile
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from alembic import command
 
 from app.cli.console import print_json
 from app.cli.opening import DataDirOption, open_dsn, run, settings_with
-from app.database.migrate import current_revision, head, refuse_newer, upgrade
+from app.database.migrate import (
+    alembic_config,
+    current_revision,
+    head,
+    refuse_newer,
+    upgrade,
+)
+from app.embedded.attachment import open_embedded
 from app.main import create_app
 from app.settings import Settings
 
@@ -41,6 +53,32 @@ async def _migrate(settings: Settings, *, check: bool) -> None:
             raise typer.Exit(1)
         await upgrade(dsn)
     print(f"The schema was at {current or 'nothing'} and is at {expected} now.")
+
+
+def draft_migration_command(
+    name: Annotated[str, typer.Argument(help="What the migration does, in a few words.")],
+) -> None:
+    """Write a migration that brings the schema to the tables as the code has them now.
+
+    For work on KeMem itself: the draft is made on a PostgreSQL that is thrown away, and is to
+    be read before it is kept.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="kemem-"))
+    # PostgreSQL may run as another account, which must be able to pass through.
+    folder.chmod(0o755)
+    try:
+        run(_draft(name, folder / "data"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _draft(name: str, data_dir: Path) -> None:
+    async with open_embedded(data_dir, share=False) as dsn:
+        await upgrade(dsn)
+        # Alembic runs an event loop of its own.
+        await asyncio.to_thread(
+            command.revision, alembic_config(dsn), message=name, autogenerate=True
+        )
 
 
 def openapi_command() -> None:

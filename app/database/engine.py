@@ -23,7 +23,8 @@ from app.errors import DomainError
 
 log = structlog.get_logger()
 
-_TENANT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}\Z")
+# What `web/fields.py` lets through as an id; none of it means anything inside quotes.
+_TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
 
 DISPATCH_POOL_SIZE = 3
 """Key look-ups take 0.1 ms each; three connections carry thousands a second."""
@@ -46,7 +47,16 @@ def checked_tenant_id(tenant_id: str) -> str:
 class Database:
     """Engine for units of work, driver pools for hot reads and for key look-up."""
 
-    def __init__(self, engine: AsyncEngine, reads: asyncpg.Pool, dispatch: asyncpg.Pool) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        reads: asyncpg.Pool,
+        dispatch: asyncpg.Pool,
+        *,
+        patience: float,
+    ) -> None:
+        """Use `open_database`; `patience` is how long to wait for a connection, in seconds."""
+        self._patience = patience
         self._engine = engine
         self._reads = reads
         self._dispatch = dispatch
@@ -121,7 +131,7 @@ class Database:
     async def _run(self, pool: asyncpg.Pool, statement: str, *args: object) -> list[asyncpg.Record]:
         for attempt in range(2):
             try:
-                async with pool.acquire() as connection:
+                async with pool.acquire(timeout=self._patience) as connection:
                     return list(await connection.fetch(statement, *args))
             except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError) as error:
                 # A connection that died unseen; these statements are safe to repeat.
@@ -238,6 +248,6 @@ async def open_database(
                 max_inactive_connection_lifetime=0,
             ) as dispatch,
         ):
-            yield Database(engine, reads, dispatch)
+            yield Database(engine, reads, dispatch, patience=statement_timeout_seconds)
     finally:
         await engine.dispose()

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.errors import DomainError, UnavailableError, UnprocessableError
 
@@ -44,6 +45,7 @@ _GONE = (
 )
 _BUSY = (
     TimeoutError,
+    PoolTimeoutError,
     asyncpg.QueryCanceledError,
     asyncpg.LockNotAvailableError,
     asyncpg.DeadlockDetectedError,

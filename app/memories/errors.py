@@ -100,5 +100,5 @@ class NotChangeableError(ConflictError):
         super().__init__(
             f"The memory {memory_id} is {status}; only an active or archived one can be changed.",
             memory_id=memory_id,
-            status=status,
+            memory_status=status,
         )

@@ -47,7 +47,9 @@ class InvalidFilterError(UnprocessableError):
     title = "The filter cannot be understood"
 
     def __init__(self, detail: str, *, field: str) -> None:
-        super().__init__(detail, field=field)
+        super().__init__(
+            detail, field=field, errors=[{"location": ["filters", field], "detail": detail}]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -27,8 +28,15 @@ from app.database.keyset import after
 from app.memories.models import GateDecision, Memory, MemoryHistory
 from app.tenants.access import Access
 from app.users.repository import visible_user_ids
+from app.web.idempotency import IdempotencyKey
 
 NOT_IN_HISTORY = ("tenant_id", "content_hash", "embedding", "use_count", "last_used_at")
+
+_ANSWER_NAMES_ONE = text(
+    "EXISTS (SELECT 1 FROM regexp_matches(convert_from(idempotency_keys.answer, 'UTF8'), "
+    "'mem_[0-9a-f]{32}', 'g') AS told(ids) "
+    "WHERE told.ids[1] = ANY(CAST(:memory_ids AS text[])))"
+)
 
 Change = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
 """An event, the snapshot before it and the one after."""
@@ -125,6 +133,15 @@ class RecordRepository:
             update(GateDecision)
             .where(GateDecision.tenant_id == self._tenant_id, GateDecision.memory_id == chosen)
             .values(content=None)
+            .execution_options(synchronize_session=False)
+        )
+        # What a retried request would be told again.
+        await self._db.execute(
+            delete(IdempotencyKey)
+            .where(
+                IdempotencyKey.tenant_id == self._tenant_id,
+                _ANSWER_NAMES_ONE.bindparams(memory_ids=ids),
+            )
             .execution_options(synchronize_session=False)
         )
 

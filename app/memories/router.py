@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic_core import to_json
 
 from app.agents.errors import AgentNotFoundError
@@ -50,6 +50,7 @@ from app.memories.schemas import (
 from app.memories.search import SearchService
 from app.memories.service import MemoryService
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.runtime import Runtime
 from app.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.users.errors import UserNotFoundError, UserRequiredError
@@ -65,19 +66,21 @@ PLACE_ERRORS = (UserRequiredError, ScopeRequiresError, UserNotFoundError, AgentN
 EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
 
 
-def get_saving(runtime: RuntimeDep) -> SavingService:
+async def get_saving(runtime: RuntimeDep) -> SavingService:
     return runtime.saving
 
 
-def get_editing(runtime: RuntimeDep) -> EditingService:
+async def get_editing(runtime: RuntimeDep) -> EditingService:
     return runtime.editing
 
 
-def get_search(runtime: RuntimeDep) -> SearchService:
+async def get_search(request: Request) -> SearchService:
+    # Without `RuntimeDep` in between: this is the hot read.
+    runtime: Runtime = request.state.runtime
     return runtime.search
 
 
-def get_service(runtime: RuntimeDep) -> MemoryService:
+async def get_service(runtime: RuntimeDep) -> MemoryService:
     return MemoryService(runtime.database)
 
 

@@ -242,13 +242,17 @@ class SavingService:
             bucket, [one.vector for one in fresh], embedder.name, limit=NEIGHBOURS
         )
         met: dict[str, Memory] = {}
+        replaced: set[str] = set()
         for one, neighbours in zip(fresh, near, strict=True):
             same = nearest_duplicate(one, neighbours, threshold)
             if same is None:
                 continue
             memory_id, _, similarity = same
             if body.on_duplicate == "supersede":
-                one.event, one.duplicate_of, one.similarity = "SUPERSEDE", memory_id, similarity
+                # A memory has one successor; a second one of the request stands beside it.
+                if memory_id not in replaced:
+                    one.event, one.duplicate_of, one.similarity = "SUPERSEDE", memory_id, similarity
+                    replaced.add(memory_id)
             elif body.on_duplicate == "return":
                 one.is_known(memory_id, similarity)
                 met[memory_id] = await memories.get(memory_id)

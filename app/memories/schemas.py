@@ -43,9 +43,9 @@ BATCH = 100
 CONTENT_LENGTH = 200_000
 """Far above the gate's limit, so that the gate can say `too_long` and keep its verdict."""
 
-Content = Annotated[Storable, StringConstraints(max_length=CONTENT_LENGTH)]
+Content = Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
-ShortText = Annotated[Storable, StringConstraints(min_length=1, max_length=255)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 Evidence = Annotated[
     list[Id], Field(max_length=100, description="Ids of the messages that support it.")
 ]
@@ -283,7 +283,7 @@ class Selection(PageQuery):
 class MemoryQuery(Selection):
     status: Status = "active"
     order: Order = "desc"
-    filters: Annotated[Storable, StringConstraints(max_length=8000)] | None = Field(
+    filters: Annotated[str, StringConstraints(max_length=8000), Storable] | None = Field(
         default=None, description="The filter object of a search, as JSON."
     )
 
@@ -339,7 +339,7 @@ class MemoriesDeleted(Shown):
 class SearchRequest(Aliases):
     model_config = example(query="What does she drink?", user_id="ana", limit=5)
 
-    query: Annotated[Storable, StringConstraints(min_length=1, max_length=10_000)] = Field(
+    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Storable] = Field(
         examples=["What does she drink?"]
     )
     user_id: Id | None = None

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, delete, func, insert, literal, select, update
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Select, delete, func, literal, select, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from app.database.constraints import violated_constraint
 from app.database.keyset import after
 from app.errors import IdTakenError
 from app.messages.errors import MessageNotFoundError
@@ -41,13 +39,17 @@ class MessageRepository:
             IdTakenError: one of the ids is a message of another session.
 
         """
-        statement = insert(Message).returning(Message, sort_by_parameter_order=True)
-        try:
-            return (await self._db.scalars(statement, rows)).all()
-        except IntegrityError as error:
-            if violated_constraint(error) == "messages_pkey":
-                raise IdTakenError("message_id", _taken(rows, error)) from error
-            raise
+        # An error would not say which id it was: PostgreSQL keeps that to itself under RLS.
+        statement = (
+            insert(Message)
+            .on_conflict_do_nothing(index_elements=["tenant_id", "message_id"])
+            .returning(Message)
+        )
+        added = {message.message_id: message for message in await self._db.scalars(statement, rows)}
+        for row in rows:
+            if row["message_id"] not in added:
+                raise IdTakenError("message_id", row["message_id"])
+        return [added[row["message_id"]] for row in rows]
 
     async def known(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Messages of the tenant with these ids, by id, whatever their session."""
@@ -235,10 +237,3 @@ class MessageRepository:
             .execution_options(synchronize_session=False)
         )
         return list(parents)
-
-
-def _taken(rows: list[dict[str, Any]], error: IntegrityError) -> str:
-    """The id that was in use; PostgreSQL says `Key (…)=(tenant, id) already exists.`"""
-    said = getattr(getattr(error.orig, "__cause__", None), "detail", None) or ""
-    ids = [str(row["message_id"]) for row in rows]
-    return next((one for one in ids if f", {one})" in said), ids[0])

@@ -39,7 +39,7 @@ router = APIRouter(
 )
 
 
-def get_service(runtime: RuntimeDep) -> MessageService:
+async def get_service(runtime: RuntimeDep) -> MessageService:
     return MessageService(
         runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
     )

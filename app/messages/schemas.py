@@ -11,7 +11,7 @@ Role = Literal["user", "assistant", "system", "tool"]
 BATCH = 100
 CONTENT_LENGTH = 200_000
 
-ShortText = Annotated[Storable, StringConstraints(min_length=1, max_length=255)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 
 
 class MessageCreate(Schema):
@@ -20,7 +20,7 @@ class MessageCreate(Schema):
         description="Your own id makes the append repeatable; generated when left out.",
     )
     role: Role
-    content: Annotated[Storable, StringConstraints(max_length=CONTENT_LENGTH)] = Field(
+    content: Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable] = Field(
         default="", examples=["I moved to Munich last week."]
     )
     content_type: Kind = "text"

@@ -20,7 +20,7 @@ from app.web.problems import responses_for
 router = APIRouter(responses=responses_for(*KEY_ERRORS))
 
 
-def get_service(runtime: RuntimeDep) -> ErasureService:
+async def get_service(runtime: RuntimeDep) -> ErasureService:
     return ErasureService(runtime.database)
 
 

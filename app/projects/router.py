@@ -25,7 +25,7 @@ from app.web.problems import responses_for
 router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses_for(*KEY_ERRORS))
 
 
-def get_service(runtime: RuntimeDep) -> ProjectService:
+async def get_service(runtime: RuntimeDep) -> ProjectService:
     return ProjectService(runtime.database)
 
 

@@ -20,7 +20,7 @@ from app.web.problems import responses_for
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses_for(*KEY_ERRORS))
 
 
-def get_service(runtime: RuntimeDep) -> SessionService:
+async def get_service(runtime: RuntimeDep) -> SessionService:
     return SessionService(
         runtime.database, auto_create=runtime.settings.auto_create, now=runtime.now
     )

@@ -1,5 +1,6 @@
 """SQL for tenants and keys; the only repository that also reads before a tenant is known."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -20,12 +21,12 @@ from app.tenants.errors import (
 )
 from app.tenants.models import ApiKey, Tenant
 
-_FIND_KEY = """
-SELECT k.tenant_id, k.key_id, k.key_hash, k.scopes, k.agent_id, k.user_id,
+_FIND_KEYS = """
+SELECT k.key_prefix, k.tenant_id, k.key_id, k.key_hash, k.scopes, k.agent_id, k.user_id,
        k.expires_at < now() AS expired, k.revoked_at IS NOT NULL AS revoked,
        t.status, t.config, t.embedding_models
 FROM api_keys k JOIN tenants t ON t.tenant_id = k.tenant_id
-WHERE k.key_prefix = $1
+WHERE k.key_prefix = ANY($1)
 """
 
 _TOUCH_KEYS = """
@@ -51,11 +52,28 @@ class KeyDirectory:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._one_at_a_time = asyncio.Lock()
+        self._wanted: set[str] = set()
+        self._next: asyncio.Task[dict[str, asyncpg.Record]] | None = None
 
     async def find(self, key_prefix: str) -> asyncpg.Record | None:
-        """The key with this public prefix and its tenant's settings, in one round trip."""
-        rows = await self._database.look_up(_FIND_KEY, key_prefix)
-        return rows[0] if rows else None
+        """The key with this public prefix and its tenant's settings, as they are now.
+
+        Look-ups that come while one is under way share the next, so that a busy process
+        asks once for many requests. Nothing is remembered: the statement that answers
+        always begins after the question, so a revoked key is refused at once.
+        """
+        if self._next is None:
+            self._next = asyncio.create_task(self._find_wanted())
+        self._wanted.add(key_prefix)
+        # Shielded, because a caller that hangs up must not take the others' answer along.
+        return (await asyncio.shield(self._next)).get(key_prefix)
+
+    async def _find_wanted(self) -> dict[str, asyncpg.Record]:
+        async with self._one_at_a_time:
+            wanted, self._wanted, self._next = self._wanted, set(), None
+            rows = await self._database.look_up(_FIND_KEYS, list(wanted))
+        return {row["key_prefix"]: row for row in rows}
 
     async def touch(self, uses: dict[tuple[str, str], datetime]) -> None:
         """Note when keys were last used; `uses` maps (tenant, key) to the moment."""

@@ -33,7 +33,7 @@ tenants_router = APIRouter(
 keys_router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=responses_for(*KEY_ERRORS))
 
 
-def get_service(runtime: RuntimeDep) -> TenantService:
+async def get_service(runtime: RuntimeDep) -> TenantService:
     return TenantService(runtime.database, runtime.catalogue, runtime.now)
 
 

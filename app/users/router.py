@@ -18,7 +18,7 @@ from app.web.problems import responses_for
 router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*KEY_ERRORS))
 
 
-def get_service(runtime: RuntimeDep) -> UserService:
+async def get_service(runtime: RuntimeDep) -> UserService:
     return UserService(runtime.database, auto_create=runtime.settings.auto_create)
 
 

@@ -22,7 +22,7 @@ class InvalidVersionError(UnprocessableError):
         )
 
 
-def get_runtime(request: Request) -> Runtime:
+async def get_runtime(request: Request) -> Runtime:
     runtime: Runtime = request.state.runtime
     return runtime
 
@@ -30,7 +30,7 @@ def get_runtime(request: Request) -> Runtime:
 RuntimeDep = Annotated[Runtime, Depends(get_runtime)]
 
 
-def get_expected_version(
+async def get_expected_version(
     if_match: Annotated[
         str | None,
         Header(

@@ -1,7 +1,7 @@
 """The kinds of value that cross HTTP, each with its bounds; every room's schemas use them."""
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -43,6 +43,10 @@ class Shown(BaseModel):
 def _storable(text: str) -> str:
     if "\x00" in text:
         raise ValueError("must not contain NUL characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("must be valid Unicode text, without half a surrogate pair") from None
     return text
 
 
@@ -52,12 +56,14 @@ Id = Annotated[
     Field(description="1 to 64 letters, digits or . _ : @ | + = ~ -", examples=["ana"]),
 ]
 
-Storable = Annotated[str, AfterValidator(_storable)]
-"""Text that PostgreSQL can keep."""
+Storable = AfterValidator(_storable)
+"""For text that PostgreSQL can keep. Stands last: what follows a function is not published."""
 
-Name = Annotated[Storable, StringConstraints(min_length=1, max_length=255, strip_whitespace=True)]
-Kind = Annotated[Storable, StringConstraints(min_length=1, max_length=50)]
-Description = Annotated[Storable, StringConstraints(max_length=10_000)]
+Name = Annotated[
+    str, StringConstraints(min_length=1, max_length=255, strip_whitespace=True), Storable
+]
+Kind = Annotated[str, StringConstraints(min_length=1, max_length=50), Storable]
+Description = Annotated[str, StringConstraints(max_length=10_000), Storable]
 
 
 def _size(value: JsonValue, depth: int) -> int:
@@ -65,18 +71,15 @@ def _size(value: JsonValue, depth: int) -> int:
     if depth > METADATA_DEPTH:
         raise ValueError(f"must not be nested deeper than {METADATA_DEPTH} levels")
     if isinstance(value, str):
-        try:
-            return len(_storable(value).encode()) + 2
-        except UnicodeEncodeError:
-            raise ValueError("must be valid Unicode text") from None
+        return len(_storable(value).encode()) + 2
     if value is None or isinstance(value, int | float):
         _check_number(value)
         return 8
     if isinstance(value, dict):
         if len(value) > METADATA_KEYS:
             raise ValueError(f"must not have more than {METADATA_KEYS} keys")
-        return sum(_size(key, depth) + _size(one, depth + 1) for key, one in value.items())
-    return sum(_size(one, depth + 1) for one in value)
+        return 2 + sum(_size(key, depth) + _size(one, depth + 1) for key, one in value.items())
+    return 2 + sum(_size(one, depth + 1) for one in value)
 
 
 def _check_number(value: float | None) -> None:
@@ -112,8 +115,25 @@ def _utc(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The same moment. The driver would convert it later, and fail where this is refused;
+    it also takes the first and the last microsecond of the calendar for infinity.
+    """
+    try:
+        converted = moment.astimezone(UTC)
+    except OverflowError:
+        converted = _LAST
+    if not _FIRST < converted < _LAST:
+        raise ValueError("must lie in the years 1 to 9999")
+    return converted
+
+
 Moment = Annotated[
     AwareDatetime,
+    AfterValidator(in_utc),
     PlainSerializer(_utc, return_type=str, when_used="json"),
     Field(description="ISO 8601 with a zone", examples=["2026-11-21T12:00:00Z"]),
 ]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from app.errors import UnprocessableError
-from app.web.fields import LARGEST_INTEGER, Schema
+from app.web.fields import LARGEST_INTEGER, Schema, in_utc
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")
@@ -73,7 +73,10 @@ def decode_moment(cursor: str | None) -> tuple[datetime, str] | None:
         raise InvalidCursorError from None
     if moment.tzinfo is None:
         raise InvalidCursorError
-    return moment, row_id
+    try:
+        return in_utc(moment), row_id
+    except ValueError:
+        raise InvalidCursorError from None
 
 
 def decode_number(cursor: str | None) -> int | None:

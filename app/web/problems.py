@@ -4,16 +4,18 @@ Domain errors, validation, unknown paths and crashes look alike, so a client nee
 parser. Rejected input is never echoed: it may be a whole conversation.
 """
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
 import structlog
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import JSONResponse, Response
+from typing_extensions import override
 
 from app.database.failures import translate
 from app.errors import DomainError
@@ -22,6 +24,8 @@ from app.web.idempotency import ReplayedAnswer
 log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
+LONGEST_NAME = 100
+"""An unknown field is named back this far; a longer name is no name."""
 
 
 class FieldError(BaseModel):
@@ -48,6 +52,12 @@ class Problem(BaseModel):
 
 class ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
+
+    @override
+    def render(self, content: Any) -> bytes:
+        # A field's name may be half a surrogate pair, which no encoding can carry.
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 def responses_for(*errors: type[DomainError]) -> dict[int | str, dict[str, Any]]:
@@ -124,7 +134,7 @@ async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (as above)
     faults = [
         {
-            "location": [str(part) for part in fault["loc"]],
+            "location": [str(part)[:LONGEST_NAME] for part in fault["loc"]],
             "detail": fault["msg"].removeprefix("Value error, "),
         }
         for fault in error.errors()
@@ -141,7 +151,7 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, StarletteHTTPException)  # noqa: S101 (as above)
-    if error.status_code == HTTPStatus.BAD_REQUEST and isinstance(error, HTTPException):
+    if error.status_code == HTTPStatus.BAD_REQUEST:
         # FastAPI could not read the body at all: too deep, or not text.
         return answer(
             request.scope,

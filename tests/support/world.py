@@ -1,6 +1,5 @@
 """One tenant with a row of every kind, and a way to see whether any of them changed."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,6 @@ from app.database.registry import TABLES
 from app.database.roles import OWNER
 from app.runtime import Runtime
 from tests.support.tenants import Caller, make_key
-
-# Written behind the answer, whoever asks: when a key was used, how often a memory was found.
-WRITTEN_ASIDE = {"last_used_at", "use_count"}
 
 
 @dataclass(frozen=True)
@@ -36,56 +32,72 @@ async def remember(client: AsyncClient, text: str, **place: Any) -> str:
     return answer["results"][0]["memory_id"]
 
 
-async def build_world(runtime: Runtime, client: AsyncClient, owner: Caller) -> World:
-    """Rows of every kind in the tenant of `client`, an admin: ana's, and some of ben's."""
-    for agent, user in (("helper", "ana"), ("rival", "ben")):
-        await send(client, "POST", "/agents", json={"agent_id": agent, "agent_name": agent.title()})
+async def build_world(
+    runtime: Runtime, client: AsyncClient, owner: Caller, *, mark: str = ""
+) -> World:
+    """Rows of every kind in the tenant of `client`, an admin: ana's, and some of ben's.
+
+    Args:
+        mark: stands before every id, to tell two worlds apart.
+
+    """
+    for agent, user in ((f"{mark}helper", f"{mark}ana"), (f"{mark}rival", f"{mark}ben")):
+        body = {"agent_id": agent, "agent_name": agent}
+        await send(client, "POST", "/agents", json=body, headers={"Idempotency-Key": agent})
         await send(client, "POST", "/users", json={"user_id": user, "agent_id": agent})
     await send(
         client,
         "POST",
         "/projects",
-        json={"project_id": "apollo", "project_name": "Apollo", "owner_id": "ana"},
+        json={"project_id": f"{mark}apollo", "project_name": "Apollo", "owner_id": f"{mark}ana"},
     )
     await send(
         client,
         "POST",
         "/sessions",
-        json={"session_id": "talk", "user_id": "ana", "project_id": "apollo"},
+        json={"session_id": f"{mark}talk", "user_id": f"{mark}ana", "project_id": f"{mark}apollo"},
     )
     await send(
         client,
         "POST",
-        "/sessions/talk/messages",
+        f"/sessions/{mark}talk/messages",
         json={
             "messages": [
-                {"message_id": "said-1", "role": "user", "content": "I moved to Munich."},
-                {"message_id": "said-2", "role": "assistant", "content": "How is it there?"},
+                {"message_id": f"{mark}said-1", "role": "user", "content": "I moved to Munich."},
+                {"message_id": f"{mark}said-2", "role": "assistant", "content": "How is it there?"},
             ]
         },
     )
-    memory_id = await remember(client, "She moved to Munich last week.", user_id="ana")
+    memory_id = await remember(client, "She moved to Munich last week.", user_id=f"{mark}ana")
     session_memory_id = await remember(
-        client, "Her train was late today.", user_id="ana", session_id="talk", scope="session"
+        client,
+        "Her train was late today.",
+        user_id=f"{mark}ana",
+        session_id=f"{mark}talk",
+        scope="session",
     )
     project_memory_id = await remember(
-        client, "Apollo ships in March.", user_id="ana", project_id="apollo", scope="project"
+        client,
+        "Apollo ships in March.",
+        user_id=f"{mark}ana",
+        project_id=f"{mark}apollo",
+        scope="project",
     )
     agent_memory_id = await remember(
-        client, "Refunds take five working days.", agent_id="helper", scope="agent"
+        client, "Refunds take five working days.", agent_id=f"{mark}helper", scope="agent"
     )
-    await remember(client, "Ben collects old maps.", user_id="ben")
+    await remember(client, "Ben collects old maps.", user_id=f"{mark}ben")
     key = await make_key(runtime, owner.tenant_id, "read")
     return World(
         owner,
         {
             "tenant_id": owner.tenant_id,
             "key_id": key.key_id,
-            "agent_id": "helper",
-            "user_id": "ana",
-            "project_id": "apollo",
-            "session_id": "talk",
-            "message_id": "said-1",
+            "agent_id": f"{mark}helper",
+            "user_id": f"{mark}ana",
+            "project_id": f"{mark}apollo",
+            "session_id": f"{mark}talk",
+            "message_id": f"{mark}said-1",
             "memory_id": memory_id,
             "session_memory_id": session_memory_id,
             "project_memory_id": project_memory_id,
@@ -94,21 +106,20 @@ async def build_world(runtime: Runtime, client: AsyncClient, owner: Caller) -> W
     )
 
 
+_EVERY_ROW = " UNION ALL ".join(
+    f"SELECT '{name}' AS name, (to_jsonb(t) - '{{last_used_at,use_count}}'::text[])::text AS row "
+    f"FROM {name} t WHERE tenant_id = $1"
+    for name in (table.__tablename__ for table in TABLES)
+)
+"""Without what is written behind an answer: when a key or a memory was last used."""
+
+
 async def rows_of(dsn: str, tenant_id: str) -> set[tuple[str, str]]:
     """Every row of a tenant: its table and its content, as the owner of the tables sees it."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(f"SET ROLE {OWNER}")
-        found = set()
-        for table in TABLES:
-            name = table.__tablename__
-            for row in await connection.fetch(
-                f"SELECT to_jsonb(t) AS row FROM {name} t WHERE tenant_id = $1", tenant_id
-            ):
-                content = json.loads(row["row"])
-                for column in WRITTEN_ASIDE:
-                    content.pop(column, None)
-                found.add((name, json.dumps(content, sort_keys=True)))
-        return found
+        rows = await connection.fetch(_EVERY_ROW, tenant_id)
+        return {(row["name"], row["row"]) for row in rows}
     finally:
         await connection.close()

@@ -1,0 +1,82 @@
+# `make` alone lists every command. Needs Python 3.11 or newer and nothing else; everything is
+# installed into .venv, and PYTHON=… chooses the Python that makes it.
+
+PYTHON ?= $(shell for one in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$one && break; \
+	done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.kemem-installed
+TOOLS := build/pip-tools
+COMPILE := $(TOOLS)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
+	--all-build-deps --no-header --no-emit-options --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host
+
+args ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install run demo test check format migrate migration bench constraints clean
+
+help: ## List these commands.
+	@echo "KeMem. Add args=\"…\" to hand options on, for example: make run args=\"--port 8001\""
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+install: $(READY) ## Make .venv and install everything into it; other commands do it by themselves.
+
+$(READY): requirements-dev.txt pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "KeMem needs Python 3.11 or newer, and found none: install it, or say where it is" \
+			"with PYTHON=/path/to/python."; exit 1; fi
+	@if [ ! -x $(BIN)/python ]; then \
+		echo "Making the virtual environment $(VENV) with $(PYTHON) …"; \
+		"$(PYTHON)" -m venv $(VENV); fi
+	@echo "Installing what requirements-dev.txt lists, checked by hash; this takes a minute …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation --editable .
+	@touch $(READY)
+	@echo "Installed."
+
+run: $(READY) ## Run the service with a PostgreSQL of its own; prints address, key and a first request.
+	@$(BIN)/kemem serve $(args)
+
+demo: $(READY) ## Play a conversation through the running service and print what it stored and found.
+	@$(BIN)/kemem demo $(args)
+
+test: $(READY) ## Run all tests, on a PostgreSQL of their own.
+	@$(BIN)/pytest $(args)
+
+check: $(READY) ## Look for faults without running: lint, format, types. Changes nothing.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY) ## Put the code into its form and mend what can be mended.
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+migrate: $(READY) ## Bring the database schema to this release.
+	@$(BIN)/kemem migrate $(args)
+
+migration: $(READY) ## Draft a migration from the changed tables: make migration name="let memories expire".
+	@if [ -z "$(name)" ]; then \
+		echo 'Say what it does: make migration name="let memories expire"'; exit 1; fi
+	@$(BIN)/kemem draft-migration "$(name)"
+
+bench: $(READY) ## Measure search and saving against references in the same run; writes benchmarks/results.
+	@$(BIN)/python -m benchmarks.search $(args)
+	@$(BIN)/python -m benchmarks.save $(args)
+
+constraints: ## Compile both requirements files anew: names, versions and hashes, no address.
+	@[ -x $(TOOLS)/bin/pip-compile ] || { "$(PYTHON)" -m venv $(TOOLS) && \
+		$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check pip-tools; }
+	@echo "Resolving; this takes some minutes …"
+	@$(COMPILE) --extra server --output-file requirements.txt pyproject.toml
+	@$(COMPILE) --extra server --extra dev --output-file requirements-dev.txt pyproject.toml
+
+clean: ## Remove .venv, caches and build folders; your data stays.
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "Removed. Data folders are left alone."

@@ -1,0 +1,141 @@
+"""Running `kemem` as people do: processes of their own, and services to stop and to kill."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+
+KEMEM = [sys.executable, "-m", "app.cli.main"]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without anybody's own settings."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MEMORY_", "OPENAI_", "DATABASE_"))
+    }
+    return kept | dict(extra or {})
+
+
+def kemem(
+    *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*KEMEM, *map(str, arguments)],
+        cwd=cwd,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process runs; one that its parent has not waited for does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def eventually(condition: Callable[[], object], *, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+@dataclass
+class Service:
+    """A running `kemem serve`."""
+
+    process: subprocess.Popen[bytes]
+    data_dir: Path
+    greeting: str
+    errors: Path
+
+    @property
+    def address(self) -> str:
+        return re.search(r"Address +(\S+)", self.greeting)[1]
+
+    @property
+    def key(self) -> str:
+        return re.search(r"Key +(\S+)", self.greeting)[1]
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        return httpx.Client(
+            base_url=f"{self.address}/v1",
+            headers={"Authorization": f"Bearer {key or self.key}"},
+            timeout=30,
+            trust_env=False,
+        )
+
+    def is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.address}/readyz", trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def postgres(self) -> list[int]:
+        """Pids of the embedded PostgreSQL, the postmaster first."""
+        children = psutil.Process(self.process.pid).children()
+        return [
+            one.pid
+            for child in children
+            if child.name() == "postgres"
+            for one in (child, *child.children())
+        ]
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it in good order; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+@contextmanager
+def serving(
+    data_dir: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[Service]:
+    """`kemem serve` on a free port, stopped at the end."""
+    output, errors = data_dir.with_suffix(".out"), data_dir.with_suffix(".err")
+    with output.open("wb") as out, errors.open("ab") as err:
+        process = subprocess.Popen(
+            [*KEMEM, "serve", "--port", "0", *arguments],
+            cwd=data_dir.parent,
+            env=environment(env),
+            stdout=out,
+            stderr=err,
+        )
+    try:
+        eventually(
+            lambda: b"is ready" in output.read_bytes() or process.poll() is not None, seconds=60
+        )
+        assert process.poll() is None, errors.read_text()
+        yield Service(process, data_dir, output.read_text(), errors)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def embedded(data_dir: Path, *arguments: str, **options: Mapping[str, str]) -> Iterator[Service]:
+    """`serving` with the PostgreSQL of `data_dir`."""
+    with serving(data_dir, "--data-dir", str(data_dir), *arguments, **options) as service:
+        yield service

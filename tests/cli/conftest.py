@@ -1,0 +1,56 @@
+"""One data folder made by a first start; a service on it that the tests of a module share."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_support import Service, embedded
+
+
+def _open_folder() -> Iterator[Path]:
+    """A short folder open to all: pytest's own are closed to the account that root lends."""
+    path = Path(tempfile.mkdtemp(prefix="km-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    yield from _open_folder()
+
+
+@pytest.fixture(scope="module")
+def module_folder() -> Iterator[Path]:
+    yield from _open_folder()
+
+
+@pytest.fixture(scope="session")
+def made_once() -> Iterator[Path]:
+    """The data folder of a service that was started and stopped once."""
+    for path in _open_folder():
+        with embedded(path / "data") as service:
+            assert service.stop() == 0
+        yield path / "data"
+
+
+@pytest.fixture
+def data_dir(folder: Path, made_once: Path) -> Path:
+    """A copy of that folder, for one test."""
+    return _copy(made_once, folder / "data")
+
+
+@pytest.fixture(scope="module")
+def service(module_folder: Path, made_once: Path) -> Iterator[Service]:
+    """A running service that the tests of one module share."""
+    with embedded(_copy(made_once, module_folder / "data")) as running:
+        yield running
+
+
+def _copy(made: Path, target: Path) -> Path:
+    # `cp` keeps owners and modes, and takes 0.1 s.
+    subprocess.run(["cp", "-a", "--", made, target], check=True)
+    return target

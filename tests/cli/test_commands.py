@@ -1,0 +1,92 @@
+"""What commands say before they do anything: help, and refusals in one sentence."""
+
+import json
+import socket
+
+import pytest
+from cli_support import kemem
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from app.cli.main import cli
+
+COMMANDS = (
+    (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
+    ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
+    ("reembed",), ("demo",), ("openapi",), ("version",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(command):
+    shown = CliRunner().invoke(cli, [*command, "--help"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0
+    assert "Usage" in shown.output
+
+
+def test_every_option_has_a_help_text():
+    def options(command):
+        yield from ((command.name, one) for one in command.params)
+        for child in getattr(command, "commands", {}).values():
+            yield from options(child)
+
+    silent = [
+        (name, one.name)
+        for name, one in options(get_command(cli))
+        if not getattr(one, "help", None)
+    ]
+    assert silent == []
+
+
+def test_the_console_command_prints_one_json_document(tmp_path):
+    document = json.loads(kemem("openapi", cwd=tmp_path).stdout)
+    assert "/v1/memories/search" in document["paths"]
+
+
+def refused(*arguments, cwd, env=None):
+    """The sentence of a command that cannot run."""
+    done = kemem(*arguments, cwd=cwd, env=env)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("kemem: ")
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"MEMORY_PROT": "8000"}, "Unknown setting MEMORY_PROT"),
+        ({"MEMORY_PORT": "99999"}, "MEMORY_PORT"),
+        ({"MEMORY_WORKERS": "2"}, "MEMORY_WORKERS above 1 needs DATABASE_URL"),
+        ({"MEMORY_EMBEDDING_MODEL": "openai/x"}, "needs OPENAI_API_KEY"),
+        ({"DATABASE_URL": "postgresql://kemem@127.0.0.1:1/kemem"}, "cannot be reached"),
+        ({"DATABASE_URL": "mysql://secret@127.0.0.1/kemem"}, "scheme"),
+    ],
+)
+def test_a_start_that_cannot_succeed_is_refused_in_a_sentence(env, words, folder):
+    said = refused("serve", cwd=folder, env={"MEMORY_DATA_DIR": "data", "MEMORY_PORT": "0"} | env)
+    assert words in said
+    assert "secret" not in said
+
+
+def test_a_data_folder_and_a_database_are_one_too_many(folder):
+    env = {"DATABASE_URL": "postgresql://kemem@127.0.0.1:1/kemem"}
+    assert "leave one of them out" in refused(
+        "keys", "list", "--tenant", "x", "--data-dir", "d", cwd=folder, env=env
+    )
+
+
+def test_a_taken_port_is_named(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = refused("serve", "--port", port, "--data-dir", folder / "data", cwd=folder)
+    assert f"Port {port}" in said
+    assert "--port" in said
+
+
+def test_a_demo_without_a_service_says_what_to_run(folder):
+    done = kemem("demo", "--key", "kem_a_b", "--url", "http://127.0.0.1:1", cwd=folder)
+    assert done.returncode == 1
+    assert "make run" in done.stderr
+    assert kemem("demo", "--data-dir", folder, cwd=folder).returncode == 2

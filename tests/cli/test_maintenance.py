@@ -1,0 +1,138 @@
+"""`kemem purge` and `kemem reembed` beside a running service."""
+
+import asyncpg
+import numpy as np
+import pytest
+from cli_support import kemem
+
+from app.embedded.attachment import attach
+from app.llm.catalogue import EmbedderCatalogue
+from app.llm.embeddings import DuplicateThreshold
+from app.memories.reembed import ReembedService
+from app.memories.schemas import MemoryCreate, MemoryPatch
+
+pytestmark = pytest.mark.slow
+
+MODEL = "wordllama/l2_supercat:256"
+OLD = "wordllama/before:256"
+
+
+async def query(service, statement, *values):
+    connection = await asyncpg.connect(await attach(service.data_dir))
+    try:
+        await connection.execute("SET ROLE kemem_owner")
+        return await connection.fetch(statement, *values)
+    finally:
+        await connection.close()
+
+
+def command(service, *arguments):
+    done = kemem(*arguments, "--data-dir", service.data_dir, cwd=service.data_dir.parent)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def save(client, text, user_id="ana"):
+    body = {"messages": text, "user_id": user_id, "infer": False}
+    answer = client.post("/memories", json=body, headers={"Idempotency-Key": text})
+    assert answer.status_code == 201
+    return answer.json()["results"][0]["memory_id"]
+
+
+async def test_a_purge_removes_words_and_keeps_that_there_was_something(service):
+    with service.client() as client:
+        gone = save(client, "This is to be forgotten.")
+        kept = save(client, "This stays where it is.")
+        assert client.delete(f"/memories/{gone}").status_code == 204
+    await query(
+        service, "UPDATE idempotency_keys SET expires_at = now() WHERE idempotency_key LIKE 'This%'"
+    )
+    assert "Nothing is due" not in command(service, "purge", "--dry-run")
+    command(service, "purge")
+    assert await query(service, "SELECT 1 FROM memories WHERE memory_id = $1", gone)
+    assert not await query(service, "SELECT 1 FROM idempotency_keys")
+
+    assert "default" in command(service, "purge", "--days", "0")
+    [row] = await query(
+        service, "SELECT array_agg(memory_id) AS ids FROM memories WHERE tenant_id = 'default'"
+    )
+    assert gone not in row["ids"]
+    assert kept in row["ids"]
+    lines = await query(
+        service, "SELECT event, before, after FROM memory_history WHERE memory_id = $1", gone
+    )
+    assert [tuple(line) for line in lines] == [("DELETE", None, None)]
+    verdicts = await query(service, "SELECT content FROM gate_decisions WHERE memory_id = $1", gone)
+    assert [row["content"] for row in verdicts] == [None]
+    assert "Nothing is due." in command(service, "purge", "--days", "0")
+
+
+async def test_reembed_brings_rows_over_and_forgets_the_old_model(service):
+    with service.client() as client:
+        memory_id = save(client, "He grows tomatoes on the balcony.", "bo")
+        await query(service, "UPDATE memories SET embedding_model = $1", OLD)
+        await query(service, "UPDATE tenants SET embedding_models = $1", [OLD])
+        search = {"query": "What grows on the balcony?", "user_id": "bo"}
+        before = client.post("/memories/search", json=search).json()
+        assert [one["similarity"] for one in before["results"]] == [0]
+        assert before["waiting"] == 1
+        assert "waiting" in command(service, "reembed", "--dry-run")
+        command(service, "reembed", "--batch", "1")
+        after = client.post("/memories/search", json=search).json()
+    assert after["waiting"] == 0
+    assert after["results"][0]["memory_id"] == memory_id
+    assert after["results"][0]["version"] == 1
+    assert after["results"][0]["similarity"] > 0.3
+    [tenant] = await query(
+        service, "SELECT embedding_models FROM tenants WHERE tenant_id = 'default'"
+    )
+    assert tenant["embedding_models"] == [MODEL]
+    assert "Every memory has a vector" in command(service, "reembed")
+
+
+class Interrupting:
+    """An embedder during whose first call somebody edits the memory."""
+
+    name = "stand-in/interrupting:3"
+    dimension = 3
+    duplicate_threshold = DuplicateThreshold(latin=0.9, cjk=0.9)
+
+    def __init__(self, interrupt):
+        self._interrupt = interrupt
+        self.seen = []
+
+    async def embed(self, texts):
+        self.seen.append(list(texts))
+        if self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            await interrupt()
+        return np.tile(np.asarray([1, 0, 0], np.float32), (len(texts), 1))
+
+
+async def test_an_edit_wins_over_the_vector_of_what_was_before(runtime, acme):
+    principal = await runtime.identification.identify(acme.key)
+
+    def body(text):
+        return MemoryCreate(messages=text, user_id="ana", infer=False)
+
+    added, _ = await runtime.saving.add(principal, body("She lives in Graz now."))
+    other, _ = await runtime.saving.add(principal, body("Her dog is called Bello."))
+    edited = added.results[0].memory_id
+
+    async def interrupt():
+        await runtime.editing.patch(
+            principal, edited, MemoryPatch(content="She lives in Linz now."), expected=None
+        )
+
+    embedder = Interrupting(interrupt)
+    service = ReembedService(runtime.database, EmbedderCatalogue("stand-in", embedder, None))
+    plan = await service.plan(acme.tenant_id)
+    assert plan.waiting == 2
+    moved = await service.reembed(acme.tenant_id, plan, batch=10, moved=lambda _count: None)
+    assert moved == 2
+    assert [sorted(texts) for texts in embedder.seen] == [
+        ["Her dog is called Bello.", "She lives in Graz now."],
+        ["She lives in Linz now."],
+    ]
+    assert other.results[0].event == "ADD"
+    assert (await service.plan(acme.tenant_id)).waiting == 0

@@ -1,0 +1,370 @@
+"""The schema as the migrations make it: there and back, and exactly what it has to be."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from alembic import command
+from alembic.script import ScriptDirectory
+
+from app.database.migrate import alembic_config, check_schema, head, upgrade
+from app.database.registry import TABLES
+from app.database.roles import OWNER
+from app.embedded.server import EmbeddedPostgres
+from app.errors import ConfigurationError
+from app.runtime import open_runtime
+from app.settings import Settings
+from tests.conftest import new_database
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+async def migrated(postgres: EmbeddedPostgres) -> str:
+    """A migrated database of this file alone."""
+    dsn = await new_database(postgres, "migrations")
+    await upgrade(dsn)
+    return dsn
+
+
+@pytest.fixture
+async def owner(migrated: str) -> AsyncIterator[asyncpg.Connection]:
+    """Acts as migrations do; what a test changes is rolled back."""
+    connection = await asyncpg.connect(migrated)
+    await connection.execute(f"SET ROLE {OWNER}")
+    transaction = connection.transaction()
+    await transaction.start()
+    yield connection
+    await transaction.rollback()
+    await connection.close()
+
+
+async def run(action, *args: str, dsn: str) -> None:
+    await asyncio.to_thread(action, alembic_config(dsn), *args)
+
+
+async def tables_of(dsn: str) -> set[str]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname='public'")
+        return {row[0] for row in rows}
+    finally:
+        await connection.close()
+
+
+class TestThereAndBack:
+    async def test_an_empty_database_goes_up_down_and_up_again(
+        self, postgres: EmbeddedPostgres
+    ) -> None:
+        dsn = await new_database(postgres, "there_and_back")
+        names = {table.__tablename__ for table in TABLES}
+
+        await upgrade(dsn)
+        await run(command.check, dsn=dsn)
+        assert await tables_of(dsn) == names | {"alembic_version"}
+        await run(command.downgrade, "base", dsn=dsn)
+        assert await tables_of(dsn) == {"alembic_version"}
+        await upgrade(dsn)
+        await run(command.check, dsn=dsn)
+
+        assert await tables_of(dsn) == names | {"alembic_version"}
+
+    async def test_nothing_of_ours_outlives_a_downgrade(self, postgres: EmbeddedPostgres) -> None:
+        dsn = await new_database(postgres, "left_overs")
+        await upgrade(dsn)
+
+        await run(command.downgrade, "base", dsn=dsn)
+
+        connection = await asyncpg.connect(dsn)
+        functions = await connection.fetch("SELECT 1 FROM pg_proc WHERE proname LIKE 'kemem%'")
+        policies = await connection.fetch("SELECT 1 FROM pg_policies")
+        await connection.close()
+        assert (functions, policies) == ([], [])
+
+    async def test_an_upgrade_may_be_repeated(self, migrated: str) -> None:
+        await upgrade(migrated)
+
+        await check_schema(migrated)
+
+    def test_there_is_one_head(self) -> None:
+        assert ScriptDirectory.from_config(alembic_config()).get_heads() == [head()]
+
+    async def test_two_upgrades_at_once_do_not_clash(self, postgres: EmbeddedPostgres) -> None:
+        dsn = await new_database(postgres, "at_once")
+        code = "import asyncio,os; from app.database.migrate import upgrade; "
+        code += "asyncio.run(upgrade(os.environ['DSN']))"
+
+        # Processes, as two deploys are: Alembic keeps its context in a module.
+        running = [
+            await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                code,
+                cwd=ROOT,
+                env=os.environ | {"DSN": dsn},
+                stderr=asyncio.subprocess.PIPE,
+            )
+            for _ in range(4)
+        ]
+        ended = [await one.communicate() for one in running]
+
+        assert [error.decode()[-2000:] for _, error in ended] == [""] * 4
+        assert [one.returncode for one in running] == [0] * 4
+        await check_schema(dsn)
+
+
+class TestCheckAtStart:
+    async def test_a_current_schema_is_accepted(self, migrated: str) -> None:
+        await check_schema(migrated)
+
+    async def test_an_empty_database_is_told_to_migrate(self, postgres_dsn: str) -> None:
+        with pytest.raises(ConfigurationError, match=r"older \(empty\).*run `kemem migrate`"):
+            await check_schema(postgres_dsn)
+
+    async def test_an_older_schema_is_told_to_migrate(self, postgres: EmbeddedPostgres) -> None:
+        dsn = await new_database(postgres, "older")
+        await upgrade(dsn)
+        await run(command.downgrade, "-1", dsn=dsn)
+
+        with pytest.raises(ConfigurationError, match=r"is older \(.*run `kemem migrate`"):
+            await check_schema(dsn)
+
+    async def test_a_newer_schema_is_told_to_start_a_newer_release(
+        self, postgres: EmbeddedPostgres, settings: Settings
+    ) -> None:
+        dsn = await new_database(postgres, "newer")
+        await upgrade(dsn)
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(f"SET ROLE {OWNER}")
+        await connection.execute("UPDATE alembic_version SET version_num = 'from_tomorrow'")
+        await connection.close()
+
+        with pytest.raises(ConfigurationError, match=r"from_tomorrow.*newer release of kemem"):
+            await check_schema(dsn)
+        with pytest.raises(ConfigurationError, match=r"from_tomorrow.*newer release of kemem"):
+            async with open_runtime(settings, dsn):
+                pass
+
+
+ID = 'character varying(64) COLLATE "C"'
+TIME = "timestamp(6) with time zone"
+REQUIRED = " NOT NULL"
+
+# KeMem's four tables (K-53 to K-70), translated (B-07), with what design.md adds marked +.
+COLUMNS = {
+    "agents": {
+        "tenant_id": ID + REQUIRED,  # +
+        "agent_id": ID + REQUIRED,
+        "agent_name": "character varying(255)" + REQUIRED,
+        "agent_type": "character varying(50)",
+        "description": "text",
+        "config": "jsonb" + REQUIRED,
+        "status": "smallint" + REQUIRED,
+        "memory_enabled": "boolean" + REQUIRED,  # + B-41
+        "injection_enabled": "boolean" + REQUIRED,  # + B-41
+        "creator": ID,
+        "version": "bigint" + REQUIRED,  # + B-65
+        "create_time": TIME + REQUIRED,
+        "update_time": TIME + REQUIRED,
+    },
+    "users": {
+        "tenant_id": ID + REQUIRED,  # +
+        "user_id": ID + REQUIRED,
+        "agent_id": ID + REQUIRED,
+        "user_name": "character varying(255)",
+        "user_type": "character varying(50)",
+        "external_id": "character varying(255)",  # + B-06
+        "profile": "jsonb" + REQUIRED,
+        "status": "smallint" + REQUIRED,
+        "last_active_time": TIME,
+        "version": "bigint" + REQUIRED,  # + B-65
+        "create_time": TIME + REQUIRED,
+        "update_time": TIME + REQUIRED,
+    },
+    "sessions": {
+        "tenant_id": ID + REQUIRED,  # +
+        "session_id": ID + REQUIRED,
+        "agent_id": ID + REQUIRED,
+        "user_id": ID + REQUIRED,
+        "project_id": ID,  # + B-23
+        "session_name": "character varying(255)",
+        "session_type": "character varying(50)",
+        "context": "jsonb" + REQUIRED,
+        "status": "smallint" + REQUIRED,
+        "end_time": TIME,
+        "memory_enabled": "boolean" + REQUIRED,  # + B-41
+        "injection_enabled": "boolean" + REQUIRED,  # + B-41
+        "last_sequence_no": "bigint" + REQUIRED,  # + design.md 13, Sequence
+        "last_message_time": TIME,  # + design.md 13, Sequence
+        "version": "bigint" + REQUIRED,  # + B-65
+        "create_time": TIME + REQUIRED,
+        "update_time": TIME + REQUIRED,
+    },
+    "messages": {
+        "tenant_id": ID + REQUIRED,  # +
+        "message_id": ID + REQUIRED,
+        "agent_id": ID + REQUIRED,
+        "user_id": ID + REQUIRED,
+        "session_id": ID + REQUIRED,
+        "role": "character varying(20)" + REQUIRED,
+        "content": "text" + REQUIRED,
+        "content_type": "character varying(50)" + REQUIRED,
+        "content_parts": "jsonb",  # + B-10
+        "tool_calls": "jsonb",  # + B-09
+        "tool_call_id": "character varying(255)",  # + B-09
+        "name": "character varying(255)",  # + B-09
+        "metadata": "jsonb" + REQUIRED,
+        "parent_message_id": ID,
+        "create_time": TIME + REQUIRED,
+        "sequence_no": "bigint" + REQUIRED,
+    },
+}
+
+# Every index starts with the tenant; the rest of KeMem's columns follow.
+INDEXES = {
+    "agents": {
+        "agents_pkey": "tenant_id agent_id",
+        "agents_idx_status": "tenant_id status",
+        "agents_idx_create_time": "tenant_id create_time agent_id",
+    },
+    "users": {
+        "users_pkey": "tenant_id user_id",
+        "users_idx_agent_id": "tenant_id agent_id create_time user_id",
+        "users_idx_agent_status": "tenant_id agent_id status",
+        "users_idx_last_active_time": "tenant_id last_active_time",
+        "users_idx_create_time": "tenant_id create_time user_id",
+        "users_uk_external_id": "tenant_id agent_id external_id",
+    },
+    "sessions": {
+        "sessions_pkey": "tenant_id session_id",
+        "sessions_idx_agent_user": "tenant_id agent_id user_id",
+        "sessions_idx_user_id": "tenant_id user_id create_time session_id",
+        "sessions_idx_status_create_time": "tenant_id status create_time",
+        "sessions_idx_create_time": "tenant_id create_time session_id",
+        "sessions_idx_project_id": "tenant_id project_id",
+    },
+    "messages": {
+        "messages_pkey": "tenant_id message_id",
+        "messages_uk_agent_user_session_time": "tenant_id agent_id user_id session_id create_time",
+        "messages_idx_session_create_time": "tenant_id session_id create_time",
+        "messages_idx_session_sequence": "tenant_id session_id sequence_no",
+        "messages_idx_user_create_time": "tenant_id user_id create_time",
+        "messages_idx_create_time": "tenant_id create_time",
+        "messages_idx_parent": "tenant_id parent_message_id",
+    },
+}
+UNIQUE = {
+    "agents_pkey", "users_pkey", "users_uk_external_id", "sessions_pkey", "messages_pkey",
+    "messages_uk_agent_user_session_time", "messages_idx_session_sequence",
+}  # fmt: skip
+
+
+class TestTables:
+    @pytest.mark.parametrize("table", COLUMNS)
+    async def test_the_columns_are_those_of_the_specification(
+        self, owner: asyncpg.Connection, table: str
+    ) -> None:
+        rows = await owner.fetch(
+            "SELECT attname, format_type(atttypid, atttypmod) AS type, attnotnull, "
+            "collname FROM pg_attribute "
+            "LEFT JOIN pg_collation ON pg_collation.oid = attcollation AND collname = 'C' "
+            "WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped",
+            table,
+        )
+        found = {
+            row["attname"]: row["type"]
+            + (' COLLATE "C"' if row["collname"] else "")
+            + (REQUIRED if row["attnotnull"] else "")
+            for row in rows
+        }
+
+        assert found == COLUMNS[table]
+
+    @pytest.mark.parametrize("table", INDEXES)
+    async def test_the_indexes_are_those_of_the_specification(
+        self, owner: asyncpg.Connection, table: str
+    ) -> None:
+        rows = await owner.fetch(
+            "SELECT c.relname, i.indisunique, array_agg(a.attname ORDER BY a.attnum) AS columns "
+            "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+            "JOIN pg_attribute a ON a.attrelid = c.oid "
+            "WHERE i.indrelid = $1::regclass GROUP BY 1, 2",
+            table,
+        )
+
+        assert {row["relname"]: " ".join(row["columns"]) for row in rows} == INDEXES[table]
+        assert {row["relname"] for row in rows if row["indisunique"]} == UNIQUE & {*INDEXES[table]}
+
+    async def test_every_index_that_serves_a_query_starts_with_the_tenant(
+        self, owner: asyncpg.Connection
+    ) -> None:
+        rows = await owner.fetch(
+            "SELECT c.relname, a.attname FROM pg_index i "
+            "JOIN pg_class c ON c.oid = i.indexrelid "
+            "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = 1 "
+            "WHERE c.relnamespace = 'public'::regnamespace"
+        )
+        others = {row["relname"] for row in rows if row["attname"] != "tenant_id"}
+
+        assert len(rows) > 30
+        # A key is looked up before its tenant is known.
+        assert others == {"api_keys_uk_key_prefix", "alembic_version_pkc"}
+
+
+ROWS = """
+INSERT INTO tenants (tenant_id, tenant_name) VALUES ('t', 'T');
+INSERT INTO agents (tenant_id, agent_id, agent_name) VALUES ('t', 'a', 'A');
+INSERT INTO users (tenant_id, user_id, agent_id) VALUES ('t', 'u', 'a');
+INSERT INTO projects (tenant_id, project_id, project_name) VALUES ('t', 'p', 'P');
+INSERT INTO project_members (tenant_id, project_id, user_id, role) VALUES ('t', 'p', 'u', 'owner');
+INSERT INTO sessions (tenant_id, session_id, agent_id, user_id) VALUES ('t', 's', 'a', 'u');
+INSERT INTO memories (tenant_id, memory_id, user_id, scope, scope_id, content, content_hash,
+    memory_type, tier, source, confidence, visibility, embedding_model)
+VALUES ('t', 'm', 'u', 'user', 'u', 'tea', 'x', 'fact', 'long', 'user', 1, 'members', 'none');
+"""
+
+
+class TestUpdateTime:
+    @pytest.fixture
+    async def rows(self, owner: asyncpg.Connection) -> asyncpg.Connection:
+        await owner.execute(ROWS)
+        return owner
+
+    async def touched(self, rows: asyncpg.Connection, table: str, change: str) -> bool:
+        before = await rows.fetchval(f"SELECT update_time FROM {table} WHERE tenant_id = 't'")
+        assert await rows.execute(f"UPDATE {table} SET {change} WHERE tenant_id = 't'")
+        return (
+            await rows.fetchval(f"SELECT update_time FROM {table} WHERE tenant_id = 't'") > before
+        )
+
+    @pytest.mark.parametrize(
+        ("table", "change"),
+        [
+            ("tenants", "tenant_name = 'New'"),
+            ("agents", "description = 'New'"),
+            ("users", "user_name = 'New'"),
+            ("projects", "description = 'New'"),
+            ("project_members", "role = 'viewer'"),
+            ("sessions", "session_name = 'New'"),
+            ("memories", "content = 'coffee'"),
+        ],
+    )
+    async def test_plain_sql_moves_it(
+        self, rows: asyncpg.Connection, table: str, change: str
+    ) -> None:
+        assert await self.touched(rows, table, change)
+
+    async def test_nobody_can_set_it_back(self, rows: asyncpg.Connection) -> None:
+        assert await self.touched(rows, "agents", "update_time = '2000-01-01'")
+
+    @pytest.mark.parametrize(
+        "change", ["use_count = use_count + 1", "use_count = 5, last_used_at = now()"]
+    )
+    async def test_being_found_is_no_change_of_a_memory(
+        self, rows: asyncpg.Connection, change: str
+    ) -> None:
+        assert not await self.touched(rows, "memories", change)

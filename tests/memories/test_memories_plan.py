@@ -1,0 +1,155 @@
+"""What searching and saving cost PostgreSQL: the plan, and how often it is asked."""
+
+import json
+from typing import Any
+
+import asyncpg
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from app.database.engine import _FRAME
+from app.database.roles import APP
+from app.memories.search_sql import Bucket, SearchPlan, search_statement
+from app.runtime import Runtime
+from app.tenants.access import Access
+from tests.conftest import client_of
+from tests.support.api import execute, found, ok, save
+from tests.support.service import service, wiretap
+from tests.support.tenants import Caller, make_tenant
+
+MODEL = "wordllama/l2_supercat:256"
+
+CROWD = """
+WITH home AS (
+    INSERT INTO agents (tenant_id, agent_id, agent_name) VALUES ($1, 'default', 'A')
+    RETURNING agent_id
+), crowd AS (
+    INSERT INTO users (tenant_id, user_id, agent_id)
+    SELECT $1, 'user' || n, agent_id FROM home, generate_series(1, 40) AS n RETURNING user_id
+)
+INSERT INTO memories (tenant_id, memory_id, user_id, scope, scope_id, content, content_hash,
+    memory_type, tier, source, confidence, visibility, embedding, embedding_model)
+SELECT $1, user_id || '/' || n, user_id, 'user', user_id, 'x', convert_to(n::text, 'UTF8'),
+    'fact', 'long', 'user', 0.7 + (n % 30) / 100.0, 'members',
+    (SELECT array_agg(random() - 0.5) FROM generate_series(1, 16) AS d WHERE d + n > 0)
+        ::float4[]::vector,
+    'test/small:16'
+FROM crowd, generate_series(1, 100) AS n
+"""
+
+
+def literal(value: Any) -> str:
+    """A value as it stands in EXECUTE."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return f"'[{','.join(map(str, value.tolist()))}]'"
+    if isinstance(value, list):
+        return f"ARRAY[{', '.join(map(literal, value))}]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+async def plan_of(dsn: str, tenant_id: str, plan: SearchPlan) -> dict[str, Any]:
+    """The generic plan of a search, as the service's role under row-level security gets it."""
+    text, values = search_statement(plan)
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(
+            f"SET ROLE {APP}; SET jit = off; SET plan_cache_mode = force_generic_plan; "
+            f"PREPARE search AS {_FRAME.format(statement=text)}"
+        )
+        arguments = ", ".join(literal(value) for value in (tenant_id, *values))
+        async with connection.transaction():
+            rows = await connection.fetch(
+                f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE search({arguments})"
+            )
+        return json.loads(rows[0][0])[0]["Plan"]
+    finally:
+        await connection.close()
+
+
+def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(node for child in plan.get("Plans", []) for node in nodes(child))]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def crowded(runtime: Runtime, dsn: str) -> Caller:
+    """A tenant with 4,000 memories of 40 users."""
+    tenant = await make_tenant(runtime)
+    await execute(dsn, CROWD, tenant.tenant_id)
+    await execute(dsn, "ANALYZE memories")
+    return tenant
+
+
+@pytest.mark.parametrize(
+    "access", [{}, {"user_id": "user1"}, {"agent_id": "default"}], ids=["all", "user", "agent"]
+)
+@pytest.mark.parametrize(
+    "narrowed",
+    [{}, {"threshold": 0.2}, {"filters": {"metadata.k": {"exists": False}}, "rerank": False}],
+    ids=["plain", "threshold", "filter"],
+)
+async def test_a_search_reads_its_buckets_and_nothing_else(
+    crowded: Caller, dsn: str, access: dict, narrowed: dict
+) -> None:
+    query = np.ones(16, np.float32) / 4
+    plan = SearchPlan(
+        access=Access(crowded.tenant_id, **access),
+        buckets=[
+            Bucket("session", "none", 1.0),
+            Bucket("user", "user1", 0.6),
+            Bucket("agent", "default", 0.4),
+        ],
+        vectors={"test/small:16": query, MODEL: np.ones(256, np.float32) / 16},
+        user_id="user1",
+        agent_id=access.get("agent_id"),
+        weights=(0.5, 0.3, 0.2),
+        limit=10,
+        **narrowed,
+    )
+
+    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, plan))
+
+    reads = [node for node in found_plan if node.get("Relation Name") == "memories"]
+    assert reads
+    for node in reads:
+        assert node["Node Type"] != "Seq Scan", node
+    indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
+    assert "memories_idx_bucket" in indexes
+    rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in reads)
+    assert rows <= 100
+    assert found_plan[0]["Actual Rows"] == 10
+    assert not [node for node in found_plan if node["Node Type"] == "Seq Scan"
+                and node.get("Relation Name") == "users"]  # fmt: skip
+
+
+async def test_a_search_asks_the_database_twice(acme: Caller, dsn: str) -> None:
+    async with (
+        wiretap(dsn) as (wire, tapped),
+        service(tapped, usage_flush_seconds=60) as app,
+        client_of(app, acme.key) as client,
+    ):
+        await save(client, "She drinks green tea.")
+        # Statements are prepared once per connection.
+        for _ in range(3):
+            await found(client)
+
+        before = wire.round_trips
+        for _ in range(10):
+            assert len(await found(client)) == 1
+
+        # Who is calling, and what is remembered.
+        assert wire.round_trips - before == 20
+        before = wire.round_trips
+        for number in range(10):
+            await save(client, f"Her locker has the number {number}.")
+        # Bounded, so that a statement per message or per neighbour cannot creep in.
+        assert (wire.round_trips - before) / 10 <= 22
+        before = wire.round_trips
+        batch = [{"content": f"His door has the number {number}."} for number in range(50)]
+        body = {"messages": batch, "user_id": "ana", "infer": False, "on_duplicate": "allow"}
+        ok(await client.post("/memories", json=body))
+        assert wire.round_trips - before <= 26

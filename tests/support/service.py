@@ -1,0 +1,89 @@
+"""Further instances of the service, for settings of their own, and what they say to PostgreSQL."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
+
+from asgi_lifespan import LifespanManager
+from fastapi import FastAPI
+
+from app.main import create_app
+from app.runtime import open_runtime
+from app.settings import Settings
+
+
+@asynccontextmanager
+async def service(dsn: str, **settings) -> AsyncIterator[FastAPI]:
+    """The whole service on the database at `dsn`, reached with `client_of`."""
+    chosen = Settings(_env_file=None, **({"usage_flush_seconds": 0.05} | settings))
+    app = create_app(open_runtime(chosen, dsn))
+    async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
+        app.state.reached = manager.app
+        yield app
+
+
+class Wire:
+    """What a proxy before PostgreSQL saw; `round_trips` are waits of the client."""
+
+    def __init__(self) -> None:
+        self.round_trips = 0
+
+    def read(self, data: bytes) -> bytes:
+        """Count whole messages and return the rest, which is not complete yet."""
+        while len(data) >= 5:
+            length = 1 + int.from_bytes(data[1:5], "big")
+            if len(data) < length:
+                break
+            # A simple query, or the Sync that ends an extended one, or a Flush before it.
+            if data[:1] in b"QSH":
+                self.round_trips += 1
+            data = data[length:]
+        return data
+
+
+@asynccontextmanager
+async def wiretap(dsn: str) -> AsyncIterator[tuple[Wire, str]]:
+    """A socket before the server of `dsn`; yields what it counts and the way through it."""
+    parts = urlsplit(dsn)
+    options = parse_qs(parts.query)
+    port = options["port"][0]
+    target = f"{options['host'][0]}/.s.PGSQL.{port}"
+    wire = Wire()
+    pumps: set[asyncio.Task[None]] = set()
+
+    async def pump(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
+    ) -> None:
+        rest, started = b"", False
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65536):
+                if counted:
+                    rest += data
+                    if not started:
+                        # The first message has a length and no kind.
+                        rest, started = rest[int.from_bytes(rest[:4], "big") :], True
+                    rest = wire.read(rest)
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, forth = await asyncio.open_unix_connection(target)
+        for one in (pump(reader, forth, counted=True), pump(back, writer, counted=False)):
+            task = asyncio.create_task(one)
+            pumps.add(task)
+            task.add_done_callback(pumps.discard)
+
+    with tempfile.TemporaryDirectory(prefix="kemem-wire-", dir="/tmp") as folder:
+        server = await asyncio.start_unix_server(connected, str(Path(folder) / f".s.PGSQL.{port}"))
+        query = f"host={quote(folder, safe='')}&port={port}"
+        try:
+            yield wire, urlunsplit(parts._replace(query=query))
+        finally:
+            server.close()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            await server.wait_closed()
