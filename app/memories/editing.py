@@ -13,6 +13,7 @@ from app.memories.embedding import Embedders, embed
 from app.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
+    InvalidValidityError,
     NotChangeableError,
 )
 from app.memories.gate import Gate, Proposal
@@ -61,7 +62,7 @@ class EditingService:
             MemoryNotFoundError, VersionConflictError, NotYourMemoryError: as they say.
             NotChangeableError: it was superseded.
             DisabledError, MemoryPausedError: its user, agent or session is switched off.
-            GateRejectedError: nothing was changed.
+            GateRejectedError, InvalidValidityError: nothing was changed.
             DuplicateMemoryError: another memory says exactly that.
             EmbeddingUnavailableError: nothing was changed; safe to retry.
 
@@ -167,6 +168,9 @@ class EditingService:
 
 def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> None:
     """Whether these changes may be made, by rules that need no lock."""
+    begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
+    if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
+        raise InvalidValidityError
     if "content" in changes:
         changes["content"] = changes["content"].strip()
     proposal = gate.redacted(

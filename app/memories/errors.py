@@ -81,6 +81,17 @@ class ScopeRequiresError(UnprocessableError):
         )
 
 
+class InvalidValidityError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The memory would end before it begins.",
+            errors=[{"location": ["body", "valid_to"], "detail": "must lie after valid_from"}],
+        )
+
+
 class NotYourMemoryError(ForbiddenError):
     code = "not_your_memory"
     title = "Another user's memory"

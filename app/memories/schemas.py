@@ -363,6 +363,9 @@ class SearchRequest(Aliases):
         default=True, description="Order by score; false orders by similarity alone."
     )
     explain: bool = False
+    format: Literal["json", "text"] = Field(
+        default="json", description="text: the hits as lines for a prompt too, escaped."
+    )
 
 
 class ScoreExplained(Shown):
@@ -387,3 +390,6 @@ class SearchAnswer(Shown):
         "`kemem reembed`."
     )
     degraded: bool = Field(description="Whether an embedder did not answer.")
+    prompt: str | None = Field(
+        default=None, description="With format text: one line per hit, under a header."
+    )

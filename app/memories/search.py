@@ -11,9 +11,9 @@ from app.database.engine import Database
 from app.memories.embedding import Embedders
 from app.memories.errors import SelectorRequiredError
 from app.memories.ranking import RankWeights, ScopeWeights, score_parts
+from app.memories.rendering import render
 from app.memories.schemas import SearchRequest
 from app.memories.search_sql import (
-    COLUMNS,
     Bucket,
     SearchPlan,
     search_statement,
@@ -87,6 +87,7 @@ class SearchService:
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": plan.degraded,
+            "prompt": render(rows) if body.format == "text" else None,
         }
 
     async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
@@ -153,13 +154,11 @@ class SearchService:
         return int(rows[0]["waiting"])
 
     def _hit(self, row: asyncpg.Record, *, explain: bool) -> dict[str, Any]:
-        hit: dict[str, Any] = {name: row[name] for name in COLUMNS}
-        hit["similarity"] = row["similarity"]
-        hit["score"] = min(row["score"], 1.0)
+        hit: dict[str, Any] = dict(row)
+        scope_weight = hit.pop("scope_weight")
+        hit["score"] = min(hit["score"], 1.0)
         if explain:
-            parts = score_parts(
-                row["similarity"], row["confidence"], row["scope_weight"], self._weights
-            )
+            parts = score_parts(hit["similarity"], hit["confidence"], scope_weight, self._weights)
             hit["explain"] = {
                 "similarity": parts.similarity,
                 "confidence": parts.confidence,

@@ -90,21 +90,34 @@ def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
         if plan.threshold is not None
         else ""
     )
-    order = "score" if plan.rerank else "candidate.similarity"
-    columns = ", ".join(f"candidate.{name}" for name in COLUMNS)
-    # OFFSET 0 is a fence: the distance is computed once per row, not once per mention.
+    order = "score" if plan.rerank else "similarity"
+    columns = ", ".join(f"memories.{name}" for name in COLUMNS)
+    # What is sorted is narrow, not whole rows: 1.0 ms instead of 1.5 for a bucket of 1,000.
+    # The few that are left are fetched by their place, one by one.
+    # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
+    # the fetching is never turned into a scan of the table.
     text = f"""
-    SELECT {columns}, candidate.scope_weight, candidate.similarity,
-        {w_similarity} * candidate.similarity + {w_confidence} * candidate.confidence
-            + {w_scope} * candidate.scope_weight AS score
+    SELECT {columns}, best.scope_weight, best.similarity, best.score
     FROM (
-        SELECT memories.*, bucket.weight AS scope_weight, {similarity} AS similarity
-        {source}
+        SELECT candidate.*, {w_similarity} * candidate.similarity
+            + {w_confidence} * candidate.confidence
+            + {w_scope} * candidate.scope_weight AS score
+        FROM (
+            SELECT memories.ctid AS place, memories.memory_id, memories.update_time,
+                memories.confidence, bucket.weight AS scope_weight, {similarity} AS similarity
+            {source}
+            OFFSET 0
+        ) AS candidate
+        {kept}
+        ORDER BY {order} DESC, update_time DESC, memory_id
+        LIMIT {statement.bind(plan.limit, "int8")}
+    ) AS best
+    CROSS JOIN LATERAL (
+        SELECT * FROM memories
+        WHERE memories.tenant_id = tenant.id AND memories.ctid = best.place
         OFFSET 0
-    ) AS candidate
-    {kept}
-    ORDER BY {order} DESC, candidate.update_time DESC, candidate.memory_id
-    LIMIT {statement.bind(plan.limit, "int8")}
+    ) AS memories
+    ORDER BY best.{order} DESC, best.update_time DESC, best.memory_id
     """
     return text, statement.values
 
@@ -140,14 +153,15 @@ def _source(plan: SearchPlan, statement: Statement) -> str:
 def _whose(plan: SearchPlan, statement: Statement) -> list[str]:
     """Who may see what, as text; `visibility.py` says the same to SQLAlchemy."""
     conditions = []
-    if plan.user_id is not None:
+    # A session is one person's; a project shows an owner's own items to the owner alone.
+    owned = {
+        "session": "memories.scope <> 'session'",
+        "project": "memories.scope <> 'project' OR memories.visibility <> 'owner_only'",
+    }
+    asked = [owned[bucket.scope] for bucket in plan.buckets if bucket.scope in owned]
+    if plan.user_id is not None and asked:
         user = statement.bind(plan.user_id, "text")
-        # A session is one person's; a project shows an owner's own items to the owner alone.
-        conditions += [
-            f"(memories.scope <> 'session' OR memories.user_id = {user})",
-            f"(memories.scope <> 'project' OR memories.visibility <> 'owner_only' "
-            f"OR memories.user_id = {user})",
-        ]
+        conditions += [f"({open_to_all} OR memories.user_id = {user})" for open_to_all in asked]
     if plan.agent_id is not None:
         agent = statement.bind(plan.agent_id, "text")
         conditions.append(f"(memories.agent_id IS NULL OR memories.agent_id = {agent})")

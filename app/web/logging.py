@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-_frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=12)
+_frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=100)
 
 
 def _exceptions_without_content(

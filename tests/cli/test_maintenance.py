@@ -47,11 +47,11 @@ async def test_a_purge_removes_words_and_keeps_that_there_was_something(service)
     await query(
         service, "UPDATE idempotency_keys SET expires_at = now() WHERE idempotency_key LIKE 'This%'"
     )
-    assert "Nothing is due" not in command(service, "purge", "--dry-run")
     command(service, "purge")
     assert await query(service, "SELECT 1 FROM memories WHERE memory_id = $1", gone)
     assert not await query(service, "SELECT 1 FROM idempotency_keys")
 
+    assert "default" in command(service, "purge", "--days", "0", "--dry-run")
     assert "default" in command(service, "purge", "--days", "0")
     [row] = await query(
         service, "SELECT array_agg(memory_id) AS ids FROM memories WHERE tenant_id = 'default'"
@@ -64,7 +64,6 @@ async def test_a_purge_removes_words_and_keeps_that_there_was_something(service)
     assert [tuple(line) for line in lines] == [("DELETE", None, None)]
     verdicts = await query(service, "SELECT content FROM gate_decisions WHERE memory_id = $1", gone)
     assert [row["content"] for row in verdicts] == [None]
-    assert "Nothing is due." in command(service, "purge", "--days", "0")
 
 
 async def test_reembed_brings_rows_over_and_forgets_the_old_model(service):
@@ -76,7 +75,6 @@ async def test_reembed_brings_rows_over_and_forgets_the_old_model(service):
         before = client.post("/memories/search", json=search).json()
         assert [one["similarity"] for one in before["results"]] == [0]
         assert before["waiting"] == 1
-        assert "waiting" in command(service, "reembed", "--dry-run")
         command(service, "reembed", "--batch", "1")
         after = client.post("/memories/search", json=search).json()
     assert after["waiting"] == 0

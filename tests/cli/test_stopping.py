@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg
 import httpx
@@ -112,8 +112,8 @@ async def test_a_second_signal_forces_and_still_stops_postgresql(data_dir):
             await asyncio.to_thread(eventually, lambda: not service.is_ready())
             service.process.send_signal(signal.SIGINT)
             assert await asyncio.to_thread(service.process.wait, 10) == 0
-        with pytest.raises(httpx.TransportError):
-            (await asyncio.wrap_future(answer)).raise_for_status()
+        with suppress(httpx.TransportError):
+            assert (await asyncio.wrap_future(answer)).status_code >= 500
         assert not any(is_running(pid) for pid in postgres)
 
 

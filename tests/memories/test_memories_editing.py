@@ -130,6 +130,22 @@ class TestPatch:
         assert changed["source_error"] == "I said coffee."
         assert (cleared["memory_type"], cleared["source_error"]) == ("fact", None)
 
+    async def test_a_time_of_validity_ends_after_it_begins(
+        self, client: AsyncClient, path: str
+    ) -> None:
+        ok(await client.patch(path, json={"valid_from": "2026-05-01T00:00:00Z"}))
+
+        for change in (
+            {"valid_to": "2026-05-01T02:00:00+02:00"},
+            {"valid_to": "2026-01-01T00:00:00Z"},
+            {"valid_from": "2026-09-01T00:00:00Z", "valid_to": "2026-06-01T00:00:00Z"},
+        ):
+            document = problem(await client.patch(path, json=change), 422, "invalid_request")
+            assert fields(document) == ["body.valid_to"]
+
+        both = {"valid_from": None, "valid_to": "2026-01-01T00:00:00Z"}
+        assert ok(await client.patch(path, json=both))["valid_from"] is None
+
     async def test_an_archived_memory_is_found_again_after_its_return(
         self, client: AsyncClient, path: str
     ) -> None:

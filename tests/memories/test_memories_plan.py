@@ -26,16 +26,14 @@ WITH home AS (
     RETURNING agent_id
 ), crowd AS (
     INSERT INTO users (tenant_id, user_id, agent_id)
-    SELECT $1, 'user' || n, agent_id FROM home, generate_series(1, 40) AS n RETURNING user_id
+    SELECT $1, 'user' || n, agent_id FROM home, generate_series(1, 200) AS n RETURNING user_id
 )
 INSERT INTO memories (tenant_id, memory_id, user_id, scope, scope_id, content, content_hash,
     memory_type, tier, source, confidence, visibility, embedding, embedding_model)
 SELECT $1, user_id || '/' || n, user_id, 'user', user_id, 'x', convert_to(n::text, 'UTF8'),
     'fact', 'long', 'user', 0.7 + (n % 30) / 100.0, 'members',
-    (SELECT array_agg(random() - 0.5) FROM generate_series(1, 16) AS d WHERE d + n > 0)
-        ::float4[]::vector,
-    'test/small:16'
-FROM crowd, generate_series(1, 100) AS n
+    array_fill(0.0625::float4, ARRAY[256])::vector, 'wordllama/l2_supercat:256'
+FROM crowd, generate_series(1, 40) AS n
 """
 
 
@@ -77,7 +75,7 @@ def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def crowded(runtime: Runtime, dsn: str) -> Caller:
-    """A tenant with 4,000 memories of 40 users."""
+    """A tenant with 8,000 memories of 200 users."""
     tenant = await make_tenant(runtime)
     await execute(dsn, CROWD, tenant.tenant_id)
     await execute(dsn, "ANALYZE memories")
@@ -95,7 +93,7 @@ async def crowded(runtime: Runtime, dsn: str) -> Caller:
 async def test_a_search_reads_its_buckets_and_nothing_else(
     crowded: Caller, dsn: str, access: dict, narrowed: dict
 ) -> None:
-    query = np.ones(16, np.float32) / 4
+    query = np.ones(256, np.float32) / 16
     plan = SearchPlan(
         access=Access(crowded.tenant_id, **access),
         buckets=[
@@ -103,7 +101,7 @@ async def test_a_search_reads_its_buckets_and_nothing_else(
             Bucket("user", "user1", 0.6),
             Bucket("agent", "default", 0.4),
         ],
-        vectors={"test/small:16": query, MODEL: np.ones(256, np.float32) / 16},
+        vectors={MODEL: query, "test/small:16": np.ones(16, np.float32) / 4},
         user_id="user1",
         agent_id=access.get("agent_id"),
         weights=(0.5, 0.3, 0.2),
@@ -120,7 +118,7 @@ async def test_a_search_reads_its_buckets_and_nothing_else(
     indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
     assert "memories_idx_bucket" in indexes
     rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in reads)
-    assert rows <= 100
+    assert rows <= 40
     assert found_plan[0]["Actual Rows"] == 10
     assert not [node for node in found_plan if node["Node Type"] == "Seq Scan"
                 and node.get("Relation Name") == "users"]  # fmt: skip

@@ -1,0 +1,241 @@
+"""The house plan as lists: who lives where, and who may import whom (house.md 1.3)."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+APP = Path(__file__).parents[2] / "app"
+
+# A room may import the rooms to its left.
+ROOMS = [
+    "tenants", "agents", "users", "projects", "sessions", "messages", "memories", "privacy",
+]  # fmt: skip
+
+# Workshops know no room. A workshop may import those listed with it.
+WORKSHOPS = {
+    "database": {"web"},
+    "embedded": {"database"},
+    "llm": {"text"},
+    "text": set(),
+    "web": {"database"},
+}
+
+# The command line sits above everything, as main.py does, and nobody imports it.
+ABOVE = {"cli"}
+
+# Inside a room, a file may import the files to its left.
+FILES = [
+    "errors", "models", "access", "schemas",
+    # Pure files, and pieces of a statement.
+    "pairing", "filters", "gate", "ranking", "rendering", "candidates", "embedding",
+    "visibility", "search_sql",
+    "repository", "records", "maintenance_repository", "usage", "place",
+    "service", "saving", "editing", "search", "purge", "reembed",
+    "principal", "router",
+]  # fmt: skip
+
+# The one list that sees all rooms.
+SEES_ROOMS = {"database/registry.py"}
+
+# Single files above the rooms: from the inside out.
+TOP = ["errors", "settings", "runtime", "main", "serving"]
+
+# They speak HTTP, and ask for what the process has opened.
+HTTP_FILES = {"router", "principal"}
+SEES_RUNTIME = HTTP_FILES | {"dependencies"}
+SQL_FILES = {
+    "repository", "records", "maintenance_repository", "visibility", "usage", "idempotency",
+    "keyset", "engine",
+}  # fmt: skip
+
+# Imports inside a function, each with what it would cost or break at the top of the file.
+LAZY: dict[str, str] = {}
+
+
+def sources() -> list[Path]:
+    found = sorted(APP.rglob("*.py"))
+    assert len(found) > 80
+    return found
+
+
+def where(path: Path) -> str:
+    return path.relative_to(APP).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, set[str]]]:
+    """Modules a file imports, inside functions too, each with the names it takes."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{where(path)} imports relatively"
+            names = {alias.name for alias in node.names}
+            yield node.module or "", names
+            if node.module == "app":
+                yield from ((f"app.{name}", set()) for name in names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, set()) for alias in node.names)
+
+
+def fault(here: str, module: str) -> str | None:  # noqa: PLR0911 (one per sentence)
+    """Why the file at `here` may not import the `app` module, or None when it may."""
+    _, *parts = module.split(".")
+    folder, _, file = here.removesuffix(".py").rpartition("/")
+    other = parts[0] if parts else ""
+    if other in TOP:
+        inner = other == "errors" or (other == "runtime" and file in SEES_RUNTIME)
+        allowed = inner or folder in ABOVE
+        if not folder and file in TOP:
+            allowed = TOP.index(other) < TOP.index(file)
+        return None if allowed else "knows the process"
+    if other in ABOVE:
+        return None if folder in ABOVE else "imports the command line"
+    if folder in ABOVE or not folder:
+        return None
+    if folder in WORKSHOPS:
+        if other in ROOMS:
+            return None if here in SEES_ROOMS else "is a workshop and knows a room"
+        allowed = other == folder or other in WORKSHOPS[folder] or here in SEES_ROOMS
+        return None if allowed else f"is not a workshop that may use {other}"
+    if other in WORKSHOPS:
+        return None
+    if other != folder:
+        right = ROOMS.index(other) > ROOMS.index(folder)
+        return "imports a room to its right" if right else None
+    right = FILES.index(parts[1]) >= FILES.index(file)
+    return "imports a file to its right" if right else None
+
+
+class TestImports:
+    def test_they_point_left(self) -> None:
+        wrong = [
+            f"{where(path)} {reason}: {module}"
+            for path in sources()
+            for module, _ in imports(path)
+            if module.startswith("app.") and (reason := fault(where(path), module))
+        ]
+
+        assert wrong == []
+
+    @pytest.mark.parametrize(
+        ("here", "module"),
+        [
+            ("users/service.py", "app.memories.models"),
+            ("users/models.py", "app.users.service"),
+            ("users/repository.py", "app.users.router"),
+            ("web/problems.py", "app.users.errors"),
+            ("database/engine.py", "app.tenants.models"),
+            ("text/normalise.py", "app.web.fields"),
+            ("llm/catalogue.py", "app.database.engine"),
+            ("users/service.py", "app.runtime"),
+            ("users/service.py", "app.cli.main"),
+            ("web/health.py", "app.runtime"),
+            ("settings.py", "app.runtime"),
+        ],
+    )
+    def test_the_guard_sees_what_points_right(self, here: str, module: str) -> None:
+        assert fault(here, module)
+
+    def test_every_folder_is_on_the_plan(self) -> None:
+        folders = {path.parent.name for path in APP.glob("*/__init__.py")}
+
+        assert folders == {*ROOMS, *WORKSHOPS, *ABOVE}
+
+    def test_nothing_is_imported_inside_a_function(self) -> None:
+        inside = {
+            where(path)
+            for path in sources()
+            for function in ast.walk(tree(path))
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        }
+
+        assert inside == LAZY.keys()
+
+    def test_packages_re_export_nothing(self) -> None:
+        for path in APP.rglob("__init__.py"):
+            [only] = tree(path).body
+            assert isinstance(only, ast.Expr), f"{where(path)} holds more than its sentence"
+
+    def test_the_client_knows_nothing_of_the_service(self) -> None:
+        for path in (APP.parent / "kemem").rglob("*.py"):
+            assert not [module for module, _ in imports(path) if module.split(".")[0] == "app"]
+
+
+class TestPlaces:
+    def test_http_is_spoken_at_the_door_alone(self) -> None:
+        wrong = {
+            where(path)
+            for path in sources()
+            for module, _ in imports(path)
+            if module.split(".")[0] in {"fastapi", "starlette"}
+            and path.parent.name != "web"
+            and path.stem not in HTTP_FILES
+            and path not in {APP / "main.py", APP / "serving.py"}
+        }
+
+        assert wrong == set()
+
+    def test_statements_are_written_in_repositories_alone(self) -> None:
+        verbs = {"select", "insert", "update", "delete", "Select", "Insert", "Update", "Delete"}
+        wrong = {
+            where(path)
+            for path in sources()
+            for module, names in imports(path)
+            if module.split(".")[0] == "sqlalchemy" and names & (verbs | {"text"})
+            and path.stem not in SQL_FILES
+            # A table may name a default of its own.
+            and not (path.stem == "models" and not names & verbs)
+        }  # fmt: skip
+
+        assert wrong == set()
+
+    def test_services_alone_open_transactions(self) -> None:
+        """`begin` in a repository would split a unit of work in two."""
+        wrong = {
+            where(path)
+            for path in sources()
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Attribute)
+            and node.attr in {"begin", "commit", "rollback", "begin_nested"}
+            and path.stem in {"repository", "records", "router", "models", "schemas", "principal"}
+        }
+
+        assert wrong == set()
+
+    def test_the_environment_is_read_in_one_place(self) -> None:
+        readers = {
+            where(path)
+            for path in sources()
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Attribute)
+            and node.attr in {"environ", "getenv"}
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "os"
+        }
+
+        assert "settings.py" in readers
+        # PostgreSQL's binaries run in an environment of their own.
+        assert {one for one in readers if not one.startswith(("embedded/", "cli/"))} == {
+            "settings.py"
+        }
+
+    def test_every_module_opens_with_a_sentence(self) -> None:
+        for path in sources():
+            assert ast.get_docstring(tree(path)), f"{where(path)} has no docstring"
+
+    def test_nothing_is_patched_in_tests(self) -> None:
+        words = ("monkey" + "patch", "mocker" + ".", "mock" + ".patch", "unittest" + ".mock")
+        wrong = [
+            f"{path.name}: {word}"
+            for path in (APP.parent / "tests").rglob("*.py")
+            for word in words
+            if word in path.read_text(encoding="utf-8")
+        ]
+
+        assert wrong == []

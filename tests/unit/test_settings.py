@@ -1,0 +1,184 @@
+"""Settings: what is read, what is refused, and that `.env.example` tells it all."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.errors import ConfigurationError
+from app.settings import Settings, load_settings, variable
+
+EXAMPLE = Path(__file__).parents[2] / ".env.example"
+LINE = re.compile(r"#?([A-Z][A-Z0-9_]*)=(.*)")
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """These variables and no other setting, as a shell would start the service."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith(("MEMORY_", "OPENAI_", "DATABASE_URL")):
+            del os.environ[name]
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def load(**variables: str) -> Settings:
+    with environment(**variables):
+        return load_settings()
+
+
+def refusal(**variables: str) -> str:
+    with environment(**variables), pytest.raises(ConfigurationError) as raised:
+        load_settings()
+    return str(raised.value)
+
+
+class TestExample:
+    def listed(self) -> dict[str, str]:
+        found = [LINE.fullmatch(line) for line in EXAMPLE.read_text(encoding="utf-8").splitlines()]
+        names = [one[1] for one in found if one]
+        assert len(names) == len(set(names)), "a setting is listed twice"
+        return {one[1]: one[2] for one in found if one}
+
+    def test_it_lists_every_setting_once_and_no_other(self) -> None:
+        assert self.listed().keys() == {variable(name) for name in Settings.model_fields}
+
+    def test_it_shows_the_defaults(self) -> None:
+        listed = self.listed()
+        for name, field in Settings.model_fields.items():
+            shown = listed[variable(name)]
+            if field.default is None or not shown:
+                continue
+            with environment(**{variable(name): shown}):
+                read = getattr(load_settings(embedding_model="wordllama/l2_supercat"), name)
+            assert read == field.default, name
+
+    def test_every_setting_is_explained(self) -> None:
+        lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            if LINE.fullmatch(line):
+                block = lines[max(0, number - 12) : number]
+                assert any(one.startswith("# ") for one in block[-6:]), line
+
+    def test_there_are_fewer_than_60(self) -> None:
+        assert 20 < len(Settings.model_fields) < 60
+
+
+class TestLoading:
+    def test_nothing_is_needed(self) -> None:
+        settings = load()
+
+        assert settings.embedded
+        assert settings.port == 8000
+
+    def test_the_well_known_names_have_no_prefix(self) -> None:
+        settings = load(
+            DATABASE_URL="postgresql://db/kemem",
+            OPENAI_API_KEY="sk-1",
+            OPENAI_BASE_URL="http://localhost:1/v1",
+        )
+
+        assert settings.database_url is not None
+        assert settings.database_url.get_secret_value() == "postgresql://db/kemem"
+        assert settings.openai_base_url == "http://localhost:1/v1"
+
+    def test_an_empty_variable_is_none(self) -> None:
+        assert load(DATABASE_URL="", MEMORY_PORT="").port == 8000
+
+    def test_the_command_line_has_the_last_word(self) -> None:
+        with environment(MEMORY_PORT="9000"):
+            assert load_settings(port=9001).port == 9001
+
+    def test_settings_do_not_change(self) -> None:
+        with pytest.raises(ValueError, match="frozen"):
+            load().port = 1
+
+
+class TestRefusals:
+    def test_an_unknown_name_is_said(self) -> None:
+        assert "MEMORY_MIN_CONFIDENC" in refusal(MEMORY_MIN_CONFIDENC="0.7")
+        assert ".env.example" in refusal(MEMORY_X="1")
+
+    def test_a_name_of_others_is_none_of_ours(self) -> None:
+        assert load(MEMORYLESS="1", PORT="1").port == 8000
+
+    @pytest.mark.parametrize(
+        ("variables", "names"),
+        [
+            ({"MEMORY_RANK_W_SCOPE": "0.3"}, ["MEMORY_RANK_W_SCOPE", "sum to 1", "1.1"]),
+            (
+                {"MEMORY_MIN_LENGTH": "50", "MEMORY_MAX_LENGTH": "40"},
+                ["MEMORY_MIN_LENGTH", "MEMORY_MAX_LENGTH"],
+            ),
+            (
+                {"MEMORY_EMBEDDING_MODEL": "openai/text-embedding-3-small"},
+                ["MEMORY_EMBEDDING_MODEL", "OPENAI_API_KEY"],
+            ),
+            ({"MEMORY_MIGRATION_URL": "postgresql://o@db/k"}, ["DATABASE_URL"]),
+            ({"MEMORY_WORKERS": "2"}, ["MEMORY_WORKERS", "DATABASE_URL"]),
+        ],
+    )
+    def test_two_that_contradict_each_other(
+        self, variables: dict[str, str], names: list[str]
+    ) -> None:
+        sentence = refusal(**variables)
+
+        assert all(name in sentence for name in names), sentence
+        assert sentence.endswith(".")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("MEMORY_PORT", "70000"),
+            ("MEMORY_PORT", "http"),
+            ("MEMORY_MIN_CONFIDENCE", "1.5"),
+            ("MEMORY_MIN_CONFIDENCE", "nan"),
+            ("MEMORY_DUPLICATE_THRESHOLD", "-1"),
+            ("MEMORY_RANK_W_SIMILARITY", "inf"),
+            ("MEMORY_DATABASE_POOL_SIZE", "0"),
+            ("MEMORY_LOG_LEVEL", "loud"),
+            ("MEMORY_ENABLED", "perhaps"),
+            ("MEMORY_STATEMENT_TIMEOUT_SECONDS", "nan"),
+            ("MEMORY_STATEMENT_TIMEOUT_SECONDS", "0"),
+            ("MEMORY_REQUEST_MAX_BYTES", "1"),
+        ],
+    )
+    def test_a_value_out_of_bounds_is_named(self, name: str, value: str) -> None:
+        assert refusal(**{name: value}).startswith(f"{name}: ")
+
+    def test_every_fault_is_said_at_once(self) -> None:
+        sentence = refusal(MEMORY_PORT="x", MEMORY_LOG_LEVEL="loud")
+
+        assert "MEMORY_PORT" in sentence
+        assert "MEMORY_LOG_LEVEL" in sentence
+
+
+SECRETS = {
+    "DATABASE_URL": "postgresql://kemem:hunter2@db/kemem",
+    "OPENAI_API_KEY": "sk-hunter2",
+    "MEMORY_MIGRATION_URL": "postgresql://owner:hunter2@db/kemem",
+    "MEMORY_METRICS_TOKEN": "hunter2",
+}
+
+
+class TestSecrets:
+    def test_they_are_kept_as_secrets(self) -> None:
+        settings = load(**SECRETS)
+
+        assert "hunter2" not in repr(settings)
+        assert "hunter2" not in str(settings.model_dump())
+
+    def test_no_sentence_repeats_one(self) -> None:
+        for fault in (
+            {"MEMORY_PORT": "x"}, {"MEMORY_UNKNOWN": "hunter2"}, {"MEMORY_MIN_LENGTH": "3000"},
+            {"MEMORY_RANK_W_SCOPE": "1"}, {"MEMORY_WORKERS": "hunter2"},
+        ):  # fmt: skip
+            assert "hunter2" not in refusal(**SECRETS, **fault)
