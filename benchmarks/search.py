@@ -7,6 +7,7 @@ what counts are the ratios.
 
 import argparse
 import asyncio
+import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -34,11 +35,11 @@ class Effort:
     """How long is measured."""
 
     rows: int = 100_000
-    rounds: int = 5
-    seconds: float = 2.0
+    rounds: int = 12
+    seconds: float = 0.8
 
 
-QUICK = Effort(rows=30_000, rounds=1, seconds=1.0)
+QUICK = Effort(rows=30_000, rounds=3, seconds=0.5)
 
 
 def population(rows: int) -> dict[str, int]:
@@ -124,21 +125,39 @@ def rounds_of(subjects: Subjects, queries: list[tuple[str, str]], vectors: Any) 
 
 async def measure_size(
     subjects: Subjects, queries: list[tuple[str, str]], effort: Effort, only: set[str]
-) -> dict[str, dict[str, Measured]]:
-    """Medians by number of callers and subject."""
+) -> dict[str, Any]:
+    """By number of callers: each subject's medians, and what share KeMem is of it."""
     vectors = await WordLlamaEmbedder.load().embed([text for _, text in queries])
     named = rounds_of(subjects, queries, vectors)
     named = {name: measure for name, measure in named.items() if not only or name in only}
     for measure in named.values():
         await measure(16, 0.5)
-    medians: dict[str, dict[str, Measured]] = {}
+    by_callers = {}
     for callers in CALLERS:
         kept: dict[str, list[Measured]] = {name: [] for name in named}
         for _ in range(effort.rounds):
             for name, measure in named.items():
                 kept[name].append(await measure(callers, effort.seconds))
-        medians[str(callers)] = {name: median(rounds) for name, rounds in kept.items()}
-    return medians
+        by_callers[str(callers)] = {
+            "subjects": {name: asdict(median(rounds)) for name, rounds in kept.items()},
+            "kemem_share": shares(kept),
+        }
+    return by_callers
+
+
+def shares(kept: Mapping[str, list[Measured]]) -> dict[str, float]:
+    """KeMem's requests per second as a share of each other's, round by round; the median.
+
+    Round by round, because whatever else the machine does then weighs on both.
+    """
+    own = kept.get("kemem", [])
+    return {
+        name: statistics.median(
+            ours.per_second / theirs.per_second for ours, theirs in zip(own, rounds, strict=True)
+        )
+        for name, rounds in kept.items()
+        if own and name != "kemem"
+    }
 
 
 _TABLE = """
@@ -175,13 +194,7 @@ async def measure_all(effort: Effort, only: set[str]) -> dict[str, Any]:
         "effort": asdict(effort),
         "memories": sum(users.values()),
         "total_bytes": total_bytes,
-        "search": {
-            size: {
-                callers: {name: asdict(one) for name, one in named.items()}
-                for callers, named in by_callers.items()
-            }
-            for size, by_callers in sizes.items()
-        },
+        "search": sizes,
         "table": {"before": before, "after": after},
         "where_the_time_goes": where,
     }

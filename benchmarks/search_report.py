@@ -27,14 +27,6 @@ def publish(result: dict[str, Any], out: Path) -> None:
     out.with_suffix(".md").write_text(text, encoding="utf-8")
 
 
-def ratios(named: dict[str, dict[str, float]]) -> dict[str, float]:
-    """KeMem's requests per second as a share of each reference's."""
-    own = named["kemem"]["per_second"]
-    return {
-        name: own / one["per_second"] for name, one in named.items() if not name.startswith("kemem")
-    }
-
-
 def markdown(result: dict[str, Any]) -> str:
     effort = result["effort"]
     lines = [
@@ -46,23 +38,23 @@ def markdown(result: dict[str, Any]) -> str:
         "",
     ]
     for size, by_callers in result["search"].items():
-        for callers, named in by_callers.items():
-            lines += _cell(int(size), callers, named)
+        for callers, cell in by_callers.items():
+            lines += _cell(int(size), callers, cell)
     lines += _goal(result)
     lines += _where(result["where_the_time_goes"])
     lines += _use(result)
     return "\n".join(lines) + "\n"
 
 
-def _cell(size: int, callers: str, named: dict[str, dict[str, float]]) -> list[str]:
-    shares = ratios(named) if "kemem" in named else {}
+def _cell(size: int, callers: str, cell: dict[str, Any]) -> list[str]:
+    shares = cell["kemem_share"]
     lines = [
         f"## User of {size:,} memories, {callers} caller{'s' if callers != '1' else ''}",
         "",
         "| subject | requests/s | p50 ms | p95 ms | CPU ms | client's share | KeMem / it |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for name, one in named.items():
+    for name, one in cell["subjects"].items():
         share = f"{shares[name]:.2f}" if name in shares else ""
         lines.append(
             f"| {NAMES[name]} | {one['per_second']:,.0f} | {one['p50_ms']:.2f} "
@@ -80,10 +72,9 @@ def _goal(result: dict[str, Any]) -> list[str]:
         "|--:|--:|--:|",
     ]
     for size, by_callers in result["search"].items():
-        named = by_callers["16"]
-        if "kemem" not in named or "asyncpg_text" not in named:
+        shares = by_callers["16"]["kemem_share"]
+        if "asyncpg_text" not in shares:
             continue
-        shares = ratios(named)
         strictest = min(share for name, share in shares.items() if name.startswith("asyncpg"))
         lines.append(f"| {int(size):,} | {shares['asyncpg_text']:.2f} | {strictest:.2f} |")
     return [*lines, ""]

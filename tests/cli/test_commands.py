@@ -8,6 +8,7 @@ from cli_support import kemem
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from app.cli.failures import sentence_for
 from app.cli.main import cli
 
 COMMANDS = (
@@ -43,14 +44,9 @@ def test_the_console_command_prints_one_json_document(tmp_path):
     assert "/v1/memories/search" in document["paths"]
 
 
-def refused(*arguments, cwd, env=None):
-    """The sentence of a command that cannot run."""
-    done = kemem(*arguments, cwd=cwd, env=env)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("kemem: ")
-    return done.stderr
+def told(*arguments, env):
+    """The sentence and the exit code of a command that ends before it opens anything."""
+    return sentence_for(CliRunner().invoke(cli, arguments, env=env).exception)
 
 
 @pytest.mark.parametrize(
@@ -60,21 +56,57 @@ def refused(*arguments, cwd, env=None):
         ({"MEMORY_PORT": "99999"}, "MEMORY_PORT"),
         ({"MEMORY_WORKERS": "2"}, "MEMORY_WORKERS above 1 needs DATABASE_URL"),
         ({"MEMORY_EMBEDDING_MODEL": "openai/x"}, "needs OPENAI_API_KEY"),
-        ({"DATABASE_URL": "postgresql://kemem@127.0.0.1:1/kemem"}, "cannot be reached"),
-        ({"DATABASE_URL": "mysql://secret@127.0.0.1/kemem"}, "scheme"),
+        ({"MEMORY_METRICS_TOKEN": "secret", "MEMORY_PORT": "-1"}, "MEMORY_PORT"),
     ],
 )
-def test_a_start_that_cannot_succeed_is_refused_in_a_sentence(env, words, folder):
-    said = refused("serve", cwd=folder, env={"MEMORY_DATA_DIR": "data", "MEMORY_PORT": "0"} | env)
+def test_settings_that_cannot_work_are_named(env, words):
+    sentence, code = told("serve", env=env)
+    assert code == 2
+    assert words in sentence
+    assert "secret" not in sentence
+
+
+def test_a_data_folder_and_a_database_are_one_too_many():
+    env = {"DATABASE_URL": "postgresql://kemem@127.0.0.1:1/kemem"}
+    sentence, code = told("purge", "--data-dir", "d", env=env)
+    assert code == 2
+    assert "leave one of them out" in sentence
+
+
+def test_values_of_options_are_checked_and_not_repeated():
+    sentence, code = told("tenants", "create", "Acme", "--id", "sec ret", env={})
+    assert code == 1
+    assert "tenant_id" in sentence
+    assert "sec ret" not in sentence
+
+
+def refused(*arguments, cwd, env=None):
+    """What a command that cannot run prints."""
+    done = kemem(*arguments, cwd=cwd, env=env)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("kemem: ")
+    return done.stderr
+
+
+def test_an_unknown_setting_stops_the_start(folder):
+    said = refused("serve", cwd=folder, env={"MEMORY_PROT": "8000", "MEMORY_PORT": "0"})
+    assert said.count("\n") == 1
+    assert "MEMORY_PROT" in said
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://kemem:secret@127.0.0.1:1/kemem", "cannot be reached"),
+        ("mysql://secret@127.0.0.1/kemem", "scheme"),
+    ],
+)
+def test_a_database_that_is_none_stops_the_start(url, words, folder):
+    said = refused("serve", "--port", "0", cwd=folder, env={"DATABASE_URL": url})
     assert words in said
     assert "secret" not in said
-
-
-def test_a_data_folder_and_a_database_are_one_too_many(folder):
-    env = {"DATABASE_URL": "postgresql://kemem@127.0.0.1:1/kemem"}
-    assert "leave one of them out" in refused(
-        "keys", "list", "--tenant", "x", "--data-dir", "d", cwd=folder, env=env
-    )
 
 
 def test_a_taken_port_is_named(folder):
@@ -89,4 +121,3 @@ def test_a_demo_without_a_service_says_what_to_run(folder):
     done = kemem("demo", "--key", "kem_a_b", "--url", "http://127.0.0.1:1", cwd=folder)
     assert done.returncode == 1
     assert "make run" in done.stderr
-    assert kemem("demo", "--data-dir", folder, cwd=folder).returncode == 2

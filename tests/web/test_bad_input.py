@@ -67,6 +67,19 @@ IDS = {
     "/memories/delete": ("user_id", "agent_id", "session_id", "project_id"),
     "/keys": ("agent_id", "user_id"),
 }
+WORDS = {
+    "/agents": ("status",),
+    "/users": ("status",),
+    "/sessions/s/messages": ("role",),
+    "/memories": ("memory_type", "tier", "scope", "source", "visibility", "on_duplicate"),
+    "/memories/search": ("memory_type", "tier", "scopes"),
+    "/memories/delete": ("memory_type", "scope"),
+    "/memories/m/supersede": ("memory_type",),
+    "/keys": ("scopes",),
+}
+DEEP: list[Any] = []
+for _ in range(200):
+    DEEP = [DEEP]
 TIMES = {"/memories": ("valid_from", "valid_to", "expires_at"), "/keys": ("expires_at",)}
 
 
@@ -226,6 +239,17 @@ class TestRefused:
         self, client: AsyncClient, path: str, field: str, value: Any
     ) -> None:
         named(await post(client, path, BODIES[path] | {field: value}), field)
+
+    @pytest.mark.parametrize(("path", "field"), pairs(WORDS))
+    @pytest.mark.parametrize(
+        "value",
+        [{}, {"a": 1}, [], ["a"], 7, 1.5, True, "", "A", "\ud800", 10**400, DEEP],
+        ids=lambda value: str(value)[:20].encode("ascii", "replace").decode(),
+    )
+    async def test_words_that_are_none_of_ours(
+        self, client: AsyncClient, path: str, field: str, value: Any
+    ) -> None:
+        named(await post(client, path, with_field(path, field, value)), field)
 
     @pytest.mark.parametrize("path", BODIES)
     @pytest.mark.parametrize("field", ["tenant_id", "extra", "\ud800", "\x00", "名"])

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -44,7 +45,15 @@ CHECKS = [
     response_schema_conformance,
 ]
 
-SCHEMA = schemathesis.openapi.from_dict(create_app(nullcontext()).openapi())
+CONFIG = SchemathesisConfig.from_dict(
+    {
+        # Our client carries the key; a request without it would only look like bad data.
+        "generation": {"with-security-parameters": False},
+        # 501 is documented: `infer` waits for the write pipeline.
+        "checks": {"not_a_server_error": {"expected-statuses": ["2xx", "3xx", "4xx", 501]}},
+    }
+)
+SCHEMA = schemathesis.openapi.from_dict(create_app(nullcontext()).openapi(), config=CONFIG)
 OPERATIONS = {
     operation.label: operation
     for operation in (result.ok() for result in SCHEMA.get_all_operations())
@@ -53,7 +62,7 @@ OPERATIONS = {
 NAMES = sorted(OPERATIONS, key=lambda name: (name.startswith("DELETE"), name))
 
 bounded = settings(
-    max_examples=10,
+    max_examples=6,
     derandomize=True,
     database=None,
     deadline=None,
