@@ -27,6 +27,7 @@ from app.web.logging import configure_logging
 log = structlog.get_logger()
 
 _BACKLOG = 2048
+_WORKER_PATIENCE_SECONDS = 60
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -143,6 +144,9 @@ def _config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings) -> uvicorn
         server_header=False,
         backlog=_BACKLOG,
         workers=settings.workers,
+        # A worker answers only once it has imported everything, which takes seconds on a
+        # busy machine; killed before that, none would ever start.
+        timeout_worker_healthcheck=_WORKER_PATIENCE_SECONDS,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
 

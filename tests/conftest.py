@@ -43,9 +43,7 @@ async def new_database(server: EmbeddedPostgres, name: str, template: str = "tem
     """Create a database with pgvector and return its URL, as the service logs in."""
     admin = await asyncpg.connect(server.superuser_dsn)
     try:
-        await admin.execute(
-            f'CREATE DATABASE "{name}" OWNER kemem_service TEMPLATE "{template}"'
-        )
+        await admin.execute(f'CREATE DATABASE "{name}" OWNER kemem_service TEMPLATE "{template}"')
     finally:
         await admin.close()
     if template == "template0":

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import structlog
 from pgvector.asyncpg import register_vector
+from pydantic_core import from_json
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
@@ -175,7 +176,7 @@ async def _prepare_reads(connection: asyncpg.Connection) -> None:
     await _prepare(connection, APP)
     await register_vector(connection)
     await connection.set_type_codec(
-        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
+        "jsonb", encoder=json.dumps, decoder=from_json, schema="pg_catalog"
     )
 
 

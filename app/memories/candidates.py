@@ -32,6 +32,7 @@ class Candidate:
 
     def reject_as_duplicate(self, memory_id: str, similarity: float) -> None:
         self.event = "REJECT"
+        self.memory_id = None
         self.duplicate_of = memory_id
         self.similarity = similarity
         self.reasons.append(
@@ -41,6 +42,18 @@ class Candidate:
                 {"memory_id": memory_id, "similarity": round(similarity, 4)},
             )
         )
+
+    def replaces(self, memory_id: str, similarity: float) -> None:
+        self.event = "SUPERSEDE"
+        self.duplicate_of = memory_id
+        self.similarity = similarity
+
+    def shares_fate_of(self, first: "Candidate") -> None:
+        self.event = "REJECT" if first.event == "REJECT" else "NONE"
+        self.memory_id = first.memory_id
+        self.duplicate_of = first.duplicate_of
+        self.reasons = list(first.reasons)
+        self.similarity = 1.0
 
     def is_known(self, memory_id: str, similarity: float) -> None:
         self.event = "NONE"
@@ -126,7 +139,7 @@ def among_themselves(
     found: dict[int, Neighbour] = {}
     for place, one in enumerate(fresh):
         earlier = [
-            (str(other.index), other.content, float(one.vector @ other.vector))
+            (other.memory_id or "", other.content, float(one.vector @ other.vector))
             for other in fresh[:place]
             if other.index not in found
         ]

@@ -16,13 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.llm.embeddings import Embedder
-from app.memories.candidates import (
-    Candidate,
-    among_themselves,
-    candidates,
-    characters,
-    nearest_duplicate,
-)
+from app.memories.candidates import Candidate, candidates, characters
+from app.memories.duplicates import DuplicateCheck
 from app.memories.embedding import Embedders, embed
 from app.memories.errors import DuplicateMemoryError, GateRejectedError, InferenceNotBuiltError
 from app.memories.gate import Gate
@@ -46,9 +41,6 @@ from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.web.switches import Switches
 
 log = structlog.get_logger()
-
-NEIGHBOURS = 5
-"""How many near memories the guard looks at before a statement counts as new."""
 
 VERDICT_CHARACTERS = 2000
 """A refused text is kept this far; whole books are refused too."""
@@ -140,14 +132,20 @@ class SavingService:
         embedder = await self._embedders.for_writing(principal, place.agent_id)
         await _embed(embedder, batch)
         async with self._database.begin(principal.tenant_id) as db:
-            await self._find_duplicates(
-                MemoryRepository(db, principal.access), body, place, batch, embedder, dry=True
-            )
-        for one in batch:
-            one.event = one.event or "ADD"
+            await self._duplicates(db, principal, body, embedder).look(asdict(place), batch)
         return MemoryValidated(
             valid=all(one.event != "REJECT" for one in batch),
             results=[_outcome(one, None, None) for one in batch],
+        )
+
+    def _duplicates(
+        self, db: AsyncSession, principal: Principal, body: MemoryCreate, embedder: Embedder
+    ) -> DuplicateCheck:
+        return DuplicateCheck(
+            MemoryRepository(db, principal.access),
+            body.on_duplicate,
+            embedder.name,
+            self._rules.threshold(embedder),
         )
 
     async def _store(
@@ -161,11 +159,14 @@ class SavingService:
     ) -> list[Outcome]:
         memories = MemoryRepository(db, principal.access)
         records = RecordRepository(db, principal.access)
-        known = await self._find_duplicates(memories, body, place, batch, embedder, dry=False)
-        fresh = [one for one in batch if one.event in {"ADD", "SUPERSEDE"}]
-        shown: dict[str, MemoryRead] = {
-            memory_id: MemoryRead.model_validate(row) for memory_id, row in known.items()
+        # From here on nobody else decides about this bucket.
+        await memories.lock_bucket(place.scope, place.scope_id)
+        duplicates = self._duplicates(db, principal, body, embedder)
+        shown = {
+            memory_id: MemoryRead.model_validate(row)
+            for memory_id, row in (await duplicates.decide(asdict(place), batch)).items()
         }
+        fresh = [one for one in batch if one.event in {"ADD", "SUPERSEDE"}]
         if fresh:
             create = self._rules.auto_create
             await settle(db, principal, place, create=create)
@@ -180,7 +181,6 @@ class SavingService:
                     one.previous = old.content
                     changes.append(await superseded(db, old, one.memory_id or "", self._now()))
             await records.note(changes, actor=principal.key_id)
-        _point_at_first(batch)
         verdicts = {
             one.index: _verdict(one, body, place, principal) for one in batch if one.event != "SKIP"
         }
@@ -194,81 +194,6 @@ class SavingService:
             )
             for one in batch
         ]
-
-    async def _find_duplicates(
-        self,
-        memories: MemoryRepository,
-        body: MemoryCreate,
-        place: Place,
-        batch: list[Candidate],
-        embedder: Embedder,
-        *,
-        dry: bool,
-    ) -> dict[str, Memory]:
-        """Decide what is still open; returns the stored memories that were met, by id."""
-        undecided = [one for one in batch if one.event is None]
-        if not undecided:
-            return {}
-        bucket = asdict(place)
-        if not dry:
-            await memories.lock_bucket(place.scope, place.scope_id)
-        known: dict[str, Memory] = {}
-        same = await memories.same_hash(bucket, [one.content_hash for one in undecided])
-        for one in undecided:
-            row = same.get(one.content_hash)
-            if row is not None and (dry or not await memories.archive_if_past(row)):
-                one.is_known(row.memory_id, 1.0)
-                known[row.memory_id] = row
-        fresh = [one for one in undecided if one.event is None]
-        if body.on_duplicate != "allow":
-            known |= await self._compare(memories, body, bucket, fresh, embedder)
-        for one in fresh:
-            one.event = one.event or "ADD"
-            if one.event in {"ADD", "SUPERSEDE"}:
-                one.memory_id = new_id("mem")
-        return known
-
-    async def _compare(
-        self,
-        memories: MemoryRepository,
-        body: MemoryCreate,
-        bucket: dict[str, Any],
-        fresh: list[Candidate],
-        embedder: Embedder,
-    ) -> dict[str, Memory]:
-        """Near duplicates, of what is stored first, then inside the request."""
-        threshold = self._rules.threshold(embedder)
-        near = await memories.neighbours(
-            bucket, [one.vector for one in fresh], embedder.name, limit=NEIGHBOURS
-        )
-        met: dict[str, Memory] = {}
-        replaced: set[str] = set()
-        for one, neighbours in zip(fresh, near, strict=True):
-            same = nearest_duplicate(one, neighbours, threshold)
-            if same is None:
-                continue
-            memory_id, _, similarity = same
-            if body.on_duplicate == "supersede":
-                # A memory has one successor; a second one of the request stands beside it.
-                if memory_id not in replaced:
-                    one.event, one.duplicate_of, one.similarity = "SUPERSEDE", memory_id, similarity
-                    replaced.add(memory_id)
-            elif body.on_duplicate == "return":
-                one.is_known(memory_id, similarity)
-                met[memory_id] = await memories.get(memory_id)
-            else:
-                one.reject_as_duplicate(memory_id, similarity)
-        still = [one for one in fresh if one.event is None]
-        batch_hashes = {str(one.index): one.content_hash for one in still}
-        for index, (first, _, similarity) in among_themselves(still, threshold).items():
-            repeated = next(one for one in still if one.index == index)
-            if body.on_duplicate == "return":
-                repeated.event, repeated.similarity = "NONE", similarity
-                # It stands for the first from here on.
-                repeated.content_hash = batch_hashes[first]
-            elif body.on_duplicate == "reject":
-                repeated.reject_as_duplicate(f"messages[{first}]", similarity)
-        return met
 
 
 async def superseded(db: AsyncSession, old: Memory, new_memory_id: str, at: datetime) -> Change:
@@ -315,14 +240,6 @@ def _row(
             "creator": principal.key_id,
         }
     )
-
-
-def _point_at_first(batch: list[Candidate]) -> None:
-    """What repeats another statement of the request is answered with that one's memory."""
-    first = {one.content_hash: one.memory_id for one in reversed(batch) if one.memory_id}
-    for one in batch:
-        if one.event == "NONE" and one.memory_id is None:
-            one.memory_id = first.get(one.content_hash)
 
 
 def _verdict(

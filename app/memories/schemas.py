@@ -69,6 +69,7 @@ class Aliases(Schema):
                 other = told.pop(alias)
                 if told.setdefault(name, other) != other:
                     raise ValueError(f"{alias} and {name} name different things")
+        # A tuple: what has no hash is refused with a sentence later.
         if told.get("memory_type") in ("short", "long") and "tier" in cls.model_fields:
             tier = told.pop("memory_type")
             if told.setdefault("tier", tier) != tier:

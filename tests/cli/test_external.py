@@ -33,7 +33,7 @@ async def test_several_workers_serve_one_port_and_drain(dsn, folder):
     def play():
         with serving(folder / "many", "--workers", "2", env={"DATABASE_URL": dsn}) as service:
             assert "Key" not in service.greeting
-            eventually(service.is_ready)
+            eventually(service.is_ready, seconds=60)
             assert service.stop(signal.SIGTERM) == 0
             with pytest.raises(httpx.TransportError):
                 httpx.get(f"{service.address}/livez", trust_env=False)

@@ -326,3 +326,21 @@ def test_every_table_of_a_tenant_is_counted() -> None:
     assert {"memories", "memory_history", "gate_decisions"} <= {
         table.__tablename__ for table in TABLES
     }
+
+
+async def test_the_same_refused_text_twice_in_a_request_is_refused_twice(
+    client: AsyncClient,
+) -> None:
+    await client.post(
+        "/memories",
+        json={"messages": "He plays the old violin on Sundays.", "user_id": "u", "infer": False},
+    )
+    again = {"role": "user", "content": "He plays the old violin on Sundays!"}
+
+    answer = await client.post(
+        "/memories", json={"messages": [again, again], "user_id": "u", "infer": False}
+    )
+
+    outcomes = answer.json()["results"]
+    assert [one["event"] for one in outcomes] == ["REJECT", "REJECT"]
+    assert [one["reasons"][0]["code"] for one in outcomes] == ["duplicate", "duplicate"]

@@ -31,7 +31,7 @@ FILES = [
     # Pure files, and pieces of a statement.
     "pairing", "filters", "gate", "ranking", "rendering", "candidates", "embedding",
     "visibility", "search_sql",
-    "repository", "records", "maintenance_repository", "usage", "place",
+    "repository", "records", "maintenance_repository", "usage", "place", "duplicates",
     "service", "saving", "editing", "search", "purge", "reembed",
     "principal", "router",
 ]  # fmt: skip

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from httpx import AsyncClient
 
-from tests.support.api import append, every_page, ok, problem, save
+from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.rooms import RoomContract
+from tests.support.tenants import Caller
 
 
 class TestUsers(RoomContract):
@@ -84,13 +85,30 @@ class TestUsers(RoomContract):
         assert user["last_active_time"] == said["messages"][0]["create_time"]
         assert user["version"] == 1
 
-    async def test_activity_never_moves_back(self, client: AsyncClient) -> None:
+    async def test_activity_is_that_of_the_latest_message_of_all_sessions(
+        self, client: AsyncClient
+    ) -> None:
         await self.make(client, "ana")
 
         said = await asyncio.gather(*(append(client, f"s{n}", "Hello.") for n in range(12)))
 
         latest = max(answer["messages"][-1]["create_time"] for answer in said)
         assert ok(await client.get("/users/ana"))["last_active_time"] == latest
+
+    async def test_activity_never_moves_back(
+        self, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        await self.make(client, "ana")
+        # As if the append of another session, a little later, had committed first.
+        await execute(
+            dsn,
+            "UPDATE users SET last_active_time = '2099-01-01Z' WHERE tenant_id = $1",
+            acme.tenant_id,
+        )
+
+        await append(client, "s1", "Hello.")
+
+        assert ok(await client.get("/users/ana"))["last_active_time"] == "2099-01-01T00:00:00Z"
 
 
 class TestDisabledUser:
