@@ -4,6 +4,7 @@ Every piece runs alone, again and again, so CPU time is exact and nothing is ins
 What is left when the pieces are taken from the whole is the framework's.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -121,7 +122,5 @@ async def measure(
     dsn: str, key: str, queries: list[tuple[str, str]]
 ) -> dict[str, dict[str, float]]:
     """By piece, microseconds of wall and of CPU in the service; a user of 100 memories."""
-    import asyncio  # noqa: PLC0415
-
     user_id, query = queries[1]
     return await asyncio.to_thread(run, dsn, key, user_id, query)

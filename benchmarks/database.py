@@ -3,13 +3,14 @@
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import asyncpg
+import psutil
 from pgvector.asyncpg import register_vector
 
 from app.database.ids import new_id
@@ -35,14 +36,29 @@ class Cluster:
     dsn: str
     owner_dsn: str
     key: str
+    postmaster: int
+
+    def cpu_seconds(self) -> float:
+        """What the database's processes have used, those that ended apart."""
+        total = 0.0
+        for process in psutil.Process(self.postmaster).children():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
+
+
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="kemem-bench-", dir="/tmp"))
+    # PostgreSQL does not run as root; the account it gets must reach its folder.
+    folder.chmod(0o755)
+    return folder
 
 
 @asynccontextmanager
 async def open_cluster() -> AsyncIterator[Cluster]:
     """A migrated database with one tenant, its admin key and its agent."""
-    folder = Path(tempfile.mkdtemp(prefix="kemem-bench-", dir="/tmp"))
-    # PostgreSQL does not run as root; the account it gets must reach its folder.
-    folder.chmod(0o755)
+    folder = _folder()
     try:
         async with EmbeddedPostgres(folder / "data") as server:
             await upgrade(server.dsn)
@@ -59,7 +75,7 @@ async def open_cluster() -> AsyncIterator[Cluster]:
                 )
             finally:
                 await owner.close()
-            yield Cluster(server.dsn, server.superuser_dsn, str(made.key.key))
+            yield Cluster(server.dsn, server.superuser_dsn, str(made.key.key), server.pid or 0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -28,6 +28,7 @@ class Measured:
     p95_ms: float
     client_share: float
     server_cpu_ms: float
+    database_cpu_ms: float = 0.0
 
 
 class Child:

@@ -47,7 +47,7 @@ async def run(
 
 async def answer_jobs(dsn: str) -> None:
     embedder = WordLlamaEmbedder.load()
-    async with asyncpg.create_pool(dsn, init=register_vector) as pool:
+    async with asyncpg.create_pool(dsn, min_size=6, max_size=6, init=register_vector) as pool:
         while line := await asyncio.to_thread(sys.stdin.readline):
             print(json.dumps(await run(pool, embedder, json.loads(line))), flush=True)
 

@@ -3,7 +3,8 @@
 The least that FastAPI can be made to do: one route, one pool, one statement over the rows
 KeMem searches, no key, no tenant setting, no policies. Each search comes in three forms:
 `/vector` takes the vector from the client, `/text` embeds in the process, both answering
-what KeMem answers; `/lean` embeds and answers six fields.
+what KeMem answers; `/lean` embeds and answers six fields. `/tuned` is `/text` on a pool that
+was given KeMem's size and spared its round trip after every use.
 """
 
 import os
@@ -60,20 +61,29 @@ class VectorQuery(BaseModel):
     vector: list[float]
 
 
+async def _keep(_connection: asyncpg.Connection) -> None:
+    """Nothing to reset."""
+
+
 def asyncpg_app(dsn: str) -> FastAPI:
     """Subject b: FastAPI on an asyncpg pool with its default size."""
     embedder = WordLlamaEmbedder.load()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with asyncpg.create_pool(dsn, init=register_vector) as pool:
-            app.state.pool = pool
+        async with (
+            asyncpg.create_pool(dsn, init=register_vector) as pool,
+            asyncpg.create_pool(
+                dsn, min_size=1, max_size=6, init=register_vector, reset=_keep
+            ) as tuned,
+        ):
+            app.state.pool, app.state.tuned = pool, tuned
             yield
 
     app = FastAPI(lifespan=lifespan)
 
-    async def answer(user_id: str, vector: Any) -> Response:
-        rows = await app.state.pool.fetch(WHOLE, TENANT, user_id, vector)
+    async def answer(user_id: str, vector: Any, pool: asyncpg.Pool | None = None) -> Response:
+        rows = await (pool or app.state.pool).fetch(WHOLE, TENANT, user_id, vector)
         body = to_json({"results": [dict(row) for row in rows]})
         return Response(body, media_type="application/json")
 
@@ -84,6 +94,11 @@ def asyncpg_app(dsn: str) -> FastAPI:
     @app.post("/vector")
     async def by_vector(body: VectorQuery) -> Response:
         return await answer(body.user_id, np.asarray(body.vector, np.float32))
+
+    @app.post("/tuned")
+    async def tuned(body: TextQuery) -> Response:
+        vector = (await embedder.embed([body.query]))[0]
+        return await answer(body.user_id, vector, app.state.tuned)
 
     @app.post("/lean")
     async def lean(body: TextQuery) -> Response:

@@ -10,7 +10,7 @@ import asyncio
 import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,7 @@ class Subjects:
     asyncpg: Server
     orm: Server
     kemem: Server
-    kemem_no_use: Server
-    key: str
+    cluster: Cluster
 
 
 @asynccontextmanager
@@ -81,8 +80,7 @@ async def open_subjects(cluster: Cluster) -> AsyncIterator[Subjects]:
             asyncpg=await enter(server("references", "asyncpg", dsn=cluster.owner_dsn)),
             orm=await enter(server("references", "orm", dsn=cluster.owner_dsn)),
             kemem=await enter(server("service", dsn=cluster.dsn)),
-            kemem_no_use=await enter(server("service", "--no-use", dsn=cluster.dsn)),
-            key=cluster.key,
+            cluster=cluster,
         )
 
 
@@ -109,40 +107,84 @@ def rounds_of(subjects: Subjects, queries: list[tuple[str, str]], vectors: Any) 
 
         return measure
 
-    search = [post("/v1/memories/search", one | {"limit": 10}, subjects.key) for one in by_text]
+    search = [
+        post("/v1/memories/search", one | {"limit": 10}, subjects.cluster.key) for one in by_text
+    ]
     return {
         "raw_vector": raw([one["vector"] for one in by_vector]),
         "raw_text": raw([]),
         "asyncpg_vector": http(subjects.asyncpg, [post("/vector", one) for one in by_vector]),
         "asyncpg_text": http(subjects.asyncpg, [post("/text", one) for one in by_text]),
+        "asyncpg_tuned": http(subjects.asyncpg, [post("/tuned", one) for one in by_text]),
         "asyncpg_lean": http(subjects.asyncpg, [post("/lean", one) for one in by_text]),
         "orm_vector": http(subjects.orm, [post("/vector", one) for one in by_vector]),
         "orm_text": http(subjects.orm, [post("/text", one) for one in by_text]),
         "kemem": http(subjects.kemem, search),
-        "kemem_no_use": http(subjects.kemem_no_use, search),
     }
 
 
+async def in_turn(
+    named: Mapping[str, Round], cluster: Cluster, callers: int, effort: Effort
+) -> dict[str, list[Measured]]:
+    """Round after round, every subject once per round."""
+    kept: dict[str, list[Measured]] = {name: [] for name in named}
+    for _ in range(effort.rounds):
+        for name, measure in named.items():
+            before = cluster.cpu_seconds()
+            one = await measure(callers, effort.seconds)
+            answered = one.per_second * effort.seconds
+            spent = (cluster.cpu_seconds() - before) / answered * 1000
+            kept[name].append(replace(one, database_cpu_ms=spent))
+    return kept
+
+
 async def measure_size(
-    subjects: Subjects, queries: list[tuple[str, str]], effort: Effort, only: set[str]
+    subjects: Subjects, queries: list[tuple[str, str]], effort: Effort
 ) -> dict[str, Any]:
     """By number of callers: each subject's medians, and what share KeMem is of it."""
     vectors = await WordLlamaEmbedder.load().embed([text for _, text in queries])
     named = rounds_of(subjects, queries, vectors)
-    named = {name: measure for name, measure in named.items() if not only or name in only}
     for measure in named.values():
         await measure(16, 0.5)
     by_callers = {}
     for callers in CALLERS:
-        kept: dict[str, list[Measured]] = {name: [] for name in named}
-        for _ in range(effort.rounds):
-            for name, measure in named.items():
-                kept[name].append(await measure(callers, effort.seconds))
+        kept = await in_turn(named, subjects.cluster, callers, effort)
         by_callers[str(callers)] = {
             "subjects": {name: asdict(median(rounds)) for name, rounds in kept.items()},
             "kemem_share": shares(kept),
         }
     return by_callers
+
+
+async def measure_use(
+    cluster: Cluster, queries: list[tuple[str, str]], effort: Effort
+) -> dict[str, Any]:
+    """KeMem with and without the counting of use, 16 callers, and what it does to the table."""
+    before = await table_state(cluster)
+    requests = [
+        post("/v1/memories/search", {"user_id": user, "query": text, "limit": 10}, cluster.key)
+        for user, text in queries
+    ]
+    async with (
+        child("load") as load,
+        server("service", dsn=cluster.dsn) as counting,
+        server("service", "--no-use", dsn=cluster.dsn) as idle,
+    ):
+
+        def http(served: Server) -> Round:
+            async def measure(callers: int, seconds: float) -> Measured:
+                return await fire(load, served, requests, callers=callers, seconds=seconds)
+
+            return measure
+
+        named = {"kemem": http(counting), "kemem_no_use": http(idle)}
+        kept = await in_turn(named, cluster, 16, replace(effort, seconds=2.5))
+    return {
+        "subjects": {name: asdict(median(rounds)) for name, rounds in kept.items()},
+        "kemem_share": shares(kept),
+        "before": before,
+        "after": await table_state(cluster),
+    }
 
 
 def shares(kept: Mapping[str, list[Measured]]) -> dict[str, float]:
@@ -177,25 +219,24 @@ async def table_state(cluster: Cluster) -> dict[str, int]:
         await connection.close()
 
 
-async def measure_all(effort: Effort, only: set[str]) -> dict[str, Any]:
+async def measure_all(effort: Effort) -> dict[str, Any]:
     """Bring everything up, measure, and take it down."""
     users = population(effort.rows)
     async with open_cluster() as cluster:
         total_bytes = await fill(cluster, users)
-        before = await table_state(cluster)
         async with open_subjects(cluster) as subjects:
             sizes = {
-                str(size): await measure_size(subjects, asked(users, size), effort, only)
+                str(size): await measure_size(subjects, asked(users, size), effort)
                 for size in SIZES
             }
-        after = await table_state(cluster)
+        use = await measure_use(cluster, asked(users, 1_000), effort)
         where = await breakdown.measure(cluster.dsn, cluster.key, asked(users, 100))
     return {
         "effort": asdict(effort),
         "memories": sum(users.values()),
         "total_bytes": total_bytes,
         "search": sizes,
-        "table": {"before": before, "after": after},
+        "use": use,
         "where_the_time_goes": where,
     }
 
@@ -203,14 +244,13 @@ async def measure_all(effort: Effort, only: set[str]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rows, one short round")
-    parser.add_argument("--only", default="", help="subjects to measure, by comma")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/search.json"))
     given = parser.parse_args()
     effort = QUICK if given.quick else Effort()
     if given.rounds:
-        effort = Effort(effort.rows, given.rounds, effort.seconds)
-    result = asyncio.run(measure_all(effort, set(filter(None, given.only.split(",")))))
+        effort = replace(effort, rounds=given.rounds)
+    result = asyncio.run(measure_all(effort))
     search_report.publish(result, given.out)
 
 

@@ -16,7 +16,7 @@ from app.memories.errors import (
     InvalidValidityError,
     NotChangeableError,
 )
-from app.memories.gate import Gate, Proposal
+from app.memories.gate import Gate, Proposal, Reason
 from app.memories.models import Memory
 from app.memories.place import refuse_closed
 from app.memories.records import Change, RecordRepository, snapshot
@@ -24,18 +24,22 @@ from app.memories.repository import MemoryRepository
 from app.memories.saving import superseded
 from app.memories.schemas import MemoryPatch, MemoryRead, MemorySupersede, Outcome
 from app.memories.service import refuse_strangers
+from app.memories.verdicts import verdict_row
 from app.tenants.access import Principal
 from app.tenants.repository import TenantRepository
 from app.text.normalise import content_hash
 from app.text.offload import read_text
 from app.web.idempotency import NEVER, Once
-from app.web.metrics import MEMORY_EVENTS
+from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.web.switches import Switches
 
 log = structlog.get_logger()
 
 _CLEARABLE = {"source_error", "external_id", "valid_from", "valid_to", "expires_at"}
 """Fields that null empties; elsewhere null means "leave it"."""
+
+_JUDGED = {"content", "confidence", "source_error", "metadata_"}
+"""Fields that the gate has a say in."""
 
 
 class EditingService:
@@ -78,7 +82,7 @@ class EditingService:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             refuse_strangers(principal, seen)
             await refuse_closed(db, principal, seen, remembering="content" in changes)
-        await read_text(len(body.content or ""), _check, seen, changes, self._gate)
+        await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
         async with self._database.begin(principal.tenant_id) as db:
             memories = MemoryRepository(db, principal.access)
@@ -94,9 +98,10 @@ class EditingService:
                 await TenantRepository(db, principal.tenant_id).note_model(model)
             change = await _apply(db, row, changes, event)
             if change is not None:
-                await RecordRepository(db, principal.access).note(
-                    [change], actor=principal.key_id, reason=body.reason
-                )
+                records = RecordRepository(db, principal.access)
+                await records.note([change], actor=principal.key_id, reason=body.reason)
+                if _JUDGED & changes.keys():
+                    await records.decide([_verdict(principal, row, changes, [])])
                 MEMORY_EVENTS.labels(event).inc()
             return MemoryRead.model_validate(row)
 
@@ -121,7 +126,7 @@ class EditingService:
             await refuse_closed(db, principal, seen, remembering=True)
         given = body.model_dump(exclude={"reason", "metadata"}, exclude_none=True)
         given["metadata_"] = seen.metadata_ if body.metadata is None else body.metadata
-        await read_text(len(body.content), _check, seen, given, self._gate)
+        await self._judge(principal, seen, given)
         model = await self._embed(principal, seen.agent_id, given)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
@@ -139,9 +144,9 @@ class EditingService:
                 ("ADD", None, snapshot(new)),
                 await superseded(db, old, new.memory_id, self._now()),
             ]
-            await RecordRepository(db, principal.access).note(
-                changes, actor=principal.key_id, reason=body.reason
-            )
+            records = RecordRepository(db, principal.access)
+            await records.note(changes, actor=principal.key_id, reason=body.reason)
+            await records.decide([_verdict(principal, new, given, [])])
             outcome = Outcome(
                 index=0,
                 event="SUPERSEDE",
@@ -153,6 +158,30 @@ class EditingService:
         MEMORY_EVENTS.labels("SUPERSEDE").inc()
         log.info("memory_superseded", memory_id=memory_id, by=new.memory_id)
         return outcome
+
+    async def _judge(self, principal: Principal, row: Memory, changes: dict[str, Any]) -> None:
+        """Let the gate see the changes, and keep its refusal.
+
+        Raises:
+            GateRejectedError: nothing was changed but for the verdict.
+
+        """
+        characters = len(str(changes.get("content", "")))
+        reasons = await read_text(characters, _check, row, changes, self._gate)
+        if not reasons:
+            return
+        verdict = _verdict(principal, row, changes, reasons)
+        async with self._database.begin(principal.tenant_id) as db:
+            await RecordRepository(db, principal.access).decide([verdict])
+        for reason in reasons:
+            GATE_DECISIONS.labels(reason.code).inc()
+        raise GateRejectedError(
+            [
+                {"code": one.code, "detail": one.detail, "figures": dict(one.figures)}
+                for one in reasons
+            ],
+            str(verdict["decision_id"]),
+        )
 
     async def _embed(
         self, principal: Principal, agent_id: str | None, changes: dict[str, Any]
@@ -166,8 +195,8 @@ class EditingService:
         return embedder.name
 
 
-def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> None:
-    """Whether these changes may be made, by rules that need no lock."""
+def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[Reason]:
+    """Why these changes may not be made, by rules that need no lock."""
     begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
     if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
         raise InvalidValidityError
@@ -189,27 +218,27 @@ def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> None:
     changes |= {name: value for name, value in judged.items() if name in changes}
     if "content" in changes:
         changes["content_hash"] = content_hash(changes["content"])
-    reasons = gate.check(proposal)
-    memory_type = changes.get("memory_type", row.memory_type)
-    if proposal.source_error is not None and memory_type != "correction":
-        raise GateRejectedError(
-            [
-                {
-                    "code": "source_error_not_allowed",
-                    "detail": "Only a correction has one.",
-                    "figures": {},
-                }
-            ],
-            "",
-        )
-    if reasons and {"content", "confidence", "source_error", "metadata_"} & changes.keys():
-        raise GateRejectedError(
-            [
-                {"code": one.code, "detail": one.detail, "figures": dict(one.figures)}
-                for one in reasons
-            ],
-            "",
-        )
+    reasons = gate.check(proposal) if _JUDGED & changes.keys() else []
+    if proposal.source_error is not None and (
+        changes.get("memory_type", row.memory_type) != "correction"
+    ):
+        reasons.append(Reason("source_error_not_allowed", "Only a correction has one.", {}))
+    return reasons
+
+
+def _verdict(
+    principal: Principal, row: Memory, changes: dict[str, Any], reasons: list[Reason]
+) -> dict[str, Any]:
+    names = ("user_id", "agent_id", "session_id", "project_id", "scope")
+    return verdict_row(
+        principal,
+        place={name: getattr(row, name) for name in names},
+        content=changes.get("content", row.content),
+        source=row.source,
+        accepted=not reasons,
+        reasons=reasons,
+        memory_id=row.memory_id,
+    )
 
 
 def _event(row: Memory, changes: dict[str, Any]) -> str:

@@ -92,6 +92,9 @@ async def settle(db: AsyncSession, principal: Principal, place: Place, *, create
         )
         if not session.memory_enabled:
             raise MemoryPausedError("session", session.session_id)
+        # An agent's key may talk to a guest of its agent, and remembers only who is at home:
+        # of a guest it could not read what it saved.
+        await UserRepository(db, access).get(session.user_id)
         agent = agent or await agents.get(session.agent_id)
     elif place.user_id is not None:
         users = UserRepository(db, access)

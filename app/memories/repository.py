@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pgvector.sqlalchemy import Vector
 from sqlalchemy import (
     ColumnElement,
     Text,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -130,21 +132,38 @@ class MemoryRepository:
             Per vector at most `limit` triples of id, content and cosine similarity.
 
         """
-        found: list[list[tuple[str, str, float]]] = []
-        for vector in vectors:
-            similarity = -Memory.embedding.max_inner_product(vector)
-            rows = await self._db.execute(
-                select(Memory.memory_id, Memory.content, similarity)
-                .where(
-                    Memory.tenant_id == self._tenant_id,
-                    current(),
-                    Memory.embedding_model == model,
-                    *_bucket(row),
-                )
-                .order_by(similarity.desc())
-                .limit(limit)
+        asked = (
+            func.unnest(cast([str(vector.tolist()) for vector in vectors], ARRAY(Text)))
+            .table_valued("vector", with_ordinality="place", name="asked")
+            .render_derived()
+        )
+        # A fence: read once per vector, and not once per memory it is compared with.
+        query = (
+            select(cast(asked.c.vector, Vector()).label("vector"), asked.c.place)
+            .offset(0)
+            .subquery("query")
+        )
+        similarity = -Memory.embedding.max_inner_product(query.c.vector)
+        near = (
+            select(Memory.memory_id, Memory.content, similarity.label("similarity"))
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                current(),
+                Memory.embedding_model == model,
+                *_bucket(row),
             )
-            found.append([(one[0], one[1], float(one[2])) for one in rows])
+            .order_by(similarity.desc())
+            .limit(limit)
+            .lateral("near")
+        )
+        rows = await self._db.execute(
+            select(query.c.place, near.c.memory_id, near.c.content, near.c.similarity)
+            .join(near, true())
+            .order_by(query.c.place, near.c.similarity.desc())
+        )
+        found: list[list[tuple[str, str, float]]] = [[] for _ in vectors]
+        for place, memory_id, content, likeness in rows:
+            found[place - 1].append((memory_id, content, float(likeness)))
         return found
 
     async def add_all(self, rows: list[dict[str, Any]]) -> list[Memory]:

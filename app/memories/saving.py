@@ -14,7 +14,6 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
-from app.database.ids import new_id
 from app.llm.embeddings import Embedder
 from app.memories.candidates import Candidate, candidates, characters
 from app.memories.duplicates import DuplicateCheck
@@ -33,6 +32,7 @@ from app.memories.schemas import (
     Outcome,
     Reason,
 )
+from app.memories.verdicts import verdict_row
 from app.tenants.access import Principal
 from app.tenants.repository import TenantRepository
 from app.text.offload import read_text
@@ -41,9 +41,6 @@ from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.web.switches import Switches
 
 log = structlog.get_logger()
-
-VERDICT_CHARACTERS = 2000
-"""A refused text is kept this far; whole books are refused too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +164,10 @@ class SavingService:
             for memory_id, row in (await duplicates.decide(asdict(place), batch)).items()
         }
         fresh = [one for one in batch if one.event in {"ADD", "SUPERSEDE"}]
+        if fresh or shown:
+            # What is known already is answered only where it could also be saved.
+            await settle(db, principal, place, create=self._rules.auto_create)
         if fresh:
-            create = self._rules.auto_create
-            await settle(db, principal, place, create=create)
             await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
             rows = [_row(one, body, place, embedder.name, principal) for one in fresh]
             added = await memories.add_all(rows)
@@ -245,25 +243,15 @@ def _row(
 def _verdict(
     one: Candidate, body: MemoryCreate, place: Place, principal: Principal
 ) -> dict[str, Any]:
-    codes = [reason.code for reason in one.reasons]
-    accepted = one.event in {"ADD", "SUPERSEDE"}
-    return {
-        "tenant_id": principal.tenant_id,
-        "decision_id": new_id("gat"),
-        "verdict": "accepted" if accepted else "rejected",
-        "codes": codes or ([] if accepted else ["duplicate"]),
-        "reasons": [asdict(reason) for reason in one.reasons],
-        # A secret in any field condemns the record of all of them.
-        "content": None if "sensitive" in codes else one.content[:VERDICT_CHARACTERS],
-        "user_id": place.user_id,
-        "agent_id": place.agent_id,
-        "session_id": place.session_id,
-        "project_id": place.project_id,
-        "scope": place.scope,
-        "memory_id": one.memory_id or one.duplicate_of,
-        "source": body.source,
-        "actor": principal.key_id,
-    }
+    return verdict_row(
+        principal,
+        place=asdict(place),
+        content=one.content,
+        source=body.source,
+        accepted=one.event in {"ADD", "SUPERSEDE"},
+        reasons=one.reasons,
+        memory_id=one.memory_id or one.duplicate_of,
+    )
 
 
 def _outcome(one: Candidate, memory: MemoryRead | None, decision_id: str | None) -> Outcome:

@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from app.web.fields import (
+    METADATA_BYTES,
     Description,
     Id,
     Kind,
@@ -21,6 +22,7 @@ from app.web.fields import (
     Shown,
     Storable,
     example,
+    metadata_size,
 )
 from app.web.pagination import Order, PageQuery
 
@@ -131,6 +133,13 @@ class MemoryCreate(Aliases):
     def _agree(self) -> Self:
         if self.source_error is not None and self.memory_type != "correction":
             raise ValueError("source_error goes with memory_type correction only")
+        said = self.messages if isinstance(self.messages, list) else [self.messages]
+        for one in said:
+            if (
+                isinstance(one, SaidMessage)
+                and metadata_size(self.metadata | one.metadata) > METADATA_BYTES
+            ):
+                raise ValueError("metadata of the request and of a message together are too large")
         if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
             raise ValueError("valid_from must lie before valid_to")
         return self

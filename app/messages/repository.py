@@ -1,5 +1,6 @@
 """SQL for messages."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -133,10 +134,13 @@ class MessageRepository:
         )
         return select(path.c.message_id)
 
-    async def open_calls(self, call_ids: Sequence[str]) -> set[str]:
-        """Those of `call_ids` that an assistant message made and no tool message answered."""
+    async def open_calls(self, call_ids: Sequence[str]) -> Counter[str]:
+        """How many calls with each of these ids still wait for their result.
+
+        Some providers number the calls of every turn anew, so that an id may be used again.
+        """
         if not call_ids:
-            return set()
+            return Counter()
         call = func.jsonb_array_elements(Message.tool_calls).table_valued("value").alias("call")
         made = (
             select(call.c.value.cast(JSONB)["id"].astext)
@@ -154,9 +158,9 @@ class MessageRepository:
             Message.session_id == self._session_id,
             Message.tool_call_id.in_(call_ids),
         )
-        return set((await self._db.scalars(made)).all()) - set(
-            (await self._db.scalars(answered)).all()
-        )
+        waiting = Counter((await self._db.scalars(made)).all())
+        waiting.subtract(one for one in (await self._db.scalars(answered)).all() if one)
+        return +waiting
 
     async def oldest_ids(self, count: int | None) -> Sequence[str]:
         """Ids in the order of the conversation, at most `count`."""

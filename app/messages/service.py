@@ -233,11 +233,11 @@ async def _check_tool_results(
     wanted = [one.tool_call_id for _, one in fresh if one.tool_call_id is not None]
     still_open = await messages.open_calls(wanted)
     for index, one in fresh:
-        still_open |= set(call_ids(one.tool_calls))
+        still_open.update(call_ids(one.tool_calls))
         if one.tool_call_id is not None:
-            if one.tool_call_id not in still_open:
+            if not still_open[one.tool_call_id]:
                 raise UnknownToolCallError(index)
-            still_open.discard(one.tool_call_id)
+            still_open[one.tool_call_id] -= 1
 
 
 async def _rows(

@@ -89,6 +89,11 @@ def _check_number(value: float | None) -> None:
         raise ValueError("numbers must be finite")
 
 
+def metadata_size(value: dict[str, JsonValue]) -> int:
+    """Bytes that metadata takes; at most METADATA_BYTES are kept."""
+    return _size(value, 0)
+
+
 def _object(limit: int) -> Any:
     def check(value: Any) -> Any:
         if isinstance(value, dict) and _size(value, 0) > limit:

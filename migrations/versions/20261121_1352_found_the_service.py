@@ -102,11 +102,13 @@ def _triggers() -> None:
             f"CREATE TRIGGER {table}_update_time BEFORE UPDATE ON {table} "
             "FOR EACH ROW EXECUTE FUNCTION kemem_set_update_time()"
         )
-    # Being found is not a change: search ties are broken by `update_time`.
+    # Being found is not a change, nor is a new vector of the same words: search ties are
+    # broken by `update_time`.
     op.execute(
         "CREATE TRIGGER memories_update_time BEFORE UPDATE ON memories FOR EACH ROW "
-        "WHEN (OLD.use_count = NEW.use_count AND "
-        "OLD.last_used_at IS NOT DISTINCT FROM NEW.last_used_at) "
+        "WHEN (OLD.version <> NEW.version OR (OLD.use_count = NEW.use_count "
+        "AND OLD.last_used_at IS NOT DISTINCT FROM NEW.last_used_at "
+        "AND OLD.embedding_model = NEW.embedding_model)) "
         "EXECUTE FUNCTION kemem_set_update_time()"
     )
 

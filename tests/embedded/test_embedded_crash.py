@@ -25,8 +25,8 @@ from embedded_support import (
 
 from app.embedded.accounts import account_for
 from app.embedded.binaries import find_binaries
-from app.embedded.server import EmbeddedPostgres
 from app.embedded.postmaster import Installation, command_of
+from app.embedded.server import EmbeddedPostgres
 from app.embedded.sockets import SocketFolder
 
 linux_only = pytest.mark.skipif(

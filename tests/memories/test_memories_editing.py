@@ -534,3 +534,32 @@ async def test_a_search_never_shows_half_a_change(client: AsyncClient, path: str
     [hit] = (await search(client, "cat", user_id="ana"))["results"]
 
     assert {name: hit[name] for name in changed} == changed
+
+
+async def test_a_refused_change_leaves_its_verdict_and_nothing_else(client: AsyncClient) -> None:
+    saved = await client.post(
+        "/memories", json={"messages": "He likes the sea.", "user_id": "u", "infer": False}
+    )
+    memory_id = saved.json()["results"][0]["memory_id"]
+
+    refused = await client.patch(f"/memories/{memory_id}", json={"content": "no"})
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "gate_rejected")
+    verdicts = await client.get("/memories/decisions", params={"verdict": "rejected"})
+    [verdict] = verdicts.json()["items"]
+    assert verdict["decision_id"] == refused.json()["decision_id"]
+    assert (verdict["codes"], verdict["memory_id"]) == (["too_short"], memory_id)
+    assert (await client.get(f"/memories/{memory_id}")).json()["version"] == 1
+
+
+async def test_an_accepted_change_of_words_leaves_its_verdict(client: AsyncClient) -> None:
+    saved = await client.post(
+        "/memories", json={"messages": "He likes the sea.", "user_id": "u", "infer": False}
+    )
+    memory_id = saved.json()["results"][0]["memory_id"]
+
+    await client.patch(f"/memories/{memory_id}", json={"content": "He likes the mountains."})
+
+    verdicts = await client.get("/memories/decisions", params={"verdict": "accepted"})
+    contents = [one["content"] for one in verdicts.json()["items"]]
+    assert contents == ["He likes the mountains.", "He likes the sea."]

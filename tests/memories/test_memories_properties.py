@@ -244,7 +244,7 @@ def test_of_one_request_only_an_earlier_new_statement_is_a_twin(texts, floor) ->
     fresh = []
     for index, text in enumerate(texts):
         [one] = candidates(MemoryCreate(messages=text, user_id="ana"), Gate(min_length=1))
-        one.index = index
+        one.index, one.memory_id = index, str(index)
         angle = len(text)
         one.vector = np.array([np.cos(angle), np.sin(angle)], np.float32)
         fresh.append(one)

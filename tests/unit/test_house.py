@@ -30,7 +30,7 @@ FILES = [
     "errors", "models", "access", "schemas",
     # Pure files, and pieces of a statement.
     "pairing", "filters", "gate", "ranking", "rendering", "candidates", "embedding",
-    "visibility", "search_sql",
+    "visibility", "search_sql", "verdicts",
     "repository", "records", "maintenance_repository", "usage", "place", "duplicates",
     "service", "saving", "editing", "search", "purge", "reembed",
     "principal", "router",

@@ -1,0 +1,50 @@
+"""What the gate decided, as the row that is kept of it; never anything sensitive. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app.database.ids import new_id
+from app.memories.gate import Reason
+from app.tenants.access import Principal
+
+CHARACTERS = 2000
+"""A refused text is kept this far; whole books are refused too."""
+
+
+def verdict_row(
+    principal: Principal,
+    *,
+    place: Mapping[str, Any],
+    content: str,
+    source: str,
+    accepted: bool,
+    reasons: Sequence[Reason] = (),
+    memory_id: str | None = None,
+) -> dict[str, Any]:
+    """A row of `gate_decisions`.
+
+    Args:
+        place: names user, agent, session, project and scope.
+        reasons: every broken rule; none although refused means that it was known already.
+        memory_id: the memory it made, changed or repeats.
+
+    """
+    codes = [reason.code for reason in reasons]
+    return {
+        "tenant_id": principal.tenant_id,
+        "decision_id": new_id("gat"),
+        "verdict": "accepted" if accepted else "rejected",
+        "codes": codes or ([] if accepted else ["duplicate"]),
+        "reasons": [asdict(reason) for reason in reasons],
+        # A secret in any field condemns the record of all of them.
+        "content": None if "sensitive" in codes else content[:CHARACTERS],
+        "user_id": place["user_id"],
+        "agent_id": place["agent_id"],
+        "session_id": place["session_id"],
+        "project_id": place["project_id"],
+        "scope": place["scope"],
+        "memory_id": memory_id,
+        "source": source,
+        "actor": principal.key_id,
+    }
