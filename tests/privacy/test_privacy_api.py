@@ -18,6 +18,8 @@ async def dump(dsn: str, tenant_id: str) -> str:
         texts = []
         for table in TABLES:
             name = table.__tablename__
+            if name == "api_keys":  # When a key was last used is written at leisure.
+                continue
             rows = await connection.fetch(
                 f"SELECT {name}::text AS line FROM {name} WHERE tenant_id = $1", tenant_id
             )
