@@ -4,8 +4,9 @@ Every piece runs alone, again and again, so CPU time is exact and nothing is ins
 What is left when the pieces are taken from the whole is the framework's.
 """
 
-import asyncio
 import json
+import os
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -20,6 +21,7 @@ from app.memories.search_sql import search_statement
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.web.logging import configure_logging
+from benchmarks.processes import DSN, child
 
 REPEATS = 60
 PARTS = 20
@@ -104,18 +106,13 @@ async def _pieces(runtime: Runtime, app: Any, key: str, user_id: str, query: str
     }
 
 
-async def _measure(dsn: str, key: str, user_id: str, query: str) -> dict[str, dict[str, float]]:
+async def _measure(dsn: str, job: dict[str, str]) -> dict[str, dict[str, float]]:
     configure_logging("info")
-    with open("/dev/null", "w", encoding="utf-8") as nowhere:  # noqa: ASYNC230, PTH123 (at once)
-        structlog.configure(logger_factory=structlog.PrintLoggerFactory(nowhere))
-        async with open_runtime(Settings(_env_file=None), dsn) as runtime:
-            app = create_app(open_runtime(Settings(_env_file=None), dsn))
-            pieces = await _pieces(runtime, app, key, user_id, query)
-            return {name: await _timed(piece) for name, piece in pieces.items()}
-
-
-def run(dsn: str, key: str, user_id: str, query: str) -> dict[str, dict[str, float]]:
-    return uvloop.run(_measure(dsn, key, user_id, query))
+    settings = Settings(_env_file=None)
+    async with open_runtime(settings, dsn) as runtime:
+        app = create_app(open_runtime(settings, dsn))
+        pieces = await _pieces(runtime, app, job["key"], job["user_id"], job["query"])
+        return {name: await _timed(piece) for name, piece in pieces.items()}
 
 
 async def measure(
@@ -123,4 +120,12 @@ async def measure(
 ) -> dict[str, dict[str, float]]:
     """By piece, microseconds of wall and of CPU in the service; a user of 100 memories."""
     user_id, query = queries[1]
-    return await asyncio.to_thread(run, dsn, key, user_id, query)
+    async with child("breakdown", dsn=dsn, quiet=True) as process:
+        timed: dict[str, dict[str, float]] = await process.ask(
+            {"key": key, "user_id": user_id, "query": query}
+        )
+        return timed
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(_measure(os.environ[DSN], json.loads(sys.stdin.readline())))))

@@ -82,7 +82,17 @@ def _goal(result: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {int(size):,} | " + " | ".join(f"{shares[name]:.2f}" for name in columns) + " |"
         )
-    return [*lines, ""]
+    reached = ", ".join(
+        f"{by_callers['16']['subjects']['kemem']['per_second']:,.0f} among {int(size):,}"
+        for size, by_callers in result["search"].items()
+    )
+    return [
+        *lines,
+        "",
+        f"Text searches per second of the whole product, 16 callers: {reached} memories of the "
+        f"user asked about, {result['memories']:,} in the table.",
+        "",
+    ]
 
 
 def _where(pieces: dict[str, dict[str, float]]) -> list[str]:
