@@ -19,9 +19,7 @@ class Agent(TenantOwned, Timed, Base):
         Index("agents_idx_create_time", "tenant_id", "create_time", "agent_id"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(
-        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
-    )
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     agent_id: Mapped[str] = mapped_column(Id, primary_key=True)
     agent_name: Mapped[str] = mapped_column(String(255))
     agent_type: Mapped[str | None] = mapped_column(String(50))

@@ -169,9 +169,7 @@ class MemoryHistory(TenantOwned, Base):
         Index("memory_history_idx_user_id", "tenant_id", "user_id"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(
-        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
-    )
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     history_id: Mapped[str] = mapped_column(Id, primary_key=True)
     memory_id: Mapped[str] = mapped_column(Id)
     user_id: Mapped[str | None] = mapped_column(Id)
@@ -193,9 +191,7 @@ class GateDecision(TenantOwned, Base):
         Index("gate_decisions_idx_user_id", "tenant_id", "user_id", "create_time", "decision_id"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(
-        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
-    )
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     decision_id: Mapped[str] = mapped_column(Id, primary_key=True)
     verdict: Mapped[str] = mapped_column(String(20))
     codes: Mapped[list[str]] = mapped_column(ARRAY(String), server_default=text("'{}'"))

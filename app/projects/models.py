@@ -15,9 +15,7 @@ class Project(TenantOwned, Timed, Base):
     __tablename__ = "projects"
     __table_args__ = (Index("projects_idx_create_time", "tenant_id", "create_time", "project_id"),)
 
-    tenant_id: Mapped[str] = mapped_column(
-        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
-    )
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     project_id: Mapped[str] = mapped_column(Id, primary_key=True)
     project_name: Mapped[str] = mapped_column(String(255))
     description: Mapped[str | None] = mapped_column(Text)

@@ -35,9 +35,7 @@ class ApiKey(TenantOwned, Base):
         Index("api_keys_idx_create_time", "tenant_id", "create_time", "key_id"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(
-        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
-    )
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     key_id: Mapped[str] = mapped_column(Id, primary_key=True)
     key_prefix: Mapped[str] = mapped_column(Id)
     key_hash: Mapped[bytes] = mapped_column(LargeBinary)

@@ -40,9 +40,7 @@ class IdempotencyKey(TenantOwned, Base):
         Index("idempotency_keys_idx_user_id", "tenant_id", "user_id"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(
-        Id, ForeignKey("tenants.tenant_id", ondelete="CASCADE"), primary_key=True
-    )
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     key_id: Mapped[str] = mapped_column(Id, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(255, collation="C"), primary_key=True)
     # Whose words the answer may hold, so that an erasure finds it.

@@ -180,9 +180,7 @@ def _agents() -> None:
         _time("create_time", "now()"),
         _time("update_time", "now()"),
         sa.CheckConstraint("status IN (0, 1)", name="agents_ck_status"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="agents_fk_tenants", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="agents_fk_tenants"),
         sa.PrimaryKeyConstraint("tenant_id", "agent_id", name="agents_pkey"),
     )
     op.create_index(
@@ -213,9 +211,7 @@ def _api_keys() -> None:
         sa.Column("last_used_at", TIME),
         _id("creator", nullable=True),
         _time("create_time", "now()"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="api_keys_fk_tenants", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="api_keys_fk_tenants"),
         sa.PrimaryKeyConstraint("tenant_id", "key_id", name="api_keys_pkey"),
     )
     op.create_index(
@@ -247,10 +243,7 @@ def _gate_decisions() -> None:
         _id("actor", nullable=True),
         _time("create_time", "clock_timestamp()"),
         sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.tenant_id"],
-            name="gate_decisions_fk_tenants",
-            ondelete="CASCADE",
+            ["tenant_id"], ["tenants.tenant_id"], name="gate_decisions_fk_tenants"
         ),
         sa.PrimaryKeyConstraint("tenant_id", "decision_id", name="gate_decisions_pkey"),
     )
@@ -279,10 +272,7 @@ def _idempotency_keys() -> None:
         _time("create_time", "now()"),
         sa.Column("expires_at", TIME, nullable=False),
         sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.tenant_id"],
-            name="idempotency_keys_fk_tenants",
-            ondelete="CASCADE",
+            ["tenant_id"], ["tenants.tenant_id"], name="idempotency_keys_fk_tenants"
         ),
         sa.PrimaryKeyConstraint(
             "tenant_id", "key_id", "idempotency_key", name="idempotency_keys_pkey"
@@ -312,9 +302,7 @@ def _projects() -> None:
         sa.Column("version", sa.BigInteger(), server_default=sa.text("1"), nullable=False),
         _time("create_time", "now()"),
         _time("update_time", "now()"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="projects_fk_tenants", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="projects_fk_tenants"),
         sa.PrimaryKeyConstraint("tenant_id", "project_id", name="projects_pkey"),
     )
     op.create_index(
@@ -397,10 +385,7 @@ def _memory_history() -> None:
             ondelete="CASCADE",
         ),
         sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.tenant_id"],
-            name="memory_history_fk_tenants",
-            ondelete="CASCADE",
+            ["tenant_id"], ["tenants.tenant_id"], name="memory_history_fk_tenants"
         ),
         sa.PrimaryKeyConstraint("tenant_id", "history_id", name="memory_history_pkey"),
     )
