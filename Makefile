@@ -46,7 +46,7 @@ demo: $(READY) ## Play a conversation through the running service and print what
 	@$(BIN)/kemem demo $(args)
 
 test: $(READY) ## Run all tests, on a PostgreSQL of their own.
-	@$(BIN)/pytest $(args)
+	@$(BIN)/pytest -n 2 --dist loadfile $(args)
 
 check: $(READY) ## Look for faults without running: lint, format, types. Changes nothing.
 	@$(BIN)/ruff check .
