@@ -20,7 +20,6 @@ from app.embedded.server import EmbeddedPostgres
 from app.main import create_app
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.web.logging import configure_logging
 from tests.support.tenants import Caller, make_tenant
 
 
@@ -77,7 +76,6 @@ def settings() -> Settings:
 @pytest.fixture(scope="session")
 async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
     """The whole service, reached without a network."""
-    configure_logging("error")
     application = create_app(open_runtime(settings, dsn))
     async with LifespanManager(application, startup_timeout=30, shutdown_timeout=30) as manager:
         application.state.reached = manager.app

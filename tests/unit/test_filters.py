@@ -175,7 +175,7 @@ def test_a_placeholder_may_be_any_text_and_no_double_colon_is_added():
     ],
 )
 def test_anything_else_is_refused_with_its_place(filters, field):
-    assert refused(filters).members == {"field": field}
+    assert refused(filters).members["field"] == field
 
 
 def nested(levels):
@@ -281,7 +281,7 @@ def test_every_bound_value_has_its_place_in_the_condition(filters):
     assert {int(place) for place in re.findall(r"\$(\d+)", sql)} == set(range(1, len(bound) + 1))
 
 
-@given(st.text(min_size=1, max_size=20))
+@given(st.text(min_size=1, max_size=20).filter(lambda text: text != "k"))
 def test_the_text_of_a_caller_is_only_ever_bound(text):
     try:
         sql, bound = compiled({"user_id": text, "metadata.k": {"contains": text}})
