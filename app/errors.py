@@ -5,11 +5,9 @@ DomainError
 ├── ForbiddenError         403
 ├── NotFoundError          404, also for what belongs to somebody else
 ├── ConflictError          409
-├── PreconditionError      428
 ├── UnprocessableError     422, a rule the schema cannot express
-├── TooManyRequestsError   429
 ├── NotBuiltError          501
-└── UnavailableError       503, safe to retry
+└── UnavailableError       503, for now: try again
 
 A room's own errors are in its `errors.py`; those that every room raises are at the end.
 """
@@ -63,23 +61,10 @@ class ConflictError(DomainError):
     status = 409
 
 
-class PreconditionError(DomainError):
-    """The request must say which version it changes."""
-
-    status = 428
-
-
 class UnprocessableError(DomainError):
     """A rule over several fields is broken; nothing was written."""
 
     status = 422
-
-
-class TooManyRequestsError(DomainError):
-    """A limit is used up for now."""
-
-    status = 429
-    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "60"}
 
 
 class NotBuiltError(DomainError):
@@ -89,7 +74,9 @@ class NotBuiltError(DomainError):
 
 
 class UnavailableError(DomainError):
-    """Something the service needs does not answer; nothing was written; safe to retry."""
+    """Something the service needs does not answer. Nothing was written and a retry is safe,
+    but for `OutcomeUnknownError`, which says otherwise.
+    """
 
     status = 503
     headers: ClassVar[Mapping[str, str]] = {"Retry-After": "5"}

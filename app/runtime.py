@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import structlog
 
@@ -19,7 +20,7 @@ from app.memories.ranking import RankWeights, ScopeWeights
 from app.memories.saving import SavingRules, SavingService
 from app.memories.search import SearchService
 from app.memories.usage import MemoryUse
-from app.settings import Settings
+from app.settings import Settings, metrics_folder
 from app.tenants.repository import KeyDirectory
 from app.tenants.service import Identification, KeyUse
 from app.web.switches import Switches
@@ -43,6 +44,8 @@ class Runtime:
     editing: EditingService
     search: SearchService
     now: Callable[[], datetime]
+    metrics_folder: Path | None
+    """Shared with the other processes of the service, when there are any."""
 
 
 def utc_now() -> datetime:
@@ -146,19 +149,22 @@ def _build(
         editing=EditingService(database, embedders, switches, gate, now),
         search=SearchService(database, embedders, memory_use, weights, scopes, now),
         now=now,
+        metrics_folder=metrics_folder(),
     )
 
 
 async def _notice_other_models(runtime: Runtime) -> None:
-    """Say at start when there are vectors that the embedder in force did not make."""
+    """Say at start when there are vectors that the deployment's embedder did not make."""
     default = runtime.catalogue.default.name
     others = await KeyDirectory(runtime.database).tenants_with_other_models(default)
     if others:
-        log.warning(
-            "embedding_model_changed",
-            in_force=default,
+        # No warning: an agent may name an embedder of its own, which cannot be seen from here.
+        log.info(
+            "other_embedding_models_found",
+            default=default,
             tenants=others,
-            remedy="kemem reembed brings stored memories over; searches use both until then",
+            remedy="none when their agents name an embedder; after a change of "
+            "MEMORY_EMBEDDING_MODEL kemem reembed brings stored memories over",
         )
 
 

@@ -111,13 +111,13 @@ class Stopping:
 
     def _stop(self, name: str) -> None:
         self._count += 1
-        log.info("service_stopping", signal=name, count=self._count)
         if self._server is not None and self._count == 1:
             self._server.should_exit = True
         elif self._server is not None and self._count == 2:
             self._server.cancel_requests()
         elif self._task is not None:
             self._task.cancel()
+        log.info("service_stopping", signal=name, count=self._count)
 
     @contextmanager
     def listening(self) -> Iterator[None]:

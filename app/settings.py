@@ -119,6 +119,12 @@ class Settings(BaseSettings):
         return self.database_url is None
 
 
+def metrics_folder() -> Path | None:
+    """Where the processes of one service share their metrics; set by `kemem serve` for them."""
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    return Path(folder) if folder else None
+
+
 def variable(name: str) -> str:
     """The environment variable that sets the field `name`."""
     alias = Settings.model_fields[name].validation_alias
@@ -154,9 +160,13 @@ def _unknown_in_file(known: set[str]) -> list[str]:
     path = Path(".env")
     if not path.is_file():
         return []
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigurationError(".env is not UTF-8 text: save it as UTF-8.") from None
     names = (
         line.split("=", 1)[0].removeprefix("export ").strip().upper()
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in text.splitlines()
         if "=" in line and not line.lstrip().startswith("#")
     )
     return sorted(name for name in names if name.startswith("MEMORY_") and name not in known)

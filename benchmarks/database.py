@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -95,10 +96,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@cache
+def _embedder() -> WordLlamaEmbedder:
+    return WordLlamaEmbedder.load()
+
+
 async def records(owners: Sequence[str], texts: Sequence[str], seed: int) -> list[tuple[Any, ...]]:
     """Rows of `COLUMNS`, the text at each place for the user at the same place."""
     random = Random(seed)
-    embedder = WordLlamaEmbedder.load()
+    embedder = _embedder()
     vectors = await embedder.embed(texts)
     return [
         (

@@ -30,21 +30,28 @@ from benchmarks.database import TENANT
 from benchmarks.processes import DSN
 from benchmarks.serving import serve
 
+# The shape of KeMem's own statement: narrow rows are sorted, the best are fetched by place.
 SQL = """
-SELECT {columns}, similarity, 0.5 * similarity + 0.3 * confidence + 0.2 * 0.6 AS score
+SELECT {columns}, best.similarity, best.score
 FROM (
-    SELECT memories.*, greatest(0, least(1, -(embedding <#> $3))) AS similarity
-    FROM memories
-    WHERE tenant_id = $1 AND scope = 'user' AND scope_id = $2 AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now())
-        AND (valid_from IS NULL OR valid_from <= now())
-        AND (valid_to IS NULL OR valid_to > now())
-    OFFSET 0
-) AS candidate
-ORDER BY score DESC, update_time DESC, memory_id LIMIT 10
+    SELECT candidate.*, 0.5 * similarity + 0.3 * confidence + 0.2 * 0.6 AS score
+    FROM (
+        SELECT ctid AS place, memory_id, update_time, confidence,
+            greatest(0, least(1, -(embedding <#> $3))) AS similarity
+        FROM memories
+        WHERE tenant_id = $1 AND scope = 'user' AND scope_id = $2 AND status = 'active'
+            AND (expires_at IS NULL OR expires_at > now())
+            AND (valid_from IS NULL OR valid_from <= now())
+            AND (valid_to IS NULL OR valid_to > now())
+        OFFSET 0
+    ) AS candidate
+    ORDER BY score DESC, update_time DESC, memory_id LIMIT 10
+) AS best
+CROSS JOIN LATERAL (SELECT * FROM memories WHERE ctid = best.place OFFSET 0) AS memories
+ORDER BY best.score DESC, best.update_time DESC, best.memory_id
 """
-WHOLE = SQL.format(columns=", ".join(COLUMNS))
-LEAN = SQL.format(columns="memory_id, content, memory_type, create_time")
+WHOLE = SQL.format(columns=", ".join(f"memories.{name}" for name in COLUMNS))
+LEAN = SQL.format(columns="memories.memory_id, content, memory_type, create_time")
 
 
 class TextQuery(BaseModel):

@@ -30,8 +30,8 @@ PER_USER = 1_000
 @dataclass(frozen=True, slots=True)
 class Effort:
     rounds: int = 5
-    single: int = 400
-    lists: int = 20
+    single: int = 200
+    lists: int = 10
     bulk: int = 100_000
 
 
@@ -42,7 +42,9 @@ class Supply:
     """Sentences that nobody has said yet, for users that exist."""
 
     def __init__(self) -> None:
-        self._texts = iter(sentences(11) + [f"{text}, again" for text in sentences(12)])
+        texts = sentences(11) + sentences(12)
+        # A number of its own keeps each from being a duplicate of another.
+        self._texts = (f"{text}, entry {1000 + place}" for place, text in enumerate(texts))
         self._taken = 0
 
     def take(self, number: int) -> list[tuple[str, str]]:

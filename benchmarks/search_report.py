@@ -33,7 +33,7 @@ def markdown(result: dict[str, Any]) -> str:
     lines = [
         "# Search over HTTP",
         "",
-        f"{result['memories']:,} memories, top 10, same rows and same search for all; medians of "
+        f"{result['memories']:,} memories, top 10, same rows and same search for all (a, b and d in SQL of one shape); medians of "
         f"{effort['rounds']} rounds of {effort['seconds']:g} s in turn. Client, service and "
         "database share the machine. CPU is that of the serving process and of the database "
         "per request; a share is the median of the rounds' own shares.",
@@ -59,10 +59,11 @@ def _cell(size: int, callers: str, cell: dict[str, Any]) -> list[str]:
     ]
     for name, one in cell["subjects"].items():
         share = f"{shares[name]:.2f}" if name in shares else ""
+        spent = f"{one['database_cpu_ms']:.2f}" if one["database_cpu_ms"] else ""
         lines.append(
             f"| {NAMES[name]} | {one['per_second']:,.0f} | {one['p50_ms']:.2f} "
             f"| {one['p95_ms']:.2f} | {one['server_cpu_ms']:.2f} "
-            f"| {one['database_cpu_ms']:.2f} | {one['client_share']:.0%} | {share} |"
+            f"| {spent} | {one['client_share']:.0%} | {share} |"
         )
     return [*lines, ""]
 

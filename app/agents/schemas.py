@@ -45,7 +45,9 @@ class AgentRead(Shown):
     config: dict[str, Any]
     status: Status
     memory_enabled: bool = Field(description="Off: nothing is remembered for this agent.")
-    injection_enabled: bool = Field(description="Off: nothing remembered goes into its context.")
+    injection_enabled: bool = Field(
+        description="Off: nothing remembered goes into its context, once that can be asked for."
+    )
     creator: str | None = Field(description="Id of the key that made it.")
     version: int
     create_time: Moment

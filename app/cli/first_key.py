@@ -7,6 +7,7 @@ from app.runtime import Runtime
 from app.tenants.errors import (
     ExpiredKeyError,
     RevokedKeyError,
+    TenantDisabledError,
     TenantIdTakenError,
     TenantNotFoundError,
     UnknownKeyError,
@@ -48,6 +49,11 @@ async def ensure_key(runtime: Runtime, data_dir: Path) -> tuple[str, str | None]
             return kept, (
                 f"{error.detail} Make another with "
                 f"`kemem keys create --tenant {TENANT} --scope admin`."
+            )
+        except TenantDisabledError:
+            return kept, (
+                f"The tenant of this key is disabled: enable it with "
+                f"`kemem tenants enable {TENANT}`."
             )
         else:
             return kept, None

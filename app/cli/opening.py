@@ -12,7 +12,7 @@ import typer
 from app.database.engine import Database, open_database
 from app.database.migrate import check_schema
 from app.embedded.attachment import open_embedded
-from app.embedded.data_folder import default_data_dir
+from app.embedded.data_folder import default_data_dir, is_data_folder
 from app.errors import ConfigurationError
 from app.runtime import open_catalogue, utc_now
 from app.settings import Settings, load_settings
@@ -47,6 +47,9 @@ def settings_with(**options: Any) -> Settings:
             "--data-dir is for the embedded PostgreSQL, and DATABASE_URL names another: leave "
             "one of them out."
         )
+    if given.get("data_dir") == Path():
+        # An unset shell variable would spread a database over the current folder.
+        raise ConfigurationError("--data-dir needs a folder of its own, such as ./kemem-data.")
     return settings
 
 
@@ -77,9 +80,11 @@ async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
     """The database as the service sees it, under row-level security.
 
     Raises:
-        ConfigurationError: the schema is not the one of this release.
+        ConfigurationError: there is no database yet, or its schema is not the one of this
+            release.
 
     """
+    _refuse_missing(settings)
     async with open_dsn(settings) as dsn:
         await check_schema(dsn)
         async with open_database(
@@ -88,6 +93,15 @@ async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
             statement_timeout_seconds=settings.statement_timeout_seconds,
         ) as database:
             yield database
+
+
+def _refuse_missing(settings: Settings) -> None:
+    """Looking something up makes no database."""
+    if settings.embedded and not is_data_folder(data_dir_of(settings)):
+        raise ConfigurationError(
+            f"There is no KeMem database in {data_dir_of(settings)}: start it once with "
+            "`kemem serve`, or name its folder with --data-dir."
+        )
 
 
 @asynccontextmanager

@@ -1,8 +1,10 @@
 """kemem serve"""
 
 import asyncio
+import os
 import socket
 import sys
+import tempfile
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -120,7 +122,10 @@ def _serve_many(settings: Settings, listener: socket.socket, *, pretty: bool) ->
     # Opened once here, so that what cannot work is said once and in a sentence.
     asyncio.run(_try(settings))
     print(greeting(address_of(listener)), flush=True)
-    serve_many(settings, listener, pretty=pretty)
+    with tempfile.TemporaryDirectory(prefix="kemem-metrics-") as folder:
+        # Read when a worker imports the Prometheus client: /metrics answers for all of them.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        serve_many(settings, listener, pretty=pretty)
 
 
 async def _try(settings: Settings) -> None:

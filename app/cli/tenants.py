@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,7 +16,14 @@ from app.cli.opening import (
 )
 from app.runtime import utc_now
 from app.settings import Settings
-from app.tenants.schemas import KeyCreate, KeyCreated, KeyRead, TenantCreate, TenantRead
+from app.tenants.schemas import (
+    KeyCreate,
+    KeyCreated,
+    KeyRead,
+    TenantCreate,
+    TenantPatch,
+    TenantRead,
+)
 
 PAGE = 100
 
@@ -33,6 +40,9 @@ class Scope(StrEnum):
     operator = "operator"
 
 
+TenantArgument = Annotated[
+    str, typer.Argument(help="Id of the tenant, as `kemem tenants list` shows it.")
+]
 TenantOption = Annotated[str, typer.Option("--tenant", help="Id of the tenant.")]
 
 
@@ -92,6 +102,35 @@ async def _list_tenants(settings: Settings, *, as_json: bool) -> None:
         for one in tenants
     ]
     print_table("Tenants", columns, rows)
+
+
+@tenants_cli.command("enable")
+def enable_tenant(
+    tenant_id: TenantArgument, as_json: JsonOption = False, data_dir: DataDirOption = None
+) -> None:
+    """Let the keys of a disabled tenant work again."""
+    settings = settings_with(data_dir=data_dir)
+    run(_set_status(settings, tenant_id, "enabled", as_json=as_json))
+
+
+@tenants_cli.command("disable")
+def disable_tenant(
+    tenant_id: TenantArgument, as_json: JsonOption = False, data_dir: DataDirOption = None
+) -> None:
+    """Refuse all keys of a tenant from the next request on; its data stays."""
+    settings = settings_with(data_dir=data_dir)
+    run(_set_status(settings, tenant_id, "disabled", as_json=as_json))
+
+
+async def _set_status(
+    settings: Settings, tenant_id: str, status: Literal["enabled", "disabled"], *, as_json: bool
+) -> None:
+    async with open_tenant_service(settings) as service:
+        tenant = await service.patch(tenant_id, TenantPatch(status=status))
+    if as_json:
+        print_json(tenant.model_dump(mode="json"))
+    else:
+        print(f"The tenant {tenant_id} is {tenant.status}.")
 
 
 @keys_cli.command("create")

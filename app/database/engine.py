@@ -18,7 +18,12 @@ from pydantic_core import from_json
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
-from app.database.failures import DatabaseUnavailableError, translate
+from app.database.failures import (
+    DatabaseUnavailableError,
+    OutcomeUnknownError,
+    is_lost,
+    translate,
+)
 from app.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_powerful_role
 from app.errors import DomainError
 
@@ -29,6 +34,12 @@ _TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
 
 DISPATCH_POOL_SIZE = 3
 """Key look-ups take 0.1 ms each; three connections carry thousands a second."""
+
+CONNECT_SECONDS = 10
+ANSWER_SECONDS = 5
+"""How much longer than PostgreSQL's own timeout an answer may take, before the server counts
+as gone: when the network drops packets nobody says so."""
+ROLLBACK_SECONDS = 5
 
 # The tenant is set by the outer row before the statement beside it runs, because that
 # statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
@@ -68,6 +79,7 @@ class Database:
 
         Raises:
             DatabaseUnavailableError, DatabaseBusyError: nothing was written; safe to retry.
+            OutcomeUnknownError: the connection was lost during COMMIT.
 
         """
         opening = (
@@ -79,15 +91,12 @@ class Database:
                 async with AsyncSession(connection, expire_on_commit=False) as db:
                     yield db
                     await db.flush()
-                status = await driver.execute("COMMIT")
+                await _commit(driver)
             except BaseException:
                 await asyncio.shield(_roll_back(driver))
                 raise
             finally:
                 await asyncio.shield(connection.close())
-            if status != "COMMIT":
-                # PostgreSQL answers COMMIT of a failed transaction with ROLLBACK.
-                raise RuntimeError("a failed transaction was about to be committed")
         except DomainError:
             raise
         except Exception as error:
@@ -105,6 +114,10 @@ class Database:
                 if driver is not None and not driver.is_closed():
                     await driver.execute(opening)
                     return connection, driver
+            except TimeoutError:
+                # Not a connection that died: another one would be as slow.
+                await _discard(connection)
+                raise
             except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
                 log.info("database_connection_replaced")
             except BaseException:
@@ -134,11 +147,10 @@ class Database:
             try:
                 async with pool.acquire(timeout=self._patience) as connection:
                     return list(await connection.fetch(statement, *args))
-            except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError) as error:
-                # A connection that died unseen; these statements are safe to repeat.
-                if attempt:
-                    raise (translate(error) or error) from error
             except Exception as error:
+                if is_lost(error) and not isinstance(error, OSError) and not attempt:
+                    # A connection that died unseen; these statements are safe to repeat.
+                    continue
                 known = translate(error)
                 if known is None:
                     raise
@@ -157,11 +169,28 @@ async def _discard(connection: AsyncConnection) -> None:
     await connection.close()
 
 
+async def _commit(driver: asyncpg.Connection) -> None:
+    try:
+        status = await driver.execute("COMMIT")
+    except asyncpg.InterfaceError:
+        # Lost before: COMMIT was never sent.
+        raise
+    except Exception as error:
+        if is_lost(error) or isinstance(error, TimeoutError):
+            raise OutcomeUnknownError from error
+        raise
+    if status != "COMMIT":
+        # PostgreSQL answers COMMIT of a failed transaction with ROLLBACK.
+        raise RuntimeError("a failed transaction was about to be committed")
+
+
 async def _roll_back(driver: asyncpg.Connection) -> None:
     if driver.is_closed():
         return
     try:
-        await driver.execute("ROLLBACK", timeout=5)
+        # The driver's own timeout begins only when an earlier statement has been cancelled.
+        async with asyncio.timeout(ROLLBACK_SECONDS):
+            await driver.execute("ROLLBACK")
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
         # Whatever it was doing, it must not go back to the pool in the middle of it.
         driver.terminate()
@@ -212,8 +241,13 @@ async def open_database(
     # 0.3 ms each time, longer than a search among 100 memories.
     prepared = settings | {"plan_cache_mode": "force_generic_plan"}
 
+    limits = {
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
+    }
+
     async def connect() -> asyncpg.Connection:
-        connection = await asyncpg.connect(dsn, server_settings=settings)
+        connection = await asyncpg.connect(dsn, server_settings=settings, **limits)
         try:
             await _prepare(connection, APP)
         except BaseException:
@@ -241,6 +275,7 @@ async def open_database(
                 init=_prepare_reads,
                 reset=_keep,
                 server_settings=prepared,
+                **limits,
                 max_inactive_connection_lifetime=0,
             ) as reads,
             asyncpg.create_pool(
@@ -250,6 +285,7 @@ async def open_database(
                 init=_prepare_dispatch,
                 reset=_keep,
                 server_settings=prepared,
+                **limits,
                 max_inactive_connection_lifetime=0,
             ) as dispatch,
         ):

@@ -26,6 +26,19 @@ class DatabaseBusyError(UnavailableError):
         super().__init__("The request ran into another one or took too long; try again.")
 
 
+class OutcomeUnknownError(UnavailableError):
+    """The one failure after which something may have been written: COMMIT went unanswered."""
+
+    code = "outcome_unknown"
+    title = "Outcome not known"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The connection to the database was lost while the request was being committed. "
+            "It may have been written; repeat with the same Idempotency-Key."
+        )
+
+
 class UnstorableTextError(UnprocessableError):
     code = "unstorable_text"
     title = "Text cannot be stored"
@@ -40,9 +53,11 @@ _GONE = (
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
-    asyncpg.InterfaceError,
     asyncpg.TooManyConnectionsError,
 )
+# The driver has one class for a connection it lost and for calls it was handed wrongly, which
+# are bugs of ours; only the words tell them apart.
+_LOST = ("connection is closed", "another operation", "pool is clos", "released back to the pool")
 _BUSY = (
     TimeoutError,
     PoolTimeoutError,
@@ -50,19 +65,33 @@ _BUSY = (
     asyncpg.LockNotAvailableError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
+    # A write raced with a delete; the next try finds nothing and says so.
+    asyncpg.ForeignKeyViolationError,
 )
 _TEXT = (asyncpg.UntranslatableCharacterError, asyncpg.CharacterNotInRepertoireError)
 
 
+def origin(error: BaseException) -> BaseException:
+    """What the driver raised, without SQLAlchemy's wrapping."""
+    if isinstance(error, DBAPIError):
+        return getattr(error.orig, "__cause__", None) or error.orig or error
+    return error
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, which is nobody's mistake."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return any(words in str(error) for words in _LOST)
+    return isinstance(error, _GONE)
+
+
 def translate(error: BaseException) -> DomainError | None:
     """The documented error behind a driver's, or None when it is a bug of ours."""
-    cause: BaseException | None = error
-    if isinstance(error, DBAPIError):
-        cause = getattr(error.orig, "__cause__", None) or error.orig
+    cause = origin(error)
     # TimeoutError is an OSError, so the order matters.
     if isinstance(cause, _BUSY):
         return DatabaseBusyError()
-    if isinstance(cause, _GONE):
+    if is_lost(cause):
         return DatabaseUnavailableError()
     if isinstance(cause, _TEXT):
         return UnstorableTextError()

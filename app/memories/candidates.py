@@ -1,16 +1,25 @@
 """Statements on their way into memory, each with what became of it so far. Pure."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from heapq import nlargest
 from typing import Any
 
-from app.memories.gate import Gate, Proposal, Reason
+import numpy as np
+
+from app.memories.gate import Gate, Proposal, Reason, Scan
 from app.memories.schemas import Event, MemoryCreate, SaidMessage
 from app.text.distinctions import differs
 from app.text.normalise import content_hash
+from app.text.sensitive import find_sensitive
 
 REMEMBERED_ROLES = ("user", "assistant")
 """Tool and system messages are never remembered (B-35)."""
+
+NEIGHBOURS = 5
+"""How many near statements the guard looks at before a statement counts as new."""
 
 
 @dataclass(slots=True)
@@ -55,18 +64,21 @@ class Candidate:
         self.reasons = list(first.reasons)
         self.similarity = 1.0
 
-    def is_known(self, memory_id: str, similarity: float) -> None:
+    def is_known(self, memory_id: str | None, similarity: float) -> None:
         self.event = "NONE"
         self.memory_id = memory_id
         self.similarity = similarity
 
 
 def characters(body: MemoryCreate) -> int:
-    """How much text there is to read."""
+    """How much text there is to read; what the messages share is read with each of them."""
     said = body.messages
-    if isinstance(said, list):
-        return sum(len(one.content) for one in said)
-    return len(said if isinstance(said, str) else said.content)
+    if isinstance(said, str):
+        said = SaidMessage(content=said)
+    batch = [said] if isinstance(said, SaidMessage) else said
+    shared = len(body.source_error or "") + len(json.dumps(body.metadata))
+    own = sum(len(one.content) + len(json.dumps(one.metadata)) for one in batch)
+    return own + shared * len(batch)
 
 
 def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
@@ -78,7 +90,10 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
     if isinstance(said, str):
         said = SaidMessage(content=said)
     batch = [said] if isinstance(said, SaidMessage) else said
-    judged = [_judged(index, one, body, gate) for index, one in enumerate(batch)]
+    # A mistake is as long as a book may be, and all messages have the same one: read it once.
+    error = gate.redacted(Proposal("", source_error=body.source_error)).source_error
+    scan = cache(find_sensitive)
+    judged = [_judged(index, one, body, gate, error, scan) for index, one in enumerate(batch)]
     first: dict[bytes, int] = {}
     for one in judged:
         if one.event is None and first.setdefault(one.content_hash, one.index) != one.index:
@@ -87,7 +102,9 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
     return judged
 
 
-def _judged(index: int, said: SaidMessage, body: MemoryCreate, gate: Gate) -> Candidate:
+def _judged(
+    index: int, said: SaidMessage, body: MemoryCreate, gate: Gate, error: str | None, scan: Scan
+) -> Candidate:
     metadata = body.metadata | said.metadata
     if not isinstance(body.messages, str):
         metadata["role"] = said.role
@@ -97,13 +114,12 @@ def _judged(index: int, said: SaidMessage, body: MemoryCreate, gate: Gate) -> Ca
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"
         return candidate
-    proposal = gate.redacted(
-        Proposal(candidate.content, body.confidence, body.source_error, metadata)
-    )
+    proposal = gate.redacted(Proposal(candidate.content, body.confidence, None, metadata))
+    proposal = replace(proposal, source_error=error)
     candidate.content = proposal.content
     candidate.metadata = dict(proposal.metadata)
     candidate.source_error = proposal.source_error
-    candidate.reasons = gate.check(proposal)
+    candidate.reasons = gate.check(proposal, scan=scan)
     if candidate.reasons:
         candidate.event = "REJECT"
     else:
@@ -132,19 +148,41 @@ def nearest_duplicate(
     return None
 
 
+def nearest_duplicates(
+    fresh: Sequence[Candidate],
+    near: Sequence[Sequence[Neighbour]],
+    threshold: Callable[[str], float],
+) -> list[Neighbour | None]:
+    """For each statement its nearest duplicate among its own neighbours."""
+    return [
+        nearest_duplicate(one, neighbours, threshold)
+        for one, neighbours in zip(fresh, near, strict=True)
+    ]
+
+
 def among_themselves(
     fresh: Sequence[Candidate], threshold: Callable[[str], float]
 ) -> Mapping[int, Neighbour]:
-    """For statements of one request, the earlier one that each repeats in other words."""
+    """For statements of one request, the earlier one that each repeats in other words.
+
+    Comparing words is dear, so only the few nearest earlier ones are compared, as it is with
+    stored ones.
+    """
+    if len(fresh) < 2:
+        return {}
+    vectors = np.stack([one.vector for one in fresh])
+    likeness = vectors @ vectors.T
     found: dict[int, Neighbour] = {}
+    new: list[int] = []
     for place, one in enumerate(fresh):
+        row = likeness[place]
         earlier = [
-            (other.memory_id or "", other.content, float(one.vector @ other.vector))
-            for other in fresh[:place]
-            if other.index not in found
+            (fresh[other].memory_id or "", fresh[other].content, float(row[other]))
+            for other in nlargest(NEIGHBOURS, new, key=row.__getitem__)
         ]
-        earlier.sort(key=lambda neighbour: -neighbour[2])
         same = nearest_duplicate(one, earlier, threshold)
-        if same is not None:
+        if same is None:
+            new.append(place)
+        else:
             found[one.index] = same
     return found

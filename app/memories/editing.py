@@ -1,5 +1,6 @@
 """Changing what is remembered: edit, archive, restore, supersede; each leaves its history."""
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ import structlog
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import VersionConflictError
+from app.memories.duplicates import EXPIRED, make_room
 from app.memories.embedding import Embedders, embed
 from app.memories.errors import (
     DuplicateMemoryError,
@@ -42,6 +44,14 @@ _JUDGED = {"content", "confidence", "source_error", "metadata_"}
 """Fields that the gate has a say in."""
 
 
+_TRIES = 5
+"""How often an edit is judged anew when others keep changing the memory."""
+
+
+class _MovedError(VersionConflictError):
+    """The row was judged as it stood before somebody else changed it."""
+
+
 class EditingService:
     def __init__(
         self,
@@ -72,6 +82,17 @@ class EditingService:
 
         """
         self._switches.refuse_writes()
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._patch(principal, memory_id, body, expected=expected)
+            except _MovedError:
+                # Without `If-Match` the last write wins, judged anew as the row stands now.
+                continue
+        return await self._patch(principal, memory_id, body, expected=expected)
+
+    async def _patch(
+        self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
+    ) -> MemoryRead:
         changes: dict[str, Any] = {
             {"metadata": "metadata_"}.get(name, name): value
             for name, value in body.model_dump(exclude_unset=True, exclude={"reason"}).items()
@@ -92,18 +113,23 @@ class EditingService:
                 raise VersionConflictError(row.version)
             if row.status == "superseded":
                 raise NotChangeableError(memory_id, row.status)
+            if row.version != seen.version:
+                raise _MovedError(row.version)
+            records = RecordRepository(db, principal.access)
             event = _event(row, changes)
-            await _refuse_twin(memories, row, changes)
+            expired = await _refuse_twin(memories, row, changes)
+            await records.note(expired, actor=principal.key_id, reason=EXPIRED)
             if model is not None:
                 await TenantRepository(db, principal.tenant_id).note_model(model)
             change = await _apply(db, row, changes, event)
             if change is not None:
-                records = RecordRepository(db, principal.access)
                 await records.note([change], actor=principal.key_id, reason=body.reason)
                 if _JUDGED & changes.keys():
                     await records.decide([_verdict(principal, row, changes, [])])
-                MEMORY_EVENTS.labels(event).inc()
-            return MemoryRead.model_validate(row)
+            answer = MemoryRead.model_validate(row)
+        if change is not None:
+            MEMORY_EVENTS.labels(event).inc()
+        return answer
 
     async def supersede(
         self, principal: Principal, memory_id: str, body: MemorySupersede, *, once: Once = NEVER
@@ -135,7 +161,9 @@ class EditingService:
             old = await memories.get(memory_id, lock=True)
             if old.status != "active":
                 raise NotChangeableError(memory_id, old.status)
-            await _refuse_twin(memories, old, given)
+            if given["content_hash"] == old.content_hash:
+                raise DuplicateMemoryError(old.memory_id, 1.0, None)
+            expired = await _refuse_twin(memories, old, given)
             if model is not None:
                 await TenantRepository(db, principal.tenant_id).note_model(model)
             row = _successor(old, given, principal.key_id)
@@ -145,6 +173,7 @@ class EditingService:
                 await superseded(db, old, new.memory_id, self._now()),
             ]
             records = RecordRepository(db, principal.access)
+            await records.note(expired, actor=principal.key_id, reason=EXPIRED)
             await records.note(changes, actor=principal.key_id, reason=body.reason)
             await records.decide([_verdict(principal, new, given, [])])
             outcome = Outcome(
@@ -166,8 +195,7 @@ class EditingService:
             GateRejectedError: nothing was changed but for the verdict.
 
         """
-        characters = len(str(changes.get("content", "")))
-        reasons = await read_text(characters, _check, row, changes, self._gate)
+        reasons = await read_text(_characters(row, changes), _check, row, changes, self._gate)
         if not reasons:
             return
         verdict = _verdict(principal, row, changes, reasons)
@@ -193,6 +221,14 @@ class EditingService:
         changes["embedding"] = (await embed(embedder, [changes["content"]]))[0]
         changes["embedding_model"] = embedder.name
         return embedder.name
+
+
+def _characters(row: Memory, changes: dict[str, Any]) -> int:
+    """How much text the gate reads: what changes, and what stays beside it."""
+    content, error, metadata = (
+        changes.get(name, getattr(row, name)) for name in ("content", "source_error", "metadata_")
+    )
+    return len(content) + len(error or "") + len(json.dumps(metadata))
 
 
 def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[Reason]:
@@ -248,20 +284,29 @@ def _event(row: Memory, changes: dict[str, Any]) -> str:
     return "ARCHIVE" if status == "archived" else "RESTORE"
 
 
-async def _refuse_twin(memories: MemoryRepository, row: Memory, changes: dict[str, Any]) -> None:
-    """Raises DuplicateMemoryError when an active memory of the bucket says exactly that."""
+async def _refuse_twin(
+    memories: MemoryRepository, row: Memory, changes: dict[str, Any]
+) -> list[Change]:
+    """Make sure that no other active memory of the bucket says exactly that.
+
+    Returns:
+        What was archived since it counts no longer.
+
+    Raises:
+        DuplicateMemoryError: one does; it is named to those who may see it.
+
+    """
     status = changes.get("status", row.status)
     digest = changes.get("content_hash", row.content_hash)
     if status != "active" or (digest == row.content_hash and row.status == "active"):
-        return
+        return []
     bucket = {name: getattr(row, name) for name in ("scope", "scope_id", "user_id", "agent_id")}
     twin = (await memories.same_hash(bucket, [digest])).get(digest)
-    if (
-        twin is not None
-        and twin.memory_id != row.memory_id
-        and not await memories.archive_if_past(twin)
-    ):
-        raise DuplicateMemoryError(twin.memory_id, 1.0, None)
+    if twin is None or twin.row.memory_id == row.memory_id:
+        return []
+    if not twin.past:
+        raise DuplicateMemoryError(twin.row.memory_id if twin.shown else None, 1.0, None)
+    return await make_room(memories, twin.row)
 
 
 async def _apply(db: Any, row: Memory, changes: dict[str, Any], event: str) -> Change | None:

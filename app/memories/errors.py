@@ -37,9 +37,12 @@ class DuplicateMemoryError(ConflictError):
     code = "duplicate"
     title = "Says what is remembered already"
 
-    def __init__(self, memory_id: str, similarity: float | None, decision_id: str | None) -> None:
+    def __init__(
+        self, memory_id: str | None, similarity: float | None, decision_id: str | None
+    ) -> None:
+        known = f"The memory {memory_id}" if memory_id else "Another memory"
         super().__init__(
-            f"The memory {memory_id} says the same or nearly so. Send `on_duplicate` as return, "
+            f"{known} says the same or nearly so. Send `on_duplicate` as return, "
             "supersede or allow to decide otherwise.",
             memory_id=memory_id,
             similarity=similarity,

@@ -5,14 +5,14 @@ Rules that need the database (duplicates, rates) report in the same form from el
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import JsonValue
 
 from app.text.normalise import length
-from app.text.sensitive import Kind, find_sensitive, find_sensitive_in, redact, redact_in
+from app.text.sensitive import Finding, Kind, find_sensitive, find_sensitive_in, redact, redact_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,9 @@ class Reason:
     detail: str
     figures: Mapping[str, JsonValue]
 
+
+Scan = Callable[[str], Sequence[Finding]]
+"""Finds what is sensitive in a text."""
 
 Action = Literal["reject", "redact", "allow"]
 
@@ -80,12 +83,19 @@ class Gate:
         actions: dict[Kind, Action] = {"secret": self.secrets, "identifier": self.identifiers}
         return [kind for kind, wanted in actions.items() if wanted == action]
 
-    def check(self, proposal: Proposal) -> list[Reason]:
-        """Return every broken rule, in the same order each time; nothing when all hold."""
+    def check(self, proposal: Proposal, *, scan: Scan = find_sensitive) -> list[Reason]:
+        """Return every broken rule, in the same order each time; nothing when all hold.
+
+        Args:
+            proposal: the statement.
+            scan: remembers, for a batch, what it found in a text that all of it share.
+
+        """
         found = (
             self._confidence(proposal.confidence),
             self._length(proposal.content),
-            _sensitive(proposal, self._kinds("reject")),
+            self._error_length(proposal.source_error),
+            _sensitive(proposal, self._kinds("reject"), scan),
         )
         return [reason for reason in found if reason is not None]
 
@@ -119,13 +129,23 @@ class Gate:
             )
         return None
 
+    def _error_length(self, source_error: str | None) -> Reason | None:
+        count = length(source_error or "")
+        if count <= self.max_length:
+            return None
+        return Reason(
+            "too_long",
+            f"The source_error has more than {self.max_length} characters.",
+            {"field": "source_error", "length": count, "maximum": self.max_length},
+        )
 
-def _sensitive(proposal: Proposal, kinds: Collection[Kind]) -> Reason | None:
+
+def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> Reason | None:
     if not kinds:
         return None
     everywhere = {
-        "content": find_sensitive(proposal.content),
-        "source_error": find_sensitive(proposal.source_error or ""),
+        "content": scan(proposal.content),
+        "source_error": scan(proposal.source_error or ""),
         "metadata": find_sensitive_in(dict(proposal.metadata)),
     }
     found = {

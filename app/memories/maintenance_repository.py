@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, func, literal, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.memories.models import Memory
+from app.memories.models import GateDecision, Memory
 from app.web.idempotency import IdempotencyKey
 
 # The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
@@ -98,6 +98,39 @@ class MaintenanceRepository:
             .with_for_update(skip_locked=True)
         )
         return (await self._db.scalars(statement)).all()
+
+    def _refused(self, age: timedelta) -> ColumnElement[bool]:
+        return and_(
+            GateDecision.tenant_id == self._tenant_id,
+            GateDecision.create_time <= func.now() - age,
+            GateDecision.verdict == "rejected",
+        )
+
+    async def count_refused(self, age: timedelta) -> int:
+        """How many verdicts refused something at least `age` ago."""
+        statement = select(func.count()).select_from(GateDecision).where(self._refused(age))
+        return int(await self._db.scalar(statement) or 0)
+
+    async def delete_refused(self, age: timedelta, limit: int) -> int:
+        """Remove some of them, and return how many."""
+        chosen = (
+            select(GateDecision.decision_id)
+            .where(self._refused(age))
+            .order_by(GateDecision.create_time)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+            .cte("chosen")
+        )
+        rows = await self._db.execute(
+            delete(GateDecision)
+            .where(
+                GateDecision.tenant_id == self._tenant_id,
+                GateDecision.decision_id.in_(select(chosen.c.decision_id)),
+            )
+            .returning(literal(1))
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())
 
     def _expired(self) -> ColumnElement[bool]:
         return and_(

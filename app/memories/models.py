@@ -189,6 +189,12 @@ class GateDecision(TenantOwned, Base):
     __table_args__ = (
         Index("gate_decisions_idx_create_time", "tenant_id", "create_time", "decision_id"),
         Index("gate_decisions_idx_user_id", "tenant_id", "user_id", "create_time", "decision_id"),
+        Index(
+            "gate_decisions_idx_memory_id",
+            "tenant_id",
+            "memory_id",
+            postgresql_where=text("memory_id IS NOT NULL"),
+        ),
     )
 
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)

@@ -1,7 +1,7 @@
-"""Removing for good what was deleted long ago, and idempotency keys that have expired."""
+"""Removing for good what was deleted or refused long ago, and expired idempotency keys."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 import structlog
@@ -25,10 +25,11 @@ class Purged:
 
     memories: int
     idempotency_keys: int
+    verdicts: int
 
     @property
     def total(self) -> int:
-        return self.memories + self.idempotency_keys
+        return self.memories + self.idempotency_keys + self.verdicts
 
 
 class PurgeService:
@@ -44,28 +45,34 @@ class PurgeService:
             return Purged(
                 memories=await repository.count_deleted(age),
                 idempotency_keys=await repository.count_expired_keys(),
+                verdicts=await repository.count_refused(age),
             )
 
     async def purge(
         self, tenant_id: str, *, age: timedelta, removed: Callable[[int], None]
     ) -> Purged:
-        """Remove what was deleted at least `age` ago; safe to repeat and to run twice at once.
+        """Remove what was deleted or refused at least `age` ago.
 
-        Each memory leaves one line DELETE in the history, without words.
+        Safe to repeat and to run twice at once. Each memory leaves one line DELETE in the
+        history, without words.
 
         Args:
             removed: told after each batch how many it were.
 
         """
-        memories = keys = 0
+        memories = keys = verdicts = 0
         while count := await self._purge_memories(tenant_id, age):
             memories += count
             removed(count)
         while count := await self._purge_keys(tenant_id):
             keys += count
             removed(count)
-        log.info("tenant_purged", tenant_id=tenant_id, memories=memories, idempotency_keys=keys)
-        return Purged(memories, keys)
+        while count := await self._purge_verdicts(tenant_id, age):
+            verdicts += count
+            removed(count)
+        purged = Purged(memories, keys, verdicts)
+        log.info("tenant_purged", tenant_id=tenant_id, **asdict(purged))
+        return purged
 
     async def _purge_memories(self, tenant_id: str, age: timedelta) -> int:
         access = Access(tenant_id)
@@ -80,3 +87,7 @@ class PurgeService:
     async def _purge_keys(self, tenant_id: str) -> int:
         async with self._database.begin(tenant_id) as db:
             return await MaintenanceRepository(db, tenant_id).delete_expired_keys(BATCH)
+
+    async def _purge_verdicts(self, tenant_id: str, age: timedelta) -> int:
+        async with self._database.begin(tenant_id) as db:
+            return await MaintenanceRepository(db, tenant_id).delete_refused(age, BATCH)

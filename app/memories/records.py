@@ -135,11 +135,15 @@ class RecordRepository:
             .values(content=None)
             .execution_options(synchronize_session=False)
         )
-        # What a retried request would be told again.
+        # What a retried request would be told again: to these users, or to nobody by name.
+        users = select(Memory.user_id).where(
+            Memory.tenant_id == self._tenant_id, Memory.memory_id == chosen
+        )
         await self._db.execute(
             delete(IdempotencyKey)
             .where(
                 IdempotencyKey.tenant_id == self._tenant_id,
+                or_(IdempotencyKey.user_id.in_(users), IdempotencyKey.user_id.is_(None)),
                 _ANSWER_NAMES_ONE.bindparams(memory_ids=ids),
             )
             .execution_options(synchronize_session=False)

@@ -1,6 +1,7 @@
 """SQL for memories. Their history is in `records.py`, the hot search in `search_sql.py`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    false,
     func,
     insert,
     or_,
@@ -58,6 +60,21 @@ def compiled(filters: Mapping[str, Any]) -> TextClause:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SameText:
+    """An active memory that bars its text by the unique hash.
+
+    Args:
+        shown: the caller may see it; else not even its id may be told.
+        past: it counts no longer, and only waits to be archived.
+
+    """
+
+    row: Memory
+    shown: bool
+    past: bool
+
+
 class MemoryRepository:
     """Memories a caller may see, deleted ones never. Never begins or ends a transaction."""
 
@@ -91,33 +108,43 @@ class MemoryRepository:
 
     async def same_hash(
         self, row: Mapping[str, Any], hashes: Iterable[bytes]
-    ) -> dict[bytes, Memory]:
-        """Active memories of the bucket of `row` with one of these hashes, by hash (B-01)."""
-        rows = await self._db.scalars(
-            select(Memory).where(
+    ) -> dict[bytes, SameText]:
+        """Active memories of the bucket of `row` with one of these hashes, by hash (B-01).
+
+        Hidden ones are among them, since they bar their text like any other.
+        """
+        now = func.now()
+        past = or_(Memory.expires_at <= now, Memory.valid_to <= now)
+        rows = await self._db.execute(
+            select(Memory, visible(self._access), func.coalesce(past, false())).where(
                 Memory.tenant_id == self._tenant_id,
                 Memory.status == "active",
                 Memory.content_hash.in_(list(hashes)),
                 *_bucket(row),
             )
         )
-        return {found.content_hash: found for found in rows}
+        return {found.content_hash: SameText(found, shown, past) for found, shown, past in rows}
 
-    async def archive_if_past(self, row: Memory) -> bool:
-        """Whether a row that bars its text by the unique hash counts no longer; then it is
-        archived, and makes room.
-        """
-        past = await self._db.scalar(
-            update(Memory)
+    async def lock_active(self, row: Memory) -> bool:
+        """Whether `row`, read before, is still active; then it is locked and up to date."""
+        locked = await self._db.scalar(
+            select(Memory)
             .where(
                 Memory.tenant_id == self._tenant_id,
                 Memory.memory_id == row.memory_id,
-                or_(Memory.expires_at <= func.now(), Memory.valid_to <= func.now()),
+                Memory.status == "active",
             )
-            .values(status="archived", version=Memory.version + 1)
-            .returning(Memory.memory_id)
+            .with_for_update()
+            .execution_options(populate_existing=True)
         )
-        return past is not None
+        return locked is not None
+
+    async def archive(self, row: Memory) -> None:
+        """Archive a locked row."""
+        row.status = "archived"
+        row.version += 1
+        await self._db.flush()
+        await self._db.refresh(row)
 
     async def neighbours(
         self, row: Mapping[str, Any], vectors: Sequence[Any], model: str, *, limit: int
@@ -125,7 +152,7 @@ class MemoryRepository:
         """For each vector the nearest current memories of the bucket, nearest first.
 
         Args:
-            row: names the bucket; other users' and other agents' memories are never met.
+            row: names the bucket; what the caller may not see is never met.
             vectors: unit vectors of `model`.
 
         Returns:
@@ -149,6 +176,7 @@ class MemoryRepository:
             .where(
                 Memory.tenant_id == self._tenant_id,
                 current(),
+                visible(self._access),
                 Memory.embedding_model == model,
                 *_bucket(row),
             )
@@ -200,36 +228,51 @@ class MemoryRepository:
         return rows.all()
 
     def _selected(
-        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None
+        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None, *, knowledge: bool = True
     ) -> Sequence[ColumnElement[bool] | TextClause]:
+        """Conditions; without `knowledge` what all users of an agent share is left out."""
         conditions: list[ColumnElement[bool] | TextClause] = [self._mine()]
         for name, value in equal.items():
             if name == "status" and value == "active":
                 conditions.append(current())
             else:
                 conditions.append(getattr(Memory, name) == value)
+        if not knowledge:
+            conditions.append(Memory.scope != "agent")
         if filters:
             conditions.append(compiled(filters))
         return conditions
 
     async def lock_selected(
-        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None = None
+        self,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None = None,
+        *,
+        knowledge: bool = True,
     ) -> Sequence[str]:
         """Ids of what is selected, locked until the transaction ends."""
         statement = (
             select(Memory.memory_id)
-            .where(*self._selected(equal, filters))
+            .where(*self._selected(equal, filters, knowledge=knowledge))
             .order_by(Memory.memory_id)
             .with_for_update()
         )
         return (await self._db.scalars(statement)).all()
 
     async def count_selected(
-        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None = None
+        self,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None = None,
+        *,
+        knowledge: bool = True,
     ) -> int:
         """How many are selected."""
-        statement = select(func.count()).select_from(Memory)
-        return int(await self._db.scalar(statement.where(*self._selected(equal, filters))) or 0)
+        statement = (
+            select(func.count())
+            .select_from(Memory)
+            .where(*self._selected(equal, filters, knowledge=knowledge))
+        )
+        return int(await self._db.scalar(statement) or 0)
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
         """Hide for good: the rows stay until the purge, without their vectors (B-12)."""

@@ -15,8 +15,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
 from app.llm.embeddings import Embedder
+from app.llm.errors import EmbeddingUnavailableError
 from app.memories.candidates import Candidate, candidates, characters
-from app.memories.duplicates import DuplicateCheck
+from app.memories.duplicates import EXPIRED, DuplicateCheck
 from app.memories.embedding import Embedders, embed
 from app.memories.errors import DuplicateMemoryError, GateRejectedError, InferenceNotBuiltError
 from app.memories.gate import Gate
@@ -102,8 +103,14 @@ class SavingService:
             raise InferenceNotBuiltError
         place = place_of(principal, body)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
-        embedder = await self._embedders.for_writing(principal, place.agent_id)
-        await _embed(embedder, batch)
+        try:
+            embedder = await self._embedders.for_writing(principal, place.agent_id)
+            await _embed(embedder, batch)
+        except EmbeddingUnavailableError:
+            # What was answered before needs no vector now.
+            async with self._database.begin(principal.tenant_id) as db:
+                await once.claim(db)
+            raise
         single = not isinstance(body.messages, list)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
@@ -158,15 +165,16 @@ class SavingService:
         records = RecordRepository(db, principal.access)
         # From here on nobody else decides about this bucket.
         await memories.lock_bucket(place.scope, place.scope_id)
+        if any(one.event is None for one in batch):
+            # What is known already is answered only where it could also be saved.
+            await settle(db, principal, place, create=self._rules.auto_create)
         duplicates = self._duplicates(db, principal, body, embedder)
         shown = {
             memory_id: MemoryRead.model_validate(row)
             for memory_id, row in (await duplicates.decide(asdict(place), batch)).items()
         }
+        await records.note(duplicates.archived, actor=principal.key_id, reason=EXPIRED)
         fresh = [one for one in batch if one.event in {"ADD", "SUPERSEDE"}]
-        if fresh or shown:
-            # What is known already is answered only where it could also be saved.
-            await settle(db, principal, place, create=self._rules.auto_create)
         if fresh:
             await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
             rows = [_row(one, body, place, embedder.name, principal) for one in fresh]

@@ -244,7 +244,7 @@ class MemoryValidated(Shown):
 class HistoryRead(Shown):
     history_id: str
     memory_id: str
-    event: Literal["ADD", "UPDATE", "SUPERSEDE", "ARCHIVE", "RESTORE", "DELETE", "REEMBED"]
+    event: Literal["ADD", "UPDATE", "SUPERSEDE", "ARCHIVE", "RESTORE", "DELETE"]
     reason: str | None
     actor: str | None = Field(description="Id of the key that did it.")
     before: dict[str, Any] | None

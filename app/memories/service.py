@@ -152,16 +152,17 @@ class MemoryService:
         if not equal and not filters:
             raise SelectorRequiredError(location, SELECTORS)
         equal |= _own_rows(principal, equal)
-        filters = _without_knowledge(principal, filters)
+        # What all users of an agent share is only ever deleted by an admin.
+        knowledge = principal.may("admin")
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             memories = MemoryRepository(db, principal.access)
-            count = await memories.count_selected(equal, filters)
+            count = await memories.count_selected(equal, filters, knowledge=knowledge)
             if body.dry_run:
                 return MemoriesDeleted(deleted=count, dry_run=True)
             if not body.confirm:
                 raise ConfirmationRequiredError("selection", {"memories": count})
-            ids = await memories.lock_selected(equal, filters)
+            ids = await memories.lock_selected(equal, filters, knowledge=knowledge)
             await _remove(
                 db_memories=memories,
                 records=RecordRepository(db, principal.access),
@@ -230,16 +231,6 @@ def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
     if equal.get("scope") == "agent" and not principal.may("admin"):
         raise InsufficientScopeError("admin")
     return {}
-
-
-def _without_knowledge(
-    principal: Principal, filters: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    """What all users of an agent share is only ever deleted by an admin."""
-    if principal.may("admin"):
-        return filters
-    shared = {"scope": {"ne": "agent"}}
-    return {"AND": [filters, shared]} if filters else shared
 
 
 async def _remove(

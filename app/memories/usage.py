@@ -24,7 +24,8 @@ growing without bound."""
 
 _WRITE = text(
     """
-    UPDATE memories SET use_count = memories.use_count + used.count, last_used_at = used.at
+    UPDATE memories SET use_count = memories.use_count + used.count,
+        last_used_at = greatest(memories.last_used_at, used.at)
     FROM unnest(CAST(:ids AS text[]), CAST(:counts AS int8[]), CAST(:times AS timestamptz[]))
         AS used(memory_id, count, at)
     WHERE memories.tenant_id = :tenant_id AND memories.memory_id = used.memory_id
@@ -54,7 +55,7 @@ class MemoryUse:
             use = uses.get(memory_id)
             if use is not None:
                 use.count += 1
-                use.at = at
+                use.at = max(use.at, at)
             elif self._waiting < WAITING:
                 uses[memory_id] = _Use(1, at)
                 self._waiting += 1

@@ -1,12 +1,23 @@
 """SQL for messages."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, delete, func, literal, select, update
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    cast,
+    delete,
+    func,
+    literal,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
@@ -15,6 +26,33 @@ from app.errors import IdTakenError
 from app.messages.errors import MessageNotFoundError
 from app.messages.models import Message
 from app.tenants.access import Access
+
+FEW = 1000
+"""So many messages are found soon enough whatever the plan."""
+
+# What a retried append of these messages would be told again. `position` first: it leaves the
+# answers of other sessions unread.
+_FORGET_ANSWERS = text("""
+DELETE FROM idempotency_keys k USING (
+    SELECT DISTINCT a.key_id, a.idempotency_key
+    FROM idempotency_keys a CROSS JOIN LATERAL regexp_matches(
+        convert_from(a.answer, 'UTF8'), '"message_id":"([^"]+)"', 'g'
+    ) AS told(ids)
+    WHERE a.tenant_id = CAST(:tenant_id AS text) AND a.user_id = CAST(:user_id AS text)
+      AND position(convert_to(CAST(:session AS text), 'UTF8') IN a.answer) > 0
+      AND told.ids[1] IN (SELECT unnest(CAST(:message_ids AS text[])))
+) AS named
+WHERE k.tenant_id = CAST(:tenant_id AS text)
+  AND k.key_id = named.key_id AND k.idempotency_key = named.idempotency_key
+""")
+
+
+class Traffic(NamedTuple):
+    """A message with calls or results, as far as pairing needs it."""
+
+    message_id: str
+    tool_calls: Any
+    tool_call_id: str | None
 
 
 class MessageRepository:
@@ -57,12 +95,20 @@ class MessageRepository:
         wanted = list(message_ids)
         if not wanted:
             return {}
-        rows = await self._db.scalars(
-            select(Message).where(
-                Message.tenant_id == self._tenant_id, Message.message_id.in_(wanted)
-            )
-        )
+        rows = await self._db.scalars(select(Message).where(self._among(wanted)))
         return {row.message_id: row for row in rows}
+
+    async def here(self, message_ids: Iterable[str]) -> set[str]:
+        """Those of the ids that are messages of this session."""
+        wanted = list(message_ids)
+        return set(await self.in_order(wanted)) if wanted else set()
+
+    def _among(self, message_ids: Iterable[str]) -> ColumnElement[bool]:
+        # One array, for a statement may have 32,767 parameters. And no word of the session:
+        # beside one, an index of sessions may be taken and the whole array read for each row.
+        return (Message.tenant_id == self._tenant_id) & (
+            Message.message_id == func.any(cast(list(message_ids), ARRAY(Text)))
+        )
 
     async def last_id(self) -> str | None:
         """Id of the newest message, or None in an empty session."""
@@ -173,71 +219,92 @@ class MessageRepository:
 
     async def in_order(self, message_ids: Sequence[str]) -> Sequence[str]:
         """Those of the ids that are here, in the order of the conversation."""
-        statement = (
-            select(Message.message_id)
+        return list(await self._parents(message_ids))
+
+    async def _parents(self, message_ids: Sequence[str]) -> dict[str, str | None]:
+        """Those of the ids that are here, in order, each with its parent."""
+        if len(message_ids) > FEW:
+            # For the rest of the transaction. A plan for any values, or one that a foreign key
+            # kept from when the table was small, may read all of it for each of the ids.
+            await self._db.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
+        rows = await self._db.execute(
+            select(Message.message_id, Message.parent_message_id, Message.session_id)
+            .where(self._among(message_ids))
+            .order_by(Message.sequence_no)
+        )
+        return {one: parent for one, parent, session in rows if session == self._session_id}
+
+    async def tool_traffic(self) -> Sequence[Traffic]:
+        """Messages with calls or results, in the order of the conversation."""
+        rows = await self._db.execute(
+            select(Message.message_id, Message.tool_calls, Message.tool_call_id)
             .where(
                 Message.tenant_id == self._tenant_id,
                 Message.session_id == self._session_id,
-                Message.message_id.in_(message_ids),
-            )
-            .order_by(Message.sequence_no)
-        )
-        return list((await self._db.scalars(statement)).all())
-
-    async def tool_traffic(self) -> Sequence[Message]:
-        """Messages with calls or results, in the order of the conversation."""
-        rows = await self._db.scalars(
-            self._mine()
-            .where(
                 Message.tool_call_id.is_not(None)
-                | (func.jsonb_typeof(Message.tool_calls) == "array")
+                | (func.jsonb_typeof(Message.tool_calls) == "array"),
             )
             .order_by(Message.sequence_no)
         )
-        return rows.all()
+        return [Traffic(*row) for row in rows]
 
-    async def delete(self, message_ids: Sequence[str]) -> Sequence[str]:
+    async def delete(self, message_ids: Sequence[str], *, user_id: str) -> Sequence[str]:
         """Delete for good; children move up to the nearest ancestor that stays.
+
+        Args:
+            user_id: the person of the session, whose kept answers repeat the messages.
 
         Returns:
             The ids that were there, in the order of the conversation.
 
         """
-        gone = set(message_ids)
-        parents = {
-            row.message_id: row.parent_message_id
-            for row in await self._db.execute(
-                select(Message.message_id, Message.parent_message_id, Message.sequence_no)
-                .where(
-                    Message.tenant_id == self._tenant_id,
-                    Message.session_id == self._session_id,
-                    Message.message_id.in_(gone),
-                )
-                .order_by(Message.sequence_no)
-            )
-        }
-        children = await self._db.execute(
+        parents = await self._parents(message_ids)
+        gone = list(parents)
+        await self._move_children(parents)
+        await self._db.execute(
+            delete(Message).where(self._among(gone)).execution_options(synchronize_session=False)
+        )
+        await self._db.execute(
+            _FORGET_ANSWERS,
+            {
+                "tenant_id": self._tenant_id,
+                "user_id": user_id,
+                "session": f'"session_id":"{self._session_id}"',
+                "message_ids": gone,
+            },
+        )
+        return gone
+
+    async def _move_children(self, parents: Mapping[str, str | None]) -> None:
+        """Hang what stays on the nearest ancestor that stays.
+
+        Args:
+            parents: what goes, each with its parent.
+
+        """
+        rows = await self._db.execute(
             select(Message.message_id, Message.parent_message_id).where(
                 Message.tenant_id == self._tenant_id,
-                Message.parent_message_id.in_(parents),
-                Message.message_id.not_in(gone),
+                Message.parent_message_id == func.any(cast(list(parents), ARRAY(Text))),
             )
         )
-        for child, parent in children:
-            while parent in parents:
+        moved: dict[str, str | None] = {}
+        for child, parent in rows:
+            if child in parents:
+                continue
+            while parent is not None and parent in parents:
                 parent = parents[parent]  # noqa: PLW2901 (walks up the chain)
-            await self._db.execute(
-                update(Message)
-                .where(Message.tenant_id == self._tenant_id, Message.message_id == child)
-                .values(parent_message_id=parent)
-            )
+            moved[child] = parent
+        if not moved:
+            return
+        pairs = (
+            func.unnest(cast(list(moved), ARRAY(Text)), cast(list(moved.values()), ARRAY(Text)))
+            .table_valued("child", "parent", name="pairs")
+            .render_derived()
+        )
         await self._db.execute(
-            delete(Message)
-            .where(
-                Message.tenant_id == self._tenant_id,
-                Message.session_id == self._session_id,
-                Message.message_id.in_(parents),
-            )
+            update(Message)
+            .where(Message.tenant_id == self._tenant_id, Message.message_id == pairs.c.child)
+            .values(parent_message_id=pairs.c.parent)
             .execution_options(synchronize_session=False)
         )
-        return list(parents)

@@ -84,7 +84,7 @@ class MessageService:
             parents = [
                 one.parent_message_id for one in body.messages if one.parent_message_id is not None
             ]
-            known = await messages.known([*ids, *parents])
+            known = await messages.known(ids)
             stored = _repeated(body.messages, known, session_id)
             fresh = [
                 (index, one)
@@ -95,7 +95,7 @@ class MessageService:
                 raise SessionEndedError(session_id)
             await _check_tool_results(messages, fresh)
             if fresh:
-                rows = await _rows(messages, fresh, session, known)
+                rows = await _rows(messages, fresh, session, await messages.here(parents))
                 number, moment = await SessionRepository(db, principal.access).allocate(
                     session, len(rows)
                 )
@@ -171,13 +171,13 @@ class MessageService:
             messages = MessageRepository(db, principal.access, session_id)
             if body.message_ids is not None:
                 chosen: Sequence[str] = list(dict.fromkeys(body.message_ids))
-                known = await messages.known(chosen)
+                here = await messages.here(chosen)
                 for message_id in chosen:
-                    if message_id not in known or known[message_id].session_id != session_id:
+                    if message_id not in here:
                         raise MessageNotFoundError(message_id)
             else:
                 chosen = await messages.oldest_ids(body.oldest)
-            shown = await _delete(messages, chosen, dry_run=body.dry_run)
+            shown = await _delete(messages, chosen, session.user_id, dry_run=body.dry_run)
             return await once.keep(db, shown, status=200, user_id=session.user_id)
 
     async def delete_all(
@@ -191,12 +191,12 @@ class MessageService:
 
         """
         async with self._database.begin(principal.tenant_id) as db:
-            await SessionRepository(db, principal.access).get(session_id, lock=True)
+            session = await SessionRepository(db, principal.access).get(session_id, lock=True)
             messages = MessageRepository(db, principal.access, session_id)
             chosen = await messages.oldest_ids(None)
             if chosen and not confirm and not dry_run:
                 raise ConfirmationRequiredError("session", {"messages": len(chosen)})
-            return await _delete(messages, chosen, dry_run=dry_run)
+            return await _delete(messages, chosen, session.user_id, dry_run=dry_run)
 
 
 def _repeated(
@@ -244,11 +244,10 @@ async def _rows(
     messages: MessageRepository,
     fresh: list[tuple[int, MessageCreate]],
     session: Session,
-    known: dict[str, Message],
+    here: set[str],
 ) -> list[dict[str, Any]]:
     """The rows to insert, each chained to its parent; places are still to be given."""
     previous = await messages.last_id() if fresh[0][1].chained else None
-    here = {one.message_id for one in known.values() if one.session_id == session.session_id}
     rows = []
     for index, one in fresh:
         row = _columns(one)
@@ -301,12 +300,14 @@ def _appended(
 
 
 async def _delete(
-    messages: MessageRepository, chosen: Sequence[str], *, dry_run: bool
+    messages: MessageRepository, chosen: Sequence[str], user_id: str, *, dry_run: bool
 ) -> MessagesDeleted:
     all_of_them = closure(chosen, await messages.tool_traffic())
     pairs = sorted(all_of_them - set(chosen))
-    erase = messages.in_order if dry_run else messages.delete
-    gone = await erase(sorted(all_of_them))
+    if dry_run:
+        gone = await messages.in_order(sorted(all_of_them))
+    else:
+        gone = await messages.delete(sorted(all_of_them), user_id=user_id)
     return MessagesDeleted(
         deleted=len(gone), message_ids=gone[:LISTED], pairs=pairs[:LISTED], dry_run=dry_run
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.models import Agent
@@ -11,6 +11,7 @@ from app.memories.models import GateDecision, Memory, MemoryHistory
 from app.messages.models import Message
 from app.projects.models import Project, ProjectMember
 from app.sessions.models import Session
+from app.tenants.models import ApiKey
 from app.users.models import User
 from app.web.idempotency import IdempotencyKey
 
@@ -34,6 +35,10 @@ class ErasureRepository:
         return [
             ("decisions", GateDecision, GateDecision.user_id == user_id),
             ("answers", IdempotencyKey, IdempotencyKey.user_id == user_id),
+            ("keys", ApiKey, and_(
+                ApiKey.user_id == user_id,
+                or_(ApiKey.revoked_at.is_(None), ApiKey.key_name.is_not(None)),
+            )),
             ("history", MemoryHistory, or_(
                 MemoryHistory.user_id == user_id,
                 MemoryHistory.memory_id.in_(select(Memory.memory_id).where(memories)),
@@ -46,13 +51,26 @@ class ErasureRepository:
         ]  # fmt: skip
 
     def of_session(self, session_id: str) -> list[Holding]:
-        """In the order in which they may go; a user's own memories stay."""
+        """In the order in which they may go; a user's own memories stay.
+
+        The session's id says which verdicts and kept answers repeat its words.
+        """
         own = and_(Memory.scope == "session", Memory.scope_id == session_id)
+        decisions, *rest = self._memories(own)
+        whose = select(Session.user_id).where(
+            Session.tenant_id == self._tenant_id, Session.session_id == session_id
+        )
+        named = func.convert_to(f'"session_id":"{session_id}"', "UTF8")
         return [
-            *self._memories(own),
+            ("decisions", GateDecision, or_(decisions[2], GateDecision.session_id == session_id)),
+            ("answers", IdempotencyKey, and_(
+                or_(IdempotencyKey.user_id.in_(whose), IdempotencyKey.user_id.is_(None)),
+                func.pg_catalog.position(IdempotencyKey.answer, named) > 0,
+            )),
+            *rest,
             ("messages", Message, Message.session_id == session_id),
             ("sessions", Session, Session.session_id == session_id),
-        ]
+        ]  # fmt: skip
 
     def of_project(self, project_id: str) -> list[Holding]:
         """In the order in which they may go; users and sessions stay."""
@@ -96,12 +114,19 @@ class ErasureRepository:
         return {name: await self._count(table, rows) for name, table, rows in holdings[:-1]}
 
     async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
-        """Remove it all, the thing itself last, and return how many rows went."""
+        """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
         gone = {}
         for name, table, rows in holdings:
+            # A key is only revoked: what it did bears its id.
+            statement = (
+                update(ApiKey).values(
+                    revoked_at=func.coalesce(ApiKey.revoked_at, func.now()), key_name=None
+                )
+                if table is ApiKey
+                else delete(table)
+            )
             result = await self._db.execute(
-                delete(table)
-                .where(table.tenant_id == self._tenant_id, rows)
+                statement.where(table.tenant_id == self._tenant_id, rows)
                 .returning(table.tenant_id)
                 .execution_options(synchronize_session=False)
             )

@@ -10,16 +10,19 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.errors import AgentNotFoundError
 from app.agents.models import Agent
 from app.agents.repository import AgentRepository
 from app.database.constraints import violated_constraint
 from app.database.keyset import after
 from app.database.versioned import apply_changes
-from app.errors import DisabledError, IdTakenError
+from app.errors import DisabledError, IdTakenError, NotFoundError
+from app.projects.errors import ProjectNotFoundError
 from app.projects.repository import ProjectRepository
 from app.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.sessions.models import Session
 from app.tenants.access import Access
+from app.users.errors import UserNotFoundError
 from app.users.models import User
 from app.users.repository import UserRepository
 
@@ -71,6 +74,19 @@ class SessionRepository:
             raise SessionNotFoundError(session_id)
         return session
 
+    async def lock_all_of(self, *, user_id: str | None = None, agent_id: str | None = None) -> None:
+        """Lock every session of a user or an agent, before the user or the agent itself.
+
+        An append locks its session first and then what the session refers to.
+        """
+        whose = Session.agent_id == agent_id if user_id is None else Session.user_id == user_id
+        await self._db.execute(
+            select(Session.session_id)
+            .where(Session.tenant_id == self._access.tenant_id, whose)
+            .order_by(Session.session_id)
+            .with_for_update()
+        )
+
     async def settle(
         self, named: Participants, *, create: bool, creator: str | None
     ) -> tuple[Agent, User]:
@@ -113,7 +129,7 @@ class SessionRepository:
                 raise SessionNotFoundError(session_id)
             agent, user = await self.settle(named, create=create, creator=creator)
             # Two first appends at once: one inserts, the other waits and finds.
-            await self._db.execute(
+            statement = (
                 insert(Session)
                 .values(
                     tenant_id=self._access.tenant_id,
@@ -124,6 +140,10 @@ class SessionRepository:
                 )
                 .on_conflict_do_nothing()
             )
+            try:
+                await self._db.execute(statement)
+            except IntegrityError as error:
+                raise (_vanished(error, agent, user, named) or error) from error
             found = await self._locked(session_id)
             if found is None:
                 raise IdTakenError("session_id", session_id)
@@ -208,6 +228,20 @@ class SessionRepository:
         session = await self.get(session_id, lock=True)
         await apply_changes(self._db, session, changes, expected=expected)
         return session
+
+
+def _vanished(
+    error: IntegrityError, agent: Agent, user: User, named: Participants
+) -> NotFoundError | None:
+    """Whom an erasure took away between the look and the insert."""
+    match violated_constraint(error):
+        case "sessions_fk_users":
+            return UserNotFoundError(user.user_id)
+        case "sessions_fk_agents":
+            return AgentNotFoundError(agent.agent_id)
+        case "sessions_fk_projects":
+            return ProjectNotFoundError(named.project_id or "")
+    return None
 
 
 def refuse_disabled(agent: Agent | None, user: User | None) -> None:

@@ -63,7 +63,9 @@ class SessionRead(Shown):
     status: SessionStatus
     end_time: Moment | None
     memory_enabled: bool
-    injection_enabled: bool
+    injection_enabled: bool = Field(
+        description="Off: nothing remembered goes into its context, once that can be asked for."
+    )
     last_sequence_no: int = Field(description="Number of the newest message ever appended.")
     last_message_time: Moment | None
     version: int

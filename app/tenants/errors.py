@@ -86,3 +86,14 @@ class TenantIdTakenError(ConflictError):
 
     def __init__(self, tenant_id: str) -> None:
         super().__init__(f"There is a tenant {tenant_id} already.", tenant_id=tenant_id)
+
+
+class OwnTenantError(ConflictError):
+    code = "own_tenant"
+    title = "The key's own tenant"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This would disable the tenant of the key you sent, which could not enable it "
+            "again. Use a key of another tenant, or `kemem tenants disable`."
+        )

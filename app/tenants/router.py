@@ -8,6 +8,7 @@ from app.errors import VersionConflictError
 from app.llm.errors import UnknownEmbedderError
 from app.tenants.errors import (
     KeyNotFoundError,
+    OwnTenantError,
     TenantIdTakenError,
     TenantNotFoundError,
 )
@@ -68,17 +69,19 @@ async def get_tenant(tenant_id: Id, _principal: OperatorDep, service: ServiceDep
 
 @tenants_router.patch(
     "/{tenant_id}",
-    responses=responses_for(TenantNotFoundError, VersionConflictError, UnknownEmbedderError),
+    responses=responses_for(
+        TenantNotFoundError, VersionConflictError, OwnTenantError, UnknownEmbedderError
+    ),
 )
 async def patch_tenant(
     tenant_id: Id,
     body: TenantPatch,
-    _principal: OperatorDep,
+    principal: OperatorDep,
     service: ServiceDep,
     version: VersionDep,
 ) -> TenantRead:
     """Rename, configure, disable or enable a tenant; its keys stop working while disabled."""
-    return await service.patch(tenant_id, body, expected=version)
+    return await service.patch(tenant_id, body, expected=version, actor=principal)
 
 
 @tenants_router.post(

@@ -17,6 +17,7 @@ from app.tenants.access import Access, Principal
 from app.tenants.errors import (
     ExpiredKeyError,
     InsufficientScopeError,
+    OwnTenantError,
     RevokedKeyError,
     TenantDisabledError,
     UnknownKeyError,
@@ -173,8 +174,27 @@ class TenantService:
             place=lambda row: (row["create_time"], row["tenant_id"]),
         )
 
-    async def patch(self, tenant_id: str, body: TenantPatch, *, expected: int | None) -> TenantRead:
-        """Raises TenantNotFoundError, VersionConflictError, UnknownEmbedderError."""
+    async def patch(
+        self,
+        tenant_id: str,
+        body: TenantPatch,
+        *,
+        expected: int | None = None,
+        actor: Principal | None = None,
+    ) -> TenantRead:
+        """The changed tenant.
+
+        Args:
+            expected: the version it must have.
+            actor: the operator; None when somebody at the machine's console asks.
+
+        Raises:
+            TenantNotFoundError, VersionConflictError, UnknownEmbedderError.
+            OwnTenantError: it would shut out whoever asks.
+
+        """
+        if body.status == "disabled" and actor is not None and actor.tenant_id == tenant_id:
+            raise OwnTenantError
         changes: dict[str, Any] = body.model_dump(exclude_unset=True, exclude_none=True)
         if "status" in changes:
             changes["status"] = int(changes["status"] == "enabled")

@@ -1,4 +1,4 @@
-"""Numbers that name a person to a bank or a state: cards, IBANs, mainland-China identities.
+"""Numbers that name a person to a bank or a state: cards, IBANs, identities of China and the US.
 
 Each must have the shape its issuer gives it and pass its own check digits, as one number in ten
 passes Luhn by chance.
@@ -10,19 +10,34 @@ from typing import Final
 
 from stdnum import iban, luhn
 from stdnum.cn import ric
+from stdnum.us import ssn
 
 _CARD_START = re.compile(r"(?<![A-Za-z0-9_])(?<![0-9][.])[2-6][0-9]{3}")
+_SIGN = r"[-._/|\\·•・]|\)\s?\(|\]\s?\["
+# Between the groups stand spaces, line ends among them, or always the same sign.
+_FIRST = rf"(?:\s{{1,4}}|\s?(?P<sign>{_SIGN})\s?)"
+_NEXT = r"(?(sign)\s?(?P=sign)\s?|\s{1,4})"
 # As printed on cards; the longer first. Other groupings are other numbers, one after the other.
 _CARD_SHAPES: Final = tuple(
     re.compile(rf"{shape}(?![A-Za-z0-9_])")
     for shape in (
         r"[0-9]{13,19}",
-        r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}\1[0-9]{1,3}",
-        r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}",
-        r"[0-9]{4}([ -])[0-9]{6}\1[0-9]{4,5}",
-        r"[0-9]{6}([ -])[0-9]{13}",
+        rf"[0-9]{{4}}{_FIRST}[0-9]{{4}}(?:{_NEXT}[0-9]{{4}}){{2}}{_NEXT}[0-9]{{1,3}}",
+        rf"[0-9]{{4}}{_FIRST}[0-9]{{4}}(?:{_NEXT}[0-9]{{4}}){{2}}",
+        rf"[0-9]{{4}}{_FIRST}[0-9]{{6}}{_NEXT}[0-9]{{4,5}}",
+        rf"[0-9]{{6}}{_FIRST}[0-9]{{13}}",
     )
 )
+# A digit at a time, or two; pairs with spaces between are numbers of their own. Only the whole
+# row counts: a part of a longer one passes Luhn by chance.
+_CARD_ROWS: Final = tuple(
+    re.compile(rf"(?<![A-Za-z0-9_])(?<![0-9][-._/|·\s]){row}(?!\s?{_SIGN}?\s?[0-9])(?![A-Za-z_])")
+    for row in (
+        rf"[2-6]{_FIRST}[0-9](?:{_NEXT}[0-9]){{11,17}}",
+        rf"[2-6][0-9](?P<sign>{_SIGN})[0-9]{{2}}(?:(?P=sign)[0-9]{{2}}){{5,7}}(?:(?P=sign)[0-9])?",
+    )
+)
+_RATINGS = re.compile("[1-5]+")
 # First digits and lengths by network; a number outside of these is no card, whatever Luhn says.
 _NETWORKS: Final = tuple(
     re.compile(pattern)
@@ -38,11 +53,17 @@ _NETWORKS: Final = tuple(
     )
 )
 _IDENTITY = re.compile(
-    r"(?<![A-Za-z0-9])[1-9][0-9]{5}([ -]?)(?:18|19|20)[0-9]{6}\1[0-9]{3}[0-9Xx](?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9])[1-9][0-9]{5}[\s._-]?(?:18|19|20)[0-9]{2}(?:[\s._-]?[0-9]{2}){2}"
+    r"[\s._-]?[0-9]{3}[\s._-]?[0-9Xx](?![A-Za-z0-9])"
 )
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+_SOCIAL_SECURITY = re.compile(
+    r"(?<![A-Za-z0-9])(?<![0-9]-)(?P<dashed>[0-9]{3}-[0-9]{2}-[0-9]{4})(?![A-Za-z0-9]|-[0-9])"
+    r"|(?<![A-Za-z])(?i:ssn|social security)(?![A-Za-z])[^0-9\n]{0,20}"
+    r"(?P<said>[0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4})(?![A-Za-z0-9]|-[0-9])"
+)
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,30}")
 _WORD = re.compile("[A-Za-z0-9]")
-_SEPARATORS = str.maketrans("", "", " -")
+_NO_WORD = re.compile("[^A-Za-z0-9]")
 _SHORTEST_IBAN = 15
 
 
@@ -51,9 +72,19 @@ def find_cards(text: str) -> Iterator[tuple[int, int]]:
     for start in _CARD_START.finditer(text):
         for shape in _CARD_SHAPES:
             match = shape.match(text, start.start())
-            if match is not None and _is_card(match[0].translate(_SEPARATORS)):
+            if match is not None and _is_card(_bare(match[0])):
                 yield match.span()
                 break
+    for row in _CARD_ROWS:
+        for match in row.finditer(text):
+            number = _bare(match[0])
+            # Sixteen ratings in a row have more than two values; a card has digits above five.
+            if _is_card(number) and not (_RATINGS.fullmatch(number) and len(set(number)) > 2):
+                yield match.span()
+
+
+def _bare(written: str) -> str:
+    return _NO_WORD.sub("", written)
 
 
 def _is_card(number: str) -> bool:
@@ -63,8 +94,16 @@ def _is_card(number: str) -> bool:
 def find_identities(text: str) -> Iterator[tuple[int, int]]:
     """Yield the place of every 18-digit identity number of mainland China."""
     for match in _IDENTITY.finditer(text):
-        if ric.is_valid(match[0].translate(_SEPARATORS)):
+        if ric.is_valid(_bare(match[0])):
             yield match.span()
+
+
+def find_social_security(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the place of every US social security number with dashes or with its name before it."""
+    for match in _SOCIAL_SECURITY.finditer(text):
+        group = "dashed" if match["dashed"] else "said"
+        if ssn.is_valid(_bare(match[group])):
+            yield match.span(group)
 
 
 def find_ibans(text: str) -> Iterator[tuple[int, int]]:
@@ -81,12 +120,12 @@ def find_ibans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _iban_end(text: str, match: re.Match[str]) -> int | None:
-    ends = [match.start() + n + 1 for n, sign in enumerate(match[0]) if sign not in " -"]
+    ends = [match.start() + n + 1 for n, sign in enumerate(match[0]) if sign not in " .-"]
     for count in range(len(ends), _SHORTEST_IBAN - 1, -1):
         end = ends[count - 1]
         # An IBAN ends where a word ends.
         if _WORD.match(text, end) is None:
-            number = text[match.start() : end].translate(_SEPARATORS).upper()
+            number = _bare(text[match.start() : end]).upper()
             if _passes_97(number) and iban.is_valid(number):
                 return end
     return None

@@ -22,6 +22,7 @@ _KEY_SIGN = re.compile(r"[A-Za-z0-9_-]")
 _TRAILING = "\"'`,.;:!?)]}>"
 _QUOTES = "\"'`“”‘’「『"
 _ENDS_HERE = re.compile(r"\s*(?:$|[\n\"'`”’」』,.;!?。、)\]}<>|&])", re.MULTILINE)
+_GOES_ON = re.compile(r"\s(?:for|on|is|and|at|in)\b")
 _UNIT = re.compile(r"\s?[年月日号号位个個次天字条條分元]")
 _DATE = re.compile(r"[0-9]{4}[-/.][0-9]{1,2}(?:[-/.].*)?")
 _URL = re.compile(r"://[!-~]+")
@@ -108,6 +109,16 @@ def _said_chinese_password(text: str, start: int, end: int) -> bool:
     return _said_password(text, start, end)
 
 
+def _bare_password(text: str, start: int, end: int) -> bool:
+    value = text[start:end]
+    return (
+        end - start >= 6
+        and _has_letters_and_digits(value)
+        and patterns.NO_PASSWORD.fullmatch(value) is None
+        and bool(_ENDS_HERE.match(text, end) or _GOES_ON.match(text, end))
+    )
+
+
 def _assigned_key(text: str, start: int, end: int) -> bool:
     return end - start >= 8 and _has_letters_and_digits(text[start:end])
 
@@ -125,6 +136,7 @@ _LABELS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str, int, int], bool]
     ("password", patterns.PASSWORD_SAID, _said_password),
     ("password", patterns.CHINESE_ASSIGNED, _assigned_password),
     ("password", patterns.CHINESE_SAID, _said_chinese_password),
+    ("password", patterns.PASSWORD_BARE, _bare_password),
     ("password", patterns.PIN, lambda _text, _start, _end: True),
     ("api_key", patterns.KEY_ASSIGNED, _assigned_key),
     ("api_key", patterns.KEY_SAID, _said_key),

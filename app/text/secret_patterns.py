@@ -50,6 +50,7 @@ PLUGINS: Final[tuple[tuple[str, type[RegexBasedDetector]], ...]] = (
 )
 
 _OWN: Final[tuple[tuple[str, str], ...]] = (
+    ("kemem_key", rf"{_START}kem_[0-9a-f]{{16}}_[0-9a-f]{{48}}"),
     ("anthropic_key", rf"{_START}sk-ant-{_KEY}{{16,}}"),
     ("openai_key", rf"{_START}sk-(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?{_KEY}{{20,}}"),
     ("github_token", rf"{_START}github_pat_[A-Za-z0-9_]{{22,}}"),
@@ -93,7 +94,11 @@ is_jwt: Final[Callable[[str], bool]] = JwtTokenDetector.is_formally_valid
 _QUOTE = r"[\"'`“”‘’「『]"
 _ASSIGN = rf"{_QUOTE}?\s{{0,3}}(?::=|=>|=|:)\s{{0,3}}{_QUOTE}?"
 _VALUE = r"(?P<value>[!-~]{4,512})"
-_LOGIN_WORD = r"(?:pass ?word|passwd|pass ?phrase|pass ?code|pwd)"
+_LOGIN_WORD = (
+    r"(?:pass ?word|passwd|pass ?phrase|pass ?code|pwd"
+    r"|passwort|kennwort|wachtwoord|contrase(?:ñ|n\u0303|n)a|mot de passe|senha)"
+)
+_IS = r"(?i:is|was|to|ist|war|lautet|es|est|é)"
 _KEY_WORD = (
     r"(?:(?:api|access|secret|private|encryption|signing|account|auth|license)[ _-]?key"
     r"|(?:access|auth|refresh|api|bearer|bot|session|personal access)[ _-]?token"
@@ -102,15 +107,21 @@ _KEY_WORD = (
 # A label may end a name (DB_PASSWORD, "userPassword") but not begin a longer word.
 _BEFORE_WORD = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 _FOR = r"(?:\s(?:for|to|of|on)\s[^\n.:;=,]{1,40}?)?"
-_CHINESE = r"(?:密码|密碼|口令|密钥|密鑰|秘钥|秘鑰|令牌|授权码)"
-_SET = r"(?:就是|设为|设成|设置为|設為|改为|改成|改為|变成|换成|是|为|為)"
+_CHINESE = (
+    r"(?:密码|密碼|口令|密钥|密鑰|秘钥|秘鑰|令牌|授权码|パスワード|暗証番号|비밀번호|[Пп]ароль)"
+)
+_SET = r"(?:就是|设为|设成|设置为|設為|改为|改成|改為|变成|换成|是|为|為|は|が|는|은)"
 
 PASSWORD_ASSIGNED: Final = re.compile(
-    rf"{_BEFORE_WORD}(?i:{_LOGIN_WORD})(?![A-Za-z]){_FOR}{_ASSIGN}{_VALUE}"
+    rf"{_BEFORE_WORD}(?i:{_LOGIN_WORD})(?![A-Za-z]){_FOR}(?:\s{_IS})?{_ASSIGN}{_VALUE}"
 )
 PASSWORD_SAID: Final = re.compile(
-    rf"(?<![A-Za-z])(?i:{_LOGIN_WORD}){_FOR}\s(?i:is|was|to)\s{{1,3}}{_QUOTE}?{_VALUE}"
+    rf"(?<![A-Za-z])(?i:{_LOGIN_WORD}){_FOR}\s{_IS}\s{{1,3}}{_QUOTE}?{_VALUE}"
 )
+PASSWORD_BARE: Final = re.compile(
+    rf"(?:(?<![A-Za-z])(?i:{_LOGIN_WORD})\s{{1,3}}|{_CHINESE}\s{{0,3}}){_QUOTE}?{_VALUE}"
+)
+"""The label with nothing between; it says so little that the value must look like nothing else."""
 KEY_ASSIGNED: Final = re.compile(rf"{_BEFORE_WORD}(?i:{_KEY_WORD})(?![A-Za-z]){_ASSIGN}{_VALUE}")
 KEY_SAID: Final = re.compile(
     rf"(?<![A-Za-z])(?i:{_KEY_WORD}){_FOR}\s(?i:is|was)\s{{1,3}}{_QUOTE}?{_VALUE}"
@@ -126,6 +137,12 @@ PIN: Final = re.compile(
 BEARER: Final = re.compile(
     r"(?<![A-Za-z])(?i:bearer|basic)\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,4096})"
 )
+
+NO_PASSWORD: Final = re.compile(
+    r"[0-9]+[a-z]+|(?:md|sha|aes|rsa|rc|bcrypt|argon|scrypt|pbkdf|oauth|ipv|utf|base)-?[0-9]+[a-z]*",
+    re.IGNORECASE,
+)
+"""Words with digits in them that follow "password" in a sentence: 1Password, 12chars, SHA256."""
 
 PLACEHOLDER: Final = re.compile(
     "none|null|nil|true|false|undefined|required|optional|empty|unset|unknown|changed|reset|expired"

@@ -10,11 +10,11 @@ URLs and base64 of images; with a label ("api key: 3f2a…", "?token=…") each 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
-from unicodedata import category, normalize
+from unicodedata import category, decimal, normalize
 
 from pydantic import JsonValue
 
-from app.text.identifiers import find_cards, find_ibans, find_identities
+from app.text.identifiers import find_cards, find_ibans, find_identities, find_social_security
 from app.text.secret_checks import find_secrets
 
 Kind = Literal["secret", "identifier"]
@@ -24,6 +24,7 @@ _IDENTIFIERS: Final = (
     ("payment_card", find_cards),
     ("cn_identity_number", find_identities),
     ("iban", find_ibans),
+    ("us_ssn", find_social_security),
 )
 
 
@@ -146,7 +147,7 @@ def _merged(found: list[Finding]) -> list[Finding]:
 
 
 def _folding() -> dict[int, str]:
-    """List what NFKC turns into ASCII, dashes, and characters of no width.
+    """List what NFKC turns into ASCII, digits, dashes, and characters of no width.
 
     Only the blocks that have such characters: the whole of Unicode takes half a second.
     """
@@ -161,6 +162,8 @@ def _folding() -> dict[int, str]:
                 table[point] = "-"
             elif folded.isascii():
                 table[point] = folded
+            elif category(chr(point)) == "Nd":
+                table[point] = str(decimal(chr(point)))
     return table
 
 

@@ -1,17 +1,19 @@
 """/livez, /readyz and /metrics: for probes and scrapers, without a key of a tenant."""
 
+import asyncio
 import hmac
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from app.database.failures import DatabaseUnavailableError
 from app.errors import UnauthenticatedError
 from app.web.dependencies import RuntimeDep
+from app.web.metrics import exposition
 from app.web.problems import responses_for
 
 router = APIRouter(tags=["operations"])
@@ -70,4 +72,6 @@ async def metrics(
         given = credentials.credentials if credentials else ""
         if not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
             raise UnknownMetricsTokenError
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+    return Response(
+        await asyncio.to_thread(exposition, runtime.metrics_folder), media_type=CONTENT_TYPE_LATEST
+    )

@@ -2,9 +2,27 @@
 
 import logging
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO, cast
 
 import structlog
+
+
+class TolerantStream:
+    """A stream whose reader may go away: no log line is worth a request, or a shutdown."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
 
 _frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=100)
 
@@ -51,15 +69,16 @@ def configure_logging(level: str, *, pretty: bool = False) -> None:
     renderer: list[structlog.types.Processor] = (
         [_exceptions_without_content, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
         if pretty
-        else [_exceptions_without_content, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        else [_exceptions_without_content, structlog.processors.JSONRenderer()]
     )
+    lines = cast("TextIO", TolerantStream(sys.stderr))
     structlog.configure(
         processors=[*shared, *renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(lines),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

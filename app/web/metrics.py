@@ -1,6 +1,10 @@
 """What Prometheus can scrape; names and labels are bounded, and none holds an id."""
 
-from prometheus_client import Counter, Gauge, Histogram
+from pathlib import Path
+
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 REQUESTS = Counter("kemem_requests_total", "Requests answered.", ["method", "route", "status"])
 DURATION = Histogram(
@@ -9,7 +13,9 @@ DURATION = Histogram(
     ["method", "route"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-IN_FLIGHT = Gauge("kemem_requests_in_flight", "Requests being answered now.")
+IN_FLIGHT = Gauge(
+    "kemem_requests_in_flight", "Requests being answered now.", multiprocess_mode="livesum"
+)
 GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Verdicts of the gate.", ["code"])
 MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
 SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])
@@ -21,3 +27,16 @@ EMBEDDING_SECONDS = Histogram(
     ["model"],
     buckets=(0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30),
 )
+
+
+def exposition(folder: Path | None) -> bytes:
+    """All of it, summed over the processes that share `folder`, whichever of them is asked."""
+    if folder is None:
+        return generate_latest()
+    for path in folder.glob("gauge_live*_*.db"):
+        # What a process that died was answering is no longer being answered.
+        if not psutil.pid_exists(int(path.stem.rsplit("_", 1)[1])):
+            path.unlink(missing_ok=True)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, str(folder))  # type: ignore[no-untyped-call]
+    return generate_latest(registry)

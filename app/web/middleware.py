@@ -20,6 +20,8 @@ from app.web.metrics import DURATION, IN_FLIGHT, REQUESTS
 log = structlog.get_logger()
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+CLIENT_GONE = 499
+"""Never sent: counted and logged when the caller hung up before there was an answer."""
 _QUIET = {"/livez", "/readyz", "/metrics"}
 
 
@@ -47,8 +49,15 @@ class RequestMiddleware:
         scope.setdefault("state", {})["request_id"] = request_id
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        status = 500
-        started_answer = False
+        status = CLIENT_GONE
+        started_answer = gone = False
+
+        async def receive_and_notice() -> Message:
+            nonlocal gone
+            message = await receive()
+            if message["type"] == "http.disconnect" and not started_answer:
+                gone = True
+            return message
 
         async def send_with_id(message: Message) -> None:
             nonlocal status, started_answer
@@ -60,7 +69,7 @@ class RequestMiddleware:
 
         IN_FLIGHT.inc()
         try:
-            await self._limited(scope, receive, send_with_id)
+            await self._limited(scope, receive_and_notice, send_with_id)
         except asyncio.CancelledError:
             # The service stops and waits no longer; the caller may ask another replica.
             if not started_answer:
@@ -72,7 +81,7 @@ class RequestMiddleware:
             await problems.unexpected(scope, error)(scope, receive, send_with_id)
         finally:
             IN_FLIGHT.dec()
-            _report(scope, status, perf_counter() - started)
+            _report(scope, CLIENT_GONE if gone else status, perf_counter() - started)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         declared = _header(scope, b"content-length")

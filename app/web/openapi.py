@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from app.database.failures import (
     DatabaseBusyError,
     DatabaseUnavailableError,
+    OutcomeUnknownError,
     UnstorableTextError,
 )
 from app.errors import DomainError, UnprocessableError
@@ -48,6 +49,7 @@ ALWAYS = (
     CrashError,
     DatabaseUnavailableError,
     DatabaseBusyError,
+    OutcomeUnknownError,
 )
 
 

@@ -17,13 +17,15 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import JSONResponse, Response
 from typing_extensions import override
 
-from app.database.failures import translate
+from app.database.failures import origin, translate
 from app.errors import DomainError
 from app.web.idempotency import ReplayedAnswer
 
 log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
+MOST_FAULTS = 100
+"""A body of 2 MiB can hold 150,000 fields that do not belong there."""
 LONGEST_NAME = 100
 """An unknown field is named back this far; a longer name is no name."""
 
@@ -127,24 +129,34 @@ def of(scope: Mapping[str, Any], error: DomainError) -> ProblemResponse:
 
 async def _domain(request: Request, error: Exception) -> Response:
     assert isinstance(error, DomainError)  # noqa: S101 (registered for this class alone)
+    if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        cause = error.__cause__
+        log.warning(
+            "request_unavailable",
+            code=error.code,
+            error=None if cause is None else type(origin(cause)).__name__,
+        )
     return of(request.scope, error)
 
 
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (as above)
+    found = error.errors()
     faults = [
         {
             "location": [str(part)[:LONGEST_NAME] for part in fault["loc"]],
             "detail": fault["msg"].removeprefix("Value error, "),
         }
-        for fault in error.errors()
+        for fault in found[:MOST_FAULTS]
     ]
     return answer(
         request.scope,
         status=422,
         code="invalid_request",
         title="Request is not valid",
-        detail="One or more fields are not valid; see `errors`.",
+        detail="One or more fields are not valid; see `errors`."
+        if len(found) <= MOST_FAULTS
+        else f"{len(found)} things are not valid; `errors` holds the first {MOST_FAULTS}.",
         members={"errors": faults},
     )
 
@@ -189,7 +201,7 @@ def unexpected(scope: Mapping[str, Any], error: Exception) -> ProblemResponse:
     """The document of what nobody foresaw; everything about it goes to the log alone."""
     known = translate(error)
     if known is not None:
-        log.warning("request_unavailable", code=known.code, error=type(error).__name__)
+        log.warning("request_unavailable", code=known.code, error=type(origin(error)).__name__)
         return of(scope, known)
     log.error("request_crashed", error=type(error).__name__, exc_info=error)
     return answer(

@@ -253,6 +253,12 @@ def _gate_decisions() -> None:
         ["tenant_id", "create_time", "decision_id"],
     )
     op.create_index(
+        "gate_decisions_idx_memory_id",
+        "gate_decisions",
+        ["tenant_id", "memory_id"],
+        postgresql_where=sa.text("memory_id IS NOT NULL"),
+    )
+    op.create_index(
         "gate_decisions_idx_user_id",
         "gate_decisions",
         ["tenant_id", "user_id", "create_time", "decision_id"],

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from cli_support import kemem
@@ -10,9 +11,11 @@ from typer.testing import CliRunner
 
 from app.cli.failures import sentence_for
 from app.cli.main import cli
+from app.settings import Settings, variable
 
 COMMANDS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
+    ("tenants", "enable"), ("tenants", "disable"),
     ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
     ("reembed",), ("demo",), ("openapi",), ("version",),
 )  # fmt: skip
@@ -121,3 +124,13 @@ def test_a_demo_without_a_service_says_what_to_run(folder):
     done = kemem("demo", "--key", "kem_a_b", "--url", "http://127.0.0.1:1", cwd=folder)
     assert done.returncode == 1
     assert "make run" in done.stderr
+
+
+def test_compose_hands_every_setting_on():
+    text = (Path(__file__).parents[2] / "docker-compose.yml").read_text()
+    wanted = {variable(name) for name in Settings.model_fields}
+    # The service in a container has a database and an address of its own.
+    fixed = {"DATABASE_URL", "MEMORY_HOST", "MEMORY_PORT", "MEMORY_DATA_DIR"}
+    assert [one for one in sorted(wanted - fixed) if f"    {one}: ${{{one}:-}}\n" not in text] == []
+    assert "    MEMORY_HOST: 0.0.0.0\n" in text
+    assert '    MEMORY_PORT: "8000"\n' in text

@@ -78,6 +78,14 @@ def test_tenants_made_at_the_console_have_a_key_of_their_own(service):
     assert "There is a tenant acme already." in again.stderr
 
 
+def test_a_disabled_tenant_is_enabled_at_the_console(service):
+    with service.client() as client:
+        assert console(service, "tenants", "disable", "default")["status"] == "disabled"
+        assert client.get("/memories").json()["code"] == "tenant_disabled"
+        assert console(service, "tenants", "enable", "default")["status"] == "enabled"
+        assert client.get("/memories").status_code == 200
+
+
 def demo(service, *arguments):
     done = kemem(
         "demo", "--url", service.address, "--data-dir", service.data_dir, *arguments,

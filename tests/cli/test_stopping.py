@@ -46,6 +46,15 @@ def test_data_and_key_survive_a_restart_and_a_lost_key_is_replaced(data_dir):
         assert remembered(service) == ["It was said before."]
 
 
+def test_a_start_with_a_disabled_tenant_says_how_to_enable_it(data_dir):
+    done = kemem("tenants", "disable", "default", "--data-dir", data_dir, cwd=data_dir.parent)
+    assert done.returncode == 0, done.stderr
+    with embedded(data_dir) as service:
+        assert "kemem tenants enable default" in service.greeting
+        with service.client() as client:
+            assert client.get("/memories").json()["code"] == "tenant_disabled"
+
+
 def test_a_killed_service_leaves_nothing_and_starts_again(data_dir):
     with embedded(data_dir) as service:
         save(service, "It was said before.")

@@ -79,8 +79,18 @@ class TestExact:
         self, client: AsyncClient, past: dict
     ) -> None:
         old = await save(client, TEA, **past)
+        body = {"messages": TEA, "user_id": "ana", "infer": False}
+        checked = ok(await client.post("/memories/validate", json=body))["results"][0]
 
         new = await save(client, TEA)
+
+        assert (checked["event"], checked["similarity"]) == ("ADD", None)
+        lines = await every_page(client, f"/memories/{old['memory_id']}/history")
+        assert [(line["event"], line["reason"], line["version"]) for line in lines] == [
+            ("ADD", None, 1),
+            ("ARCHIVE", "expired", 2),
+        ]
+        assert (lines[1]["before"]["status"], lines[1]["after"]["status"]) == ("active", "archived")
 
         assert new["event"] == "ADD"
         assert await listed(client) == [new["memory_id"]]

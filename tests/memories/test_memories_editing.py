@@ -1,10 +1,15 @@
 """Changing, ending and deleting memories, and what stays on record."""
 
+import asyncio
 from itertools import pairwise
 
+import asyncpg
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.runtime import Runtime
+from tests.conftest import client_of
 from tests.support.api import (
     append,
     dump,
@@ -19,7 +24,7 @@ from tests.support.api import (
     search,
     tables_with,
 )
-from tests.support.tenants import Caller
+from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea."
 
@@ -89,11 +94,39 @@ class TestPatch:
         assert problem(response, 409, "version_conflict")["current_version"] == 2
         assert ok(await client.get(path))["tier"] == "short"
 
+    async def test_what_changed_while_it_was_judged_is_judged_anew(
+        self, client: AsyncClient, path: str, dsn: str
+    ) -> None:
+        ok(await client.patch(path, json={"memory_type": "correction"}))
+        connection = await asyncpg.connect(dsn)
+        try:
+            async with connection.transaction():
+                await connection.execute(
+                    "UPDATE memories SET memory_type = 'fact', version = version + 1 "
+                    "WHERE memory_id = $1",
+                    path.removeprefix("/memories/"),
+                )
+                change = asyncio.create_task(client.patch(path, json={"source_error": "Coffee."}))
+                # Until it has read the memory, and waits for its lock.
+                for _ in range(500):
+                    if await connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                        break
+                    await asyncio.sleep(0.02)
+            response = await change
+        finally:
+            await connection.close()
+
+        [reason] = problem(response, 422, "gate_rejected")["reasons"]
+        assert reason["code"] == "source_error_not_allowed"
+        memory = ok(await client.get(path))
+        assert (memory["memory_type"], memory["source_error"]) == ("fact", None)
+
     @pytest.mark.parametrize(
         ("change", "code"),
         [
             ({"content": "茶"}, "too_short"),
             ({"content": "茶" * 2001}, "too_long"),
+            ({"source_error": "茶" * 2001, "memory_type": "correction"}, "too_long"),
             ({"confidence": 0.69}, "low_confidence"),
         ],
     )
@@ -275,6 +308,31 @@ class TestSupersede:
         problem(short, 422, "gate_rejected")
         assert ok(await client.get(path))["status"] == "active"
 
+    @pytest.mark.parametrize("text", [TEA, TEA.upper(), f"  {TEA.replace(' ', '  ')} "])
+    async def test_its_own_words_are_no_successor(
+        self, client: AsyncClient, path: str, text: str
+    ) -> None:
+        memory = ok(await client.get(path))
+
+        response = await client.post(f"{path}/supersede", json={"content": text})
+
+        assert problem(response, 409, "duplicate")["memory_id"] == memory["memory_id"]
+        assert ok(await client.get(path)) == memory
+
+    async def test_what_makes_room_for_its_text_says_so_in_its_history(
+        self, client: AsyncClient, path: str
+    ) -> None:
+        text = "The cat sleeps on the sofa."
+        old = await save(client, text, expires_at="2026-01-01T00:00:00Z")
+
+        ok(await client.post(f"{path}/supersede", json={"content": text}), 201)
+
+        lines = await every_page(client, f"/memories/{old['memory_id']}/history")
+        assert [(line["event"], line["reason"]) for line in lines] == [
+            ("ADD", None),
+            ("ARCHIVE", "expired"),
+        ]
+
 
 class TestHistory:
     async def test_history_is_paged_oldest_first(self, client: AsyncClient, path: str) -> None:
@@ -389,6 +447,24 @@ class TestDeleteMany:
             row["content"].split()[-1].strip(".") for row in await every_page(client, "/memories")
         ]
         return " ".join(name for name in names if name in rows)
+
+    async def test_a_key_without_admin_may_write_the_same_filters(
+        self, app: FastAPI, runtime: Runtime, acme: Caller, client: AsyncClient, crowd: None
+    ) -> None:
+        key = await make_key(runtime, acme.tenant_id, "write")
+        deep: dict = {"NOT": {"NOT": {"NOT": {"NOT": {"memory_type": "event"}}}}}
+        wide: dict = {"AND": [{"confidence": {"lte": 1}}] * 49 + [{"memory_type": "fact"}]}
+        wrong = {"filters": {"AND": [{"nonsense": 1}]}}
+        async with client_of(app, key.key) as writer:
+            for filters, count in ((deep, 2), (wide, 3)):
+                body = {"filters": filters, "dry_run": True}
+                assert ok(await writer.post("/memories/delete", json=body))["deleted"] == count
+            refused = [await one.post("/memories/delete", json=wrong) for one in (client, writer)]
+            ok(await writer.post("/memories/delete", json={"filters": wide, "confirm": True}))
+
+        first, second = (problem(one, 422, "invalid_filter") for one in refused)
+        assert fields(first) == fields(second)
+        assert await self.left(client) == "one four six"
 
     @pytest.mark.parametrize("hard", [False, True])
     @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.conftest import client_of
-from tests.support.api import execute, listed, ok, problem
+from tests.support.api import execute, listed, ok, problem, save
 from tests.support.tenants import Caller, make_key
 
 HOMES = {"ana": "a1", "bob": "a2", "cid": "a1"}
@@ -200,3 +200,83 @@ async def test_a_users_key_changes_that_users_memories_alone(
     left = set(await listed(client))
     assert len(left) == before - deleted
     assert not mine & left
+
+
+TEA = "She drinks green tea in the morning."
+SAME = "In the morning she drinks green tea."
+NEWS = "The cat sleeps on the sofa."
+ON_DUPLICATE = ("reject", "return", "supersede", "allow")
+
+
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        ({"user_id": "ana", "agent_id": "a2"}, "id_taken"),
+        (
+            {"user_id": None, "agent_id": "a2", "scope": "project", "project_id": "p3"},
+            "project_not_found",
+        ),
+    ],
+    ids=["a guest", "a project of others"],
+)
+async def test_a_key_cannot_probe_for_what_it_may_not_see(
+    app: FastAPI,
+    runtime: Runtime,
+    acme: Caller,
+    town: dict,
+    client: AsyncClient,
+    place: dict,
+    code: str,
+) -> None:
+    hidden = (await save(client, TEA, **place))["memory_id"]
+    key = await make_key(runtime, acme.tenant_id, "write", agent_id="a2")
+
+    async with client_of(app, key.key) as bound:
+        problem(await bound.get(f"/memories/{hidden}"), 404, "memory_not_found")
+        for on_duplicate in ON_DUPLICATE:
+            told: dict[str, set] = {"/memories": set(), "/memories/validate": set()}
+            for (path, answers), text in product(told.items(), (TEA, TEA.upper(), SAME, NEWS)):
+                body = {"messages": text, "infer": False, "on_duplicate": on_duplicate} | place
+                response = await bound.post(path, json=body)
+                assert hidden not in response.text
+                document = response.json()
+                outcome = document.get("results", [{}])[0]
+                answers.add(
+                    (
+                        response.status_code,
+                        document.get("code"),
+                        document.get("detail"),
+                        outcome.get("event"),
+                        outcome.get("similarity"),
+                    )
+                )
+            # What is there and what is not are answered alike.
+            assert [len(answers) for answers in told.values()] == [1, 1], told
+            assert {answer[1] for answer in told["/memories"]} == {code}
+
+
+async def test_a_hidden_text_that_bars_a_visible_place_is_known_without_its_id(
+    app: FastAPI, runtime: Runtime, acme: Caller, town: dict, client: AsyncClient
+) -> None:
+    place = {"user_id": None, "agent_id": "a2", "scope": "project", "project_id": "p2"}
+    hidden = (await save(client, TEA, **place, visibility="owner_only"))["memory_id"]
+    key = await make_key(runtime, acme.tenant_id, "write", agent_id="a2")
+
+    async with client_of(app, key.key) as bound:
+        problem(await bound.get(f"/memories/{hidden}"), 404, "memory_not_found")
+        for on_duplicate in ON_DUPLICATE:
+            body = {"messages": TEA, "infer": False, "on_duplicate": on_duplicate} | place
+            response = await bound.post("/memories", json=body)
+            [outcome] = ok(response)["results"]
+            assert (outcome["event"], outcome["memory_id"], outcome["memory"]) == (
+                "NONE",
+                None,
+                None,
+            )
+            assert hidden not in response.text
+        body = {"messages": SAME, "infer": False} | place
+        near = ok(await bound.post("/memories", json=body), 201)["results"][0]
+        taken = await bound.patch(f"/memories/{near['memory_id']}", json={"content": TEA})
+
+    assert (near["event"], near["similarity"]) == ("ADD", None)
+    assert problem(taken, 409, "duplicate")["memory_id"] is None

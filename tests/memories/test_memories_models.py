@@ -156,6 +156,18 @@ class TestTwoModels:
         again = await pair.post("/memories", json=body, headers={"Idempotency-Key": "k"})
         ok(again, 201)
 
+    async def test_a_repeated_request_needs_no_provider(
+        self, pair: AsyncClient, provider: OpenAIServer
+    ) -> None:
+        body = {"messages": "Dogs bark.", "user_id": "ana", "agent_id": "a1", "infer": False}
+        headers = {"Idempotency-Key": "k"}
+        first = ok(await pair.post("/memories", json=body, headers=headers), 201)
+        provider.otherwise = refusal(500)
+
+        again = await pair.post("/memories", json=body, headers=headers)
+
+        assert ok(again, 201) == first
+
     async def test_a_model_nobody_serves_any_more_is_counted_as_waiting(
         self, pair: AsyncClient, client: AsyncClient
     ) -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import math
+from datetime import UTC, datetime
 
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.memories.usage import MemoryUse
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import (
@@ -425,6 +427,21 @@ class TestTraces:
 
         assert (changed["use_count"], changed["version"]) == (1, 2)
         assert changed["update_time"] > tea["memory"]["update_time"]
+
+    async def test_the_last_use_never_goes_back(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller
+    ) -> None:
+        memory_id = (await save(client, TEA))["memory_id"]
+        use = MemoryUse(runtime.database)
+        late, early = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)
+
+        for moments in ((late, early), (early,)):
+            for moment in moments:
+                use.note(acme.tenant_id, [memory_id], moment)
+            await use.flush(everything=True)
+
+        memory = await self.used(client, memory_id, 3)
+        assert datetime.fromisoformat(memory["last_used_at"]) == late
 
     async def test_a_search_writes_nothing_while_it_runs(self, client: AsyncClient) -> None:
         await append(client, "s1", "Hello.")

@@ -3,7 +3,8 @@
 import pytest
 from httpx import AsyncClient
 
-from tests.support.api import append, every_page, fields, ok, problem
+from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
+from tests.support.tenants import Caller
 
 PATH = "/sessions/s1/messages"
 
@@ -510,3 +511,18 @@ class TestDelete:
         ok(await client.post("/sessions/s1/end"))
 
         assert ok(await client.delete(f"{PATH}/m1"))["deleted"] == 1
+
+
+class TestKeptAnswers:
+    async def test_a_deleted_message_is_not_told_again_by_the_answer_of_its_append(
+        self, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        for name, text in (("gone", "The secret ladder."), ("stays", "The open door.")):
+            body = {"user_id": "ana", "messages": [said(text, name)]}
+            ok(await client.post(PATH, json=body, headers={"Idempotency-Key": name}), 201)
+
+        ok(await client.post(f"{PATH}/delete", json={"message_ids": ["gone"]}))
+
+        rows = await dump(dsn, acme.tenant_id)
+        assert tables_with("secret ladder", rows) == []
+        assert tables_with("open door", rows) == ["idempotency_keys", "messages"]

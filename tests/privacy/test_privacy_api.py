@@ -1,10 +1,18 @@
 """Letting go, through the public routes: what goes, what stays, and what a dump still says."""
 
+from datetime import timedelta
+
 import asyncpg
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.database.registry import TABLES
+from app.memories.purge import Purged, PurgeService
+from app.runtime import Runtime
+from tests.conftest import client_of
+from tests.support.api import dump as rows_of
+from tests.support.api import execute, ok, problem, save, tables_with
 from tests.support.tenants import Caller
 
 SECRET = "zanzibar-nightingale"
@@ -173,3 +181,110 @@ class TestDeleteAgent:
         expected = 404 if confirm else 200
         assert (await client.get(f"/memories/{memory_id}")).status_code == expected
         assert (await client.get("/users/ana")).status_code == 200
+
+
+class TestWhatIsLeftOfSomeone:
+    async def test_words_refused_of_an_unknown_person_go_too(
+        self, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        refused = {"messages": SECRET, "user_id": "zoe", "infer": False, "confidence": 0.1}
+        problem(await client.post("/memories", json=refused), 422, "gate_rejected")
+        assert tables_with(SECRET, await rows_of(dsn, acme.tenant_id)) == ["gate_decisions"]
+
+        receipt = ok(await client.delete("/users/zoe"))
+
+        assert receipt["deleted"]["decisions"] == 1
+        assert tables_with(SECRET, await rows_of(dsn, acme.tenant_id)) == []
+        problem(await client.delete("/users/zoe"), 404, "user_not_found")
+
+    async def test_a_key_of_the_person_is_revoked_and_loses_its_name(
+        self, app: FastAPI, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        await fill(client)
+        body = {"key_name": SECRET, "scopes": ["write"], "user_id": "ana"}
+        key = ok(await client.post("/keys", json=body), 201)["key"]
+
+        receipt = ok(await client.delete("/users/ana", params={"confirm": True}))
+
+        assert receipt["deleted"]["keys"] == 1
+        async with client_of(app, key) as hers:
+            again = {"messages": [{"role": "user", "content": "I am still here."}]}
+            problem(await hers.post("/sessions/s9/messages", json=again), 401, "revoked_key")
+        assert tables_with(SECRET, await rows_of(dsn, acme.tenant_id)) == []
+        problem(await client.delete("/users/ana"), 404, "user_not_found")
+
+
+class TestWhatIsLeftOfASession:
+    async def test_no_word_of_it_stays_in_verdicts_or_kept_answers(
+        self, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        for session in ("s1", "s11"):
+            text = f"{SECRET} in {session}!"
+            said = {"user_id": "ana", "messages": [{"role": "user", "content": text}]}
+            kept = {"Idempotency-Key": f"said {session}"}
+            ok(await client.post(f"/sessions/{session}/messages", json=said, headers=kept), 201)
+            saved = {"messages": text, "user_id": "ana", "session_id": session, "infer": False}
+            refused = await client.post("/memories", json=saved | {"confidence": 0.1})
+            problem(refused, 422, "gate_rejected")
+            kept = {"Idempotency-Key": f"saved {session}"}
+            own = saved | {"scope": "session"}
+            ok(await client.post("/memories", json=own, headers=kept), 201)
+
+        receipt = ok(await client.delete("/sessions/s1", params={"confirm": True}))
+
+        assert receipt["deleted"]["answers"] == 2
+        left = await rows_of(dsn, acme.tenant_id)
+        assert tables_with("in s1!", left) == []
+        assert set(tables_with("in s11!", left)) == {
+            "gate_decisions", "idempotency_keys", "memories", "memory_history", "messages"
+        }  # fmt: skip
+
+
+class TestPurge:
+    async def test_old_refused_verdicts_go_and_others_stay(
+        self, runtime: Runtime, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        for text in ("An old refusal.", "A new refusal."):
+            body = {"messages": text, "user_id": "zoe", "infer": False, "confidence": 0.1}
+            problem(await client.post("/memories", json=body), 422, "gate_rejected")
+        await save(client, "An old acceptance.")
+        await execute(
+            dsn,
+            "UPDATE gate_decisions SET create_time = now() - interval '8 days' "
+            "WHERE tenant_id = $1 AND content LIKE 'An old%'",
+            acme.tenant_id,
+        )
+        service, age = PurgeService(runtime.database), timedelta(days=7)
+
+        due = await service.due(acme.tenant_id, age=age)
+        gone = await service.purge(acme.tenant_id, age=age, removed=lambda _: None)
+
+        assert due == gone == Purged(memories=0, idempotency_keys=0, verdicts=1)
+        left = (await rows_of(dsn, acme.tenant_id))["gate_decisions"]
+        assert len(left) == 2
+        assert not any("old refusal" in line for line in left)
+
+
+class TestHardDelete:
+    async def test_a_kept_answer_goes_and_another_persons_is_not_even_read(
+        self, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        kept = {"Idempotency-Key": "one"}
+        body = {"messages": SECRET + " sings.", "user_id": "ana", "infer": False}
+        saved = ok(await client.post("/memories", json=body, headers=kept), 201)
+        memory_id = saved["results"][0]["memory_id"]
+        # Not a text: whoever reads it fails.
+        await execute(
+            dsn,
+            "INSERT INTO idempotency_keys (tenant_id, key_id, idempotency_key, user_id, "
+            "request_hash, status, answer, expires_at) "
+            "VALUES ($1, 'key', 'bob', 'bob', '', 200, '\\xff', now() + interval '1 hour')",
+            acme.tenant_id,
+        )
+
+        gone = await client.delete(f"/memories/{memory_id}", params={"hard": True})
+
+        assert gone.status_code == 204, gone.text
+        left = await rows_of(dsn, acme.tenant_id)
+        assert tables_with(SECRET, left) == []
+        assert len(left["idempotency_keys"]) == 1

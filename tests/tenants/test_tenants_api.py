@@ -100,6 +100,17 @@ class TestTenants:
 
         assert await status_of(app, other.key) == (200, None)
 
+    async def test_nobody_locks_themselves_out(
+        self, app: FastAPI, operator: AsyncClient, acme: Caller
+    ) -> None:
+        path = f"/tenants/{acme.tenant_id}"
+        refused = await operator.patch(path, json={"tenant_name": "A", "status": "disabled"})
+
+        assert (refused.status_code, refused.json()["code"]) == (409, "own_tenant")
+        assert (await operator.get(path)).json()["tenant_name"] == "Acme"
+        assert (await operator.patch(path, json={"status": "enabled"})).status_code == 200
+        assert await status_of(app, acme.key) == (200, None)
+
     async def test_a_missing_one_is_not_found(self, operator: AsyncClient) -> None:
         for method, path, body in (
             ("GET", "/tenants/nobody", None),
