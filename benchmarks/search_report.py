@@ -33,8 +33,9 @@ def markdown(result: dict[str, Any]) -> str:
     lines = [
         "# Search over HTTP",
         "",
-        f"{result['memories']:,} memories, top 10, same rows and same search for all (a, b and d in SQL of one shape); medians of "
-        f"{effort['rounds']} rounds of {effort['seconds']:g} s in turn. Client, service and "
+        f"{result['memories']:,} memories, top 10, same rows and same search for all, a, b and "
+        f"d in SQL of one shape; medians of {effort['rounds']} rounds of {effort['seconds']:g} s in "
+        "turn. Client, service and "
         "database share the machine. CPU is that of the serving process and of the database "
         "per request; a share is the median of the rounds' own shares.",
         "",

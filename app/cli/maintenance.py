@@ -50,7 +50,8 @@ def purge_command(
 ) -> None:
     """Remove for good what was deleted long ago, with the words that its history keeps.
 
-    Expired idempotency keys go too. Safe to repeat, and while the service runs.
+    Expired idempotency keys and old verdicts on refused texts go too. Safe to repeat, and
+    while the service runs.
     """
     settings = settings_with(data_dir=data_dir)
     age = timedelta(days=settings.purge_days if days is None else days)
@@ -76,9 +77,13 @@ async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
         return
     print_table(
         f"{'Due' if dry_run else 'Removed'}, deleted at least {age.days} days ago",
-        ("tenant", "memories", "idempotency keys"),
-        [(name, one.memories, one.idempotency_keys) for name, one in counts.items() if one.total],
-        right=("memories", "idempotency keys"),
+        ("tenant", "memories", "idempotency keys", "refused texts"),
+        [
+            (name, one.memories, one.idempotency_keys, one.verdicts)
+            for name, one in counts.items()
+            if one.total
+        ],
+        right=("memories", "idempotency keys", "refused texts"),
     )
 
 

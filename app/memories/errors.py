@@ -95,6 +95,18 @@ class InvalidValidityError(UnprocessableError):
         )
 
 
+class SharedByAllUsersError(UnprocessableError):
+    code = "shared_by_all_users"
+    title = "Knowledge of an agent has no user"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The scope agent is what all users of an agent share: leave `user_id` out, or no "
+            "deletion of that person would find it.",
+            errors=[{"location": ["body", "user_id"], "detail": "not with scope agent"}],
+        )
+
+
 class NotYourMemoryError(ForbiddenError):
     code = "not_your_memory"
     title = "Another user's memory"

@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.errors import AgentNotFoundError
 from app.agents.repository import AgentRepository
-from app.memories.errors import ScopeRequiresError
+from app.memories.errors import ScopeRequiresError, SharedByAllUsersError
 from app.memories.models import Memory
 from app.memories.schemas import MemoryCreate
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
@@ -36,6 +36,7 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
 
     Raises:
         UserRequiredError, ScopeRequiresError: an id is missing.
+        SharedByAllUsersError: knowledge of an agent that names a user.
         UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
         InsufficientScopeError: knowledge shared by all users of an agent needs admin.
 
@@ -51,6 +52,8 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
     if scope == "agent":
         if not principal.may("admin"):
             raise InsufficientScopeError("admin")
+        if body.user_id is not None:
+            raise SharedByAllUsersError
         user_id = None
     elif user_id is None and scope != "project":
         raise UserRequiredError

@@ -23,6 +23,7 @@ from app.memories.errors import (
     NotYourMemoryError,
     ScopeRequiresError,
     SelectorRequiredError,
+    SharedByAllUsersError,
 )
 from app.memories.filters import InvalidFilterError
 from app.memories.saving import SavingService
@@ -62,7 +63,13 @@ from app.web.switches import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 
-PLACE_ERRORS = (UserRequiredError, ScopeRequiresError, UserNotFoundError, AgentNotFoundError)
+PLACE_ERRORS = (
+    UserRequiredError,
+    ScopeRequiresError,
+    SharedByAllUsersError,
+    UserNotFoundError,
+    AgentNotFoundError,
+)
 EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
 
 

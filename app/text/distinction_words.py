@@ -6,7 +6,13 @@ contradiction; a wrong one costs the same, so rare senses stay out.
 
 from typing import Final
 
-NEGATORS: Final = "not|no|never|without|neither|nor|nobody|nothing|none|nowhere|hardly"
+NEGATORS: Final = (
+    "not|no|never|without|neither|nor|nobody|nothing|none|nowhere|hardly|former|formerly|previously"
+    r"|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bwas )(?<!\bwere )(?<!\bbe )"
+    r"(?<!\bbeen )(?<!'s )(?<!'re )"
+    r"(?<!\bget )(?<!\bgets )(?<!\bgot )used to"
+)
+"""What was is not now: "used to" counts, but not "is used to"."""
 NEGATIVE_VERBS: Final = (
     "hate|hates|hated|dislike|dislikes|disliked|detest|detests|loathe|loathes|refuse|refuses|refused"
     "|avoid|avoids|avoided|stop|stops|stopped|quit|quits|cease|ceased|lack|lacks|lacking"
@@ -19,6 +25,10 @@ NEGATION_IDIOMS: Final = (
 
 CHINESE_NEGATORS: Final = (
     "没有|没|沒有|沒|不再|从不|從不|从未|从来不|不|无法|無法|无|無|未|别再|别|別|勿|非"
+    # Once, unless it is a time ("before eight", "the past year") or an experience.
+    r"|(?<![点點年月日天周时時\s久之饭觉学班])以前|(?<=[a-z] )以前|从前|從前"
+    r"|(?<![走跑拿开飞搬送看放骑游掉])过去(?![\s了年月日天周几这那])(?!$)"
+    r"|曾经(?![^,.;，。；]{0,6}过)|曾經(?![^,.;，。；]{0,6}過)"
 )
 CHINESE_NEGATIVE_VERBS: Final = (
     "讨厌|討厭|厌恶|反感|痛恨|拒绝|拒絕|避免|戒掉|戒了|戒|停止|放弃|放棄|取消|缺乏|辞掉|辞去"
@@ -271,6 +281,16 @@ UNITS: Final = {
     "m": "m|meter|meters|metre|metres|米",
     "cm": "cm|centimeter|centimeters|厘米|公分",
     "kg": "kg|kgs|kilo|kilos|kilogram|kilograms|公斤|千克",
+    "mg": "mg|milligram|milligrams|毫克",
+    "µg": "μg|mcg|ug|microgram|micrograms|微克",
+    "ml": "ml|milliliter|milliliters|millilitre|millilitres|毫升",
+    "mm": "mm|millimeter|millimeters|millimetre|millimetres|毫米",
+    "oz": "oz|ounce|ounces|盎司",
+    "ft": "ft|foot|feet|英尺",
+    "in": "inch|inches|英寸",
+    "ms": "ms|millisecond|milliseconds|毫秒",
+    "kb": "kb|kilobyte|kilobytes",
+    "kcal": "kcal|calories|大卡|千卡",
     "g": "g|gram|grams|克",
     "lb": "lb|lbs|pound|pounds|磅",
     "jin": "斤",
@@ -357,4 +377,16 @@ WEEKDAYS: Final = {
     for word in words.split("|")
 }  # fmt: skip
 COMPARISONS: Final = "over|rather than|than|instead of"
+PREPOSITIONS: Final = "from|to|in|at|on|with|by|for|of|near|into|via"
+TURNED_AROUND: Final = "is|are|was|were|and|or|和|与|與|跟|或|是|、"
+"""What may stand between two parts that change places without a change of meaning."""
+MUTUAL: Final = (
+    "married|engaged|dating|divorced|friends|cousins|colleagues|neighbours|neighbors|siblings|twins"
+    "|classmates|roommates|partners|met|meets|meet"
+)
+CHINESE_MUTUAL: Final = "结婚|離婚|离婚|朋友|同事|同学|邻居|夫妻|认识|见面"
+"""What two people are to each other, whoever is named first."""
+CHINESE_MOVABLE: Final = "用户|他们|她们|我们|他|她|我|今天|昨天|明天|今年|去年|明年"
+    "|上周|下周|上个月|下个月|以后|现在|每天|每周|每月|每年|了|的"
+"""Who and when stand at the beginning or later, as one likes."""
 CHINESE_COMPARISONS: Final = "而不是|而非|胜过|多于|比"

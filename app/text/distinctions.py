@@ -6,6 +6,7 @@ embedder already found close; of unrelated texts it says nothing useful.
 """
 
 import re
+from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Final, Literal
 from unicodedata import normalize
@@ -14,7 +15,7 @@ from app.text import distinction_words as words
 from app.text.normalise import has_cjk, normalise
 from app.text.quantities import counts_differ, take_quantities
 
-Difference = Literal["number", "negation", "antonym", "name", "term"]
+Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # Private use: a Chinese word with synonyms, folded to one sign; see _SYNONYM_SIGN.
@@ -35,6 +36,9 @@ _NO = f"{_either(words.NEGATORS)}|{_either(words.CHINESE_NEGATORS)}"
 _NEGATIVE_VERB = f"{_either(words.NEGATIVE_VERBS)}|{_either(words.CHINESE_NEGATIVE_VERBS)}"
 _DOUBLE_NO = re.compile(f"(?:{_NO})[^,.;，。；]{{0,8}}?(?:{_NEGATIVE_VERB})")
 _NEGATION = re.compile(f"{_NEGATIVE_VERB}|{_NO}")
+_WHOLE = re.compile(rf"[{_SIGN}、]|[^\W{_SIGN}]+")
+_MUTUAL = re.compile(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
+_CHINESE_MOVABLE = re.compile(_either(words.CHINESE_MOVABLE))
 _COMPARED = re.compile(f"{_either(words.COMPARISONS)}|{_either(words.CHINESE_COMPARISONS)}")
 _REWRITTEN: Final = tuple(
     (re.compile(_either(said)), instead)
@@ -51,8 +55,9 @@ def differs(a: str, b: str) -> Difference | None:
     The order of the two does not matter. A number or a name that only one of them has counts
     as a difference: to treat the two as one would lose it.
 
-    "antonym" is a pair of opposites, or a comparison whose sides changed places. "name" is a
-    capitalised word inside a sentence that the other does not have. "term" is a
+    "order" is the same words in another order, said of other names (in Chinese: in any order
+    but that of who and when). "antonym" is a pair of opposites, or a comparison whose sides
+    changed places. "name" is a capitalised word inside a sentence that the other does not have. "term" is a
     word (in Chinese, up to four characters) that stands in the place of another while most
     of the rest is shared, unless both are listed as synonyms: what is left when no rule above
     explains the difference, and all there is to see names by where a script has no capitals.
@@ -79,7 +84,81 @@ def differs(a: str, b: str) -> Difference | None:
 def _name_or_term(a: str, b: str, said_a: "_Said", said_b: "_Said") -> Difference | None:
     if _names(a) - _words(_form(b)) or _names(b) - _words(_form(a)):
         return "name"
-    return "term" if _replaced(said_a.tokens, said_b.tokens) else None
+    if _reordered(a, b):
+        return "order"
+    replaced = _replaced(said_a.tokens, said_b.tokens) or _replaced_beside_more(
+        said_a.tokens, said_b.tokens
+    )
+    return "term" if replaced else None
+
+
+def _reordered(a: str, b: str) -> bool:
+    """Tell whether the same words in another order say it of others: Ana paid Ben, Ben paid Ana."""
+    form_a, form_b = _form(a), _form(b)
+    if _MUTUAL.search(form_a):
+        return False
+    if has_cjk(form_a):
+        form_a, form_b = (_CHINESE_MOVABLE.sub("", take_quantities(x)[1]) for x in (form_a, form_b))
+    all_a, all_b = (_WHOLE.findall(form) for form in (form_a, form_b))
+    if all_a == all_b or sorted(all_a) != sorted(all_b) or _turned(all_a, all_b):
+        return False
+    if has_cjk(form_a):
+        return not _moved(all_a, all_b)
+    names = _names(a) | _names(b)
+    return len(names) >= 2 and _roles(all_a, names) != _roles(all_b, names)
+
+
+def _turned(a: list[str], b: list[str]) -> bool:
+    """Tell whether two parts changed places around an "and" or an "is"."""
+    start = _common(a, b)
+    for middle in [n for n, token in enumerate(a) if token in _TURNED_AROUND][:3]:
+        for left in range(max(middle - 16, 0), min(middle, start + 1)):
+            for right in range(middle + 2, min(middle + 18, len(a) + 1)):
+                moved = [*a[middle + 1 : right], a[middle], *a[left:middle]]
+                if moved == b[left:right] and a[:left] == b[:left] and a[right:] == b[right:]:
+                    return True
+    return False
+
+
+def _moved(a: list[str], b: list[str]) -> bool:
+    """Tell whether only a place moved before the verb: 出生在维也纳, 在维也纳出生."""
+    start = _common(a, b)
+    end = _common(a[start:][::-1], b[start:][::-1])
+    left, right = a[start : len(a) - end], b[start : len(b) - end]
+    return any(
+        one[at:] + one[:at] == other
+        for one, other in ((left, right), (right, left))
+        for at in [n for n, sign in enumerate(one) if sign in "在从從用"][:3]
+    )
+
+
+def _roles(tokens: list[str], names: set[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the names as they follow each other, and apart, sorted, those with prepositions."""
+    bare: list[str] = []
+    led: list[tuple[str, str]] = []
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        if _stem(token) in names:
+            if before in _PREPOSITIONS:
+                led.append((before, token))
+            else:
+                bare.append(token)
+    return bare, sorted(led)
+
+
+def _replaced_beside_more(a: list[str], b: list[str]) -> bool:
+    """Tell whether one word stands for another while one of the two says more besides."""
+    a, b = ([token for token in each if token not in _SUBJECTS] for each in (a, b))
+    if max(len(a), len(b)) > 40 or any(has_cjk(token) for token in (*a, *b)):
+        return False
+    changes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    kinds = [kind for kind, *_ in changes if kind != "equal"]
+    if sorted(kinds) not in (["delete", "replace"], ["insert", "replace"]):
+        return False
+    at = next(n for n, change in enumerate(changes) if change[0] == "replace")
+    _, left, left_end, right, right_end = changes[at]
+    between = 0 < at < len(changes) - 1
+    alone = left_end - left == right_end - right == 1
+    return between and alone and a[left] not in b and b[right] not in a
 
 
 class _Said:
@@ -200,6 +279,8 @@ _STOP_WORDS: Final = frozenset(words.STOP_WORDS.split("|")) | frozenset(words.CH
 _NO_NAMES: Final = frozenset(
     ("i", "am", "pm", *words.MONTHS, *words.WEEKDAYS, *words.NUMBER_WORDS, *_STOP_WORDS)
 )
+_PREPOSITIONS: Final = frozenset(words.PREPOSITIONS.split("|"))
+_TURNED_AROUND: Final = frozenset(words.TURNED_AROUND.split("|"))
 _SYNONYMS: Final = {
     _stem(word): _stem(group.split("|")[0]) for group in words.SYNONYMS for word in group.split("|")
 }

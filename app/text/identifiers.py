@@ -31,7 +31,9 @@ _CARD_SHAPES: Final = tuple(
 # A digit at a time, or two; pairs with spaces between are numbers of their own. Only the whole
 # row counts: a part of a longer one passes Luhn by chance.
 _CARD_ROWS: Final = tuple(
-    re.compile(rf"(?<![A-Za-z0-9_])(?<![0-9][-._/|·\s]){row}(?!\s?{_SIGN}?\s?[0-9])(?![A-Za-z_])")
+    re.compile(
+        rf"(?<![A-Za-z0-9_])(?<![0-9][-._/|·\s]){row}(?!\s?(?:{_SIGN})?\s?[0-9])(?![A-Za-z_])"
+    )
     for row in (
         rf"[2-6]{_FIRST}[0-9](?:{_NEXT}[0-9]){{11,17}}",
         rf"[2-6][0-9](?P<sign>{_SIGN})[0-9]{{2}}(?:(?P=sign)[0-9]{{2}}){{5,7}}(?:(?P=sign)[0-9])?",

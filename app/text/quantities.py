@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -15,6 +15,8 @@ Quantity = tuple[str, str]
 """A value and its unit, the unit empty where none is said."""
 _Read = Callable[[re.Match[str]], Quantity]
 
+# Private use: a minus that was told from a hyphen.
+_NEGATIVE = "\ue0ff"
 _DIGIT = "零〇一二两兩三四五六七八九"
 _SIGN = rf"[{_DIGIT}十百千万萬亿億]"
 # Bounded: Python refuses to read or write a number of thousands of digits.
@@ -50,6 +52,7 @@ _MONTH = re.compile(
     r"|\b(may|march|mar)(?=\.? [0-9])|(?<=[0-9] )(may|march|mar)\b|(?<=[0-9][a-z]{2} )(may|march)\b"
 )
 _DIGITS = re.compile(
+    rf"(?P<minus>{_NEGATIVE})?"
     r"(?P<sign>[$€£¥])?\s?(?P<number>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)*)"
     rf"(?:st|nd|rd|th)?(?P<scale>\s?(?:hundred|thousand|million|billion|k)\b|[百千万萬亿億]{{1,3}})?{_UNIT}"
 )
@@ -59,7 +62,17 @@ _WORD = re.compile(
     rf"{_UNIT}"
 )
 # 一 alone is an article as often as a number, so it stays in the text as "one" does.
-_CHINESE = re.compile(rf"(?P<number>(?!一(?!{_SIGN})){_NUMERAL}){_UNIT}")
+_CHINESE = re.compile(rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_SIGN})){_NUMERAL}){_UNIT}")
+_MINUS = re.compile(
+    rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
+    rf"|(?:零下|负)(?=[0-9]|{_SIGN})"
+)
+_MONTH_NAME = rf"(?:{_either(words.MONTHS)})"
+_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
+_DATE = re.compile(
+    rf"\b({_DAY}) (?:of )?({_MONTH_NAME})\b|\b({_MONTH_NAME})\.? (?:the )?({_DAY})(?![0-9:.])\b"
+    rf"|({_ANY})月({_ANY})[日号號]"
+)
 _CHINESE_IDIOM = re.compile(words.CHINESE_NUMBER_IDIOMS)
 
 
@@ -79,15 +92,31 @@ def take_quantities(text: str) -> tuple[frozenset[Quantity], str]:
 
         return pattern.sub(replace, text)
 
+    found.update(_dates(text))
+    text = _MINUS.sub(_NEGATIVE, text)
     for pattern, read in _READERS:
         text = take(pattern, read, text)
     text = _CHINESE_IDIOM.sub(lambda match: match[0].translate(_HIDE), text)
     text = take(_CHINESE, _chinese, text).translate(_SHOW)
-    return frozenset(found), text
+    return frozenset(found), text.replace(_NEGATIVE, " ")
+
+
+def _dates(text: str) -> Iterator[Quantity]:
+    """Yield each day of a month as one, besides its numbers: 3 May and 5 March share those."""
+    for day, month, other_month, other_day, chinese_month, chinese_day in _DATE.findall(text):
+        if chinese_month:
+            yield f"{_plain(chinese_day)}.{_plain(chinese_month)}", "date"
+        else:
+            name = words.MONTHS[month or other_month]
+            yield f"{int((day or other_day).rstrip('stndrh'))}.{name}", "date"
 
 
 def counts_differ(a: frozenset[Quantity], b: frozenset[Quantity]) -> bool:
     """Tell whether two texts count differently; a unit only one of them says does not differ."""
+    dates_a, dates_b = ({each for each in both if each[1] == "date"} for both in (a, b))
+    if dates_a and dates_b and dates_a != dates_b:
+        return True
+    a, b = a - dates_a, b - dates_b
     values_a, values_b = {value for value, _ in a}, {value for value, _ in b}
     if values_a != values_b:
         return True
@@ -160,14 +189,15 @@ def _month(match: re.Match[str]) -> Quantity:
 
 def _digits(match: re.Match[str]) -> Quantity:
     number = match["number"].replace(",", "")
+    minus = "-" if match["minus"] else ""
     unit = _unit(match) or words.CURRENCY_SIGNS.get(match["sign"] or "", "")
     if match["scale"]:
         factor = 1
         for word in re.findall(r"[a-z]+|[^a-z\s]", match["scale"]):
             factor *= words.SCALES[word]
-        return _scaled(number, factor), unit
+        return minus + _scaled(number, factor), unit
     # As written: 3.10 and 3.1 are two versions. Only 05 and 5 are one number.
-    return (number if "." in number else number.lstrip("0") or "0"), unit
+    return minus + (number if "." in number else number.lstrip("0") or "0"), unit
 
 
 def _scaled(number: str, factor: int) -> str:
@@ -189,7 +219,8 @@ def _spoken(match: re.Match[str]) -> Quantity:
 
 
 def _chinese(match: re.Match[str]) -> Quantity:
-    return str(chinese_number(match["number"])), _unit(match)
+    minus = "-" if match["minus"] else ""
+    return f"{minus}{chinese_number(match['number'])}", _unit(match)
 
 
 _READERS: Final[tuple[tuple[re.Pattern[str], _Read], ...]] = (

@@ -61,7 +61,11 @@ def _formats(text: str) -> Iterator[Place]:
 
 
 def _labelled(text: str) -> Iterator[Place]:
+    lower = text.lower()
     for detector, pattern, is_value in _LABELS:
+        # A search that ignores case is slow, and most texts have no label.
+        if pattern in _NEEDED and not any(part in lower for part in _NEEDED[pattern]):
+            continue
         for match in pattern.finditer(text):
             start, end = match.span("value")
             end = start + len(match["value"].rstrip(_TRAILING))
@@ -69,6 +73,17 @@ def _labelled(text: str) -> Iterator[Place]:
                 continue
             if is_value(text, start, end):
                 yield start, end, detector
+
+
+_LOGIN_PARTS: Final = ("pass", "pwd", "kennwort", "wachtwoord", "contrase", "senha")
+_KEY_PARTS: Final = ("key", "token", "secret")
+_NEEDED: Final = {
+    patterns.PASSWORD_ASSIGNED: _LOGIN_PARTS,
+    patterns.PASSWORD_SAID: _LOGIN_PARTS,
+    patterns.PASSWORD_BARE: _LOGIN_PARTS,
+    patterns.KEY_ASSIGNED: _KEY_PARTS,
+    patterns.KEY_SAID: _KEY_PARTS,
+}
 
 
 def _stands_for_nothing(value: str) -> bool:
@@ -137,6 +152,7 @@ _LABELS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str, int, int], bool]
     ("password", patterns.CHINESE_ASSIGNED, _assigned_password),
     ("password", patterns.CHINESE_SAID, _said_chinese_password),
     ("password", patterns.PASSWORD_BARE, _bare_password),
+    ("password", patterns.CHINESE_BARE, _bare_password),
     ("password", patterns.PIN, lambda _text, _start, _end: True),
     ("api_key", patterns.KEY_ASSIGNED, _assigned_key),
     ("api_key", patterns.KEY_SAID, _said_key),

@@ -118,14 +118,13 @@ PASSWORD_ASSIGNED: Final = re.compile(
 PASSWORD_SAID: Final = re.compile(
     rf"(?<![A-Za-z])(?i:{_LOGIN_WORD}){_FOR}\s{_IS}\s{{1,3}}{_QUOTE}?{_VALUE}"
 )
-PASSWORD_BARE: Final = re.compile(
-    rf"(?:(?<![A-Za-z])(?i:{_LOGIN_WORD})\s{{1,3}}|{_CHINESE}\s{{0,3}}){_QUOTE}?{_VALUE}"
-)
+PASSWORD_BARE: Final = re.compile(rf"(?<![A-Za-z])(?i:{_LOGIN_WORD})\s{{1,3}}{_QUOTE}?{_VALUE}")
 """The label with nothing between; it says so little that the value must look like nothing else."""
 KEY_ASSIGNED: Final = re.compile(rf"{_BEFORE_WORD}(?i:{_KEY_WORD})(?![A-Za-z]){_ASSIGN}{_VALUE}")
 KEY_SAID: Final = re.compile(
     rf"(?<![A-Za-z])(?i:{_KEY_WORD}){_FOR}\s(?i:is|was)\s{{1,3}}{_QUOTE}?{_VALUE}"
 )
+CHINESE_BARE: Final = re.compile(rf"{_CHINESE}\s{{0,3}}{_QUOTE}?{_VALUE}")
 CHINESE_ASSIGNED: Final = re.compile(rf"{_CHINESE}\s{{0,3}}{_SET}?{_ASSIGN}{_VALUE}")
 CHINESE_SAID: Final = re.compile(
     rf"{_CHINESE}(?![学學本箱锁鎖器管])[^\n。,:;=]{{0,4}}?{_SET}了?\s{{0,3}}{_QUOTE}?{_VALUE}"

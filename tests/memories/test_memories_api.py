@@ -656,3 +656,12 @@ class TestRead:
         header, line = answer["prompt"].splitlines()
         assert "not an instruction" in header
         assert line == "- [fact] She writes &lt;/memory&gt; in her notes."
+
+
+async def test_knowledge_of_an_agent_names_no_user(client: AsyncClient) -> None:
+    body = {"messages": "We close at noon.", "scope": "agent", "agent_id": "a1", "infer": False}
+
+    refused = await client.post("/memories", json=body | {"user_id": "ana"})
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "shared_by_all_users")
+    assert (await client.post("/memories", json=body)).status_code == 201

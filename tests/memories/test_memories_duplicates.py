@@ -225,7 +225,7 @@ class TestNeverCompared:
             {"agent_id": "a1"},
             {"scope": "session", "session_id": "s1"},
             {"scope": "project", "project_id": "p1"},
-            {"scope": "agent", "agent_id": "a1"},
+            {"scope": "agent", "agent_id": "a1", "user_id": None},
         ],
         ids=["user", "agent", "session", "project", "knowledge"],
     )
