@@ -34,10 +34,9 @@ def markdown(result: dict[str, Any]) -> str:
         "# Search over HTTP",
         "",
         f"{result['memories']:,} memories, top 10, same rows and same search for all, a, b and "
-        f"d in SQL of one shape; medians of {effort['rounds']} rounds of {effort['seconds']:g} s in "
-        "turn. Client, service and "
-        "database share the machine. CPU is that of the serving process and of the database "
-        "per request; a share is the median of the rounds' own shares.",
+        f"d in SQL of one shape; medians of {effort['rounds']} rounds of {effort['seconds']:g} s "
+        "in turn. Client, service and database share the machine. CPU is that of the serving "
+        "process and of the database per request; a share is the median of the rounds' own shares.",
         "",
     ]
     for size, by_callers in result["search"].items():

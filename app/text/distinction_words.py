@@ -386,7 +386,9 @@ MUTUAL: Final = (
 )
 CHINESE_MUTUAL: Final = "结婚|離婚|离婚|朋友|同事|同学|邻居|夫妻|认识|见面"
 """What two people are to each other, whoever is named first."""
-CHINESE_MOVABLE: Final = "用户|他们|她们|我们|他|她|我|今天|昨天|明天|今年|去年|明年"
+CHINESE_MOVABLE: Final = (
+    "用户|他们|她们|我们|他|她|我|今天|昨天|明天|今年|去年|明年"
     "|上周|下周|上个月|下个月|以后|现在|每天|每周|每月|每年|了|的"
+)
 """Who and when stand at the beginning or later, as one likes."""
 CHINESE_COMPARISONS: Final = "而不是|而非|胜过|多于|比"

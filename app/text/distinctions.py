@@ -57,8 +57,10 @@ def differs(a: str, b: str) -> Difference | None:
 
     "order" is the same words in another order, said of other names (in Chinese: in any order
     but that of who and when). "antonym" is a pair of opposites, or a comparison whose sides
-    changed places. "name" is a capitalised word inside a sentence that the other does not have. "term" is a
-    word (in Chinese, up to four characters) that stands in the place of another while most
+    changed places. "name" is a capitalised word inside a sentence that the other
+    does not have.
+    "term" is a word (in Chinese, up to four characters) that stands in the place of
+    another while most
     of the rest is shared, unless both are listed as synonyms: what is left when no rule above
     explains the difference, and all there is to see names by where a script has no capitals.
     """
