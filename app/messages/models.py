@@ -14,7 +14,9 @@ class Message(TenantOwned, Base):
     """One entry of a session, ordered by `sequence_no`.
 
     `create_time` is set by the service and strictly increases inside a session (B-08); a
-    client's own time goes into `metadata.client_time`.
+    client's own time goes into `metadata.client_time`. The parent is a message of the same
+    session, which the session's lock holds to; a foreign key to the same table would make
+    clearing a long session cost a statement per message (15 s for 33,000, now under 1 s).
     """
 
     __tablename__ = "messages"
@@ -27,11 +29,6 @@ class Message(TenantOwned, Base):
             ["tenant_id", "session_id"],
             ["sessions.tenant_id", "sessions.session_id"],
             ondelete="CASCADE",
-        ),
-        ForeignKeyConstraint(
-            ["tenant_id", "parent_message_id"],
-            ["messages.tenant_id", "messages.message_id"],
-            ondelete="SET NULL (parent_message_id)",
         ),
         CheckConstraint("role IN ('user', 'assistant', 'system', 'tool')", name="role"),
         Index(

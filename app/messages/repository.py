@@ -224,8 +224,8 @@ class MessageRepository:
     async def _parents(self, message_ids: Sequence[str]) -> dict[str, str | None]:
         """Those of the ids that are here, in order, each with its parent."""
         if len(message_ids) > FEW:
-            # For the rest of the transaction. A plan for any values, or one that a foreign key
-            # kept from when the table was small, may read all of it for each of the ids.
+            # For the rest of the transaction: a plan for any values, kept from when the table
+            # was small, may read all of it for each of the ids.
             await self._db.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
         rows = await self._db.execute(
             select(Message.message_id, Message.parent_message_id, Message.session_id)

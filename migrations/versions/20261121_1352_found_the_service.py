@@ -693,12 +693,6 @@ def _messages() -> None:
             name="messages_fk_agents",
         ),
         sa.ForeignKeyConstraint(
-            ["tenant_id", "parent_message_id"],
-            ["messages.tenant_id", "messages.message_id"],
-            name="messages_fk_messages",
-            ondelete="SET NULL (parent_message_id)",
-        ),
-        sa.ForeignKeyConstraint(
             ["tenant_id", "session_id"],
             ["sessions.tenant_id", "sessions.session_id"],
             name="messages_fk_sessions",
