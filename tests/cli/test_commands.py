@@ -134,3 +134,31 @@ def test_compose_hands_every_setting_on():
     assert [one for one in sorted(wanted - fixed) if f"    {one}: ${{{one}:-}}\n" not in text] == []
     assert "    MEMORY_HOST: 0.0.0.0\n" in text
     assert '    MEMORY_PORT: "8000"\n' in text
+
+
+def test_looking_something_up_makes_no_database(folder):
+    missing = folder / "nothing here"
+
+    answer = kemem("tenants", "list", "--data-dir", missing, cwd=folder)
+
+    assert answer.returncode == 2
+    assert "kemem serve" in answer.stderr
+    assert not missing.exists()
+
+
+def test_an_unset_variable_is_no_data_folder(folder):
+    answer = kemem("serve", "--data-dir", "", cwd=folder)
+
+    assert answer.returncode == 2
+    assert "--data-dir" in answer.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_a_settings_file_that_is_no_text_is_said_so(folder):
+    (folder / ".env").write_bytes(b"MEMORY_PORT=\xff\n")
+
+    answer = kemem("serve", "--port", "0", "--data-dir", folder / "data", cwd=folder)
+
+    assert answer.returncode == 2
+    assert "UTF-8" in answer.stderr
+    assert "Traceback" not in answer.stderr
