@@ -83,4 +83,4 @@ async def _draft(name: str, data_dir: Path) -> None:
 
 def openapi_command() -> None:
     """Print the OpenAPI document, which the service also answers at /openapi.json."""
-    print_json(create_app(nullcontext()).openapi())  # type: ignore[arg-type]
+    print_json(create_app(nullcontext()).openapi())  # type: ignore[arg-type]  # never opened

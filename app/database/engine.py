@@ -8,8 +8,9 @@ statement for a tenant in one round trip altogether, over the driver beneath SQL
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import asyncpg
 import structlog
@@ -237,10 +238,6 @@ async def open_database(
         "idle_in_transaction_session_timeout": "60000",
     }
 
-    # Statements of the pools have one good plan whatever the values; planning a search took
-    # 0.3 ms each time, longer than a search among 100 memories.
-    prepared = settings | {"plan_cache_mode": "force_generic_plan"}
-
     limits = {
         "timeout": CONNECT_SECONDS,
         "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
@@ -255,7 +252,32 @@ async def open_database(
             raise
         return connection
 
-    engine = create_async_engine(
+    pool = partial(
+        asyncpg.create_pool,
+        dsn,
+        min_size=1,
+        reset=_keep,
+        # Their statements have one good plan whatever the values; planning a search took
+        # 0.3 ms each time, longer than a search among 100 memories.
+        server_settings=settings | {"plan_cache_mode": "force_generic_plan"},
+        max_inactive_connection_lifetime=0,
+        **limits,
+    )
+    engine = _engine(connect, pool_size, statement_timeout_seconds)
+    try:
+        async with (
+            pool(max_size=pool_size, init=_prepare_reads) as reads,
+            pool(max_size=DISPATCH_POOL_SIZE, init=_prepare_dispatch) as dispatch,
+        ):
+            yield Database(engine, reads, dispatch, patience=statement_timeout_seconds)
+    finally:
+        await engine.dispose()
+
+
+def _engine(
+    connect: Callable[[], Awaitable[asyncpg.Connection]], pool_size: int, patience: float
+) -> AsyncEngine:
+    return create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         # `begin` speaks BEGIN and COMMIT itself, to save a round trip.
@@ -264,31 +286,5 @@ async def open_database(
         hide_parameters=True,
         pool_size=pool_size,
         max_overflow=0,
-        pool_timeout=statement_timeout_seconds,
+        pool_timeout=patience,
     )
-    try:
-        async with (
-            asyncpg.create_pool(
-                dsn,
-                min_size=1,
-                max_size=pool_size,
-                init=_prepare_reads,
-                reset=_keep,
-                server_settings=prepared,
-                **limits,
-                max_inactive_connection_lifetime=0,
-            ) as reads,
-            asyncpg.create_pool(
-                dsn,
-                min_size=1,
-                max_size=DISPATCH_POOL_SIZE,
-                init=_prepare_dispatch,
-                reset=_keep,
-                server_settings=prepared,
-                **limits,
-                max_inactive_connection_lifetime=0,
-            ) as dispatch,
-        ):
-            yield Database(engine, reads, dispatch, patience=statement_timeout_seconds)
-    finally:
-        await engine.dispose()
