@@ -174,7 +174,7 @@ class _Said:
         plain = _IDIOM.sub(" ", text)
         matches = list(_NEGATION.finditer(plain))
         self.negative = bool(matches)
-        self.denied = {_next_words(plain[match.end() :]) for match in matches} - {()}
+        self.denied = {_next_words(plain, match.end()) for match in matches} - {()}
         self.tokens = _content(_NEGATION.sub(" ", plain))
 
     def denies_what(self, other: "_Said") -> bool:
@@ -186,9 +186,9 @@ class _Said:
         )
 
 
-def _next_words(text: str) -> tuple[str, ...]:
+def _next_words(text: str, start: int) -> tuple[str, ...]:
     """Return the word after a negation, or two Chinese characters, which are about a word."""
-    tokens = _content(text[:60])
+    tokens = _content(text[start : start + 60])
     return tuple(tokens[: 2 if tokens and has_cjk(tokens[0]) else 1])
 
 
