@@ -6,7 +6,7 @@ DomainError
 ├── NotFoundError          404, also for what belongs to somebody else
 ├── ConflictError          409
 ├── UnprocessableError     422, a rule the schema cannot express
-├── NotBuiltError          501
+├── TooManyRequestsError   429, with the seconds to wait
 └── UnavailableError       503, for now: try again
 
 A room's own errors are in its `errors.py`; those that every room raises are at the end.
@@ -28,7 +28,7 @@ class DomainError(Exception):
     status: ClassVar[int]
     code: ClassVar[str]
     title: ClassVar[str]
-    headers: ClassVar[Mapping[str, str]] = {}
+    headers: Mapping[str, str] = {}
 
     def __init__(self, detail: str, **members: JsonValue) -> None:
         super().__init__(detail)
@@ -40,7 +40,7 @@ class UnauthenticatedError(DomainError):
     """Nobody we know is calling."""
 
     status = 401
-    headers: ClassVar[Mapping[str, str]] = {"WWW-Authenticate": "Bearer"}
+    headers: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
 
 
 class ForbiddenError(DomainError):
@@ -67,10 +67,14 @@ class UnprocessableError(DomainError):
     status = 422
 
 
-class NotBuiltError(DomainError):
-    """A documented ability that this release does not have."""
+class TooManyRequestsError(DomainError):
+    """A limit of the caller's is reached; nothing was written, and nothing is lost."""
 
-    status = 501
+    status = 429
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail, retry_after=retry_after)
+        self.headers = {"Retry-After": str(retry_after)}
 
 
 class UnavailableError(DomainError):
@@ -79,7 +83,7 @@ class UnavailableError(DomainError):
     """
 
     status = 503
-    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "5"}
+    headers: Mapping[str, str] = {"Retry-After": "5"}
 
 
 class VersionConflictError(ConflictError):

@@ -55,6 +55,8 @@ class Settings(BaseSettings):
     model_timeout_seconds: Annotated[float, Gt(0), Le(600)] = 30.0
     model_retries: Annotated[int, Ge(0), Le(10)] = 2
 
+    extraction_model: str = "rules"
+
     # --- what is accepted
     enabled: bool = True
     auto_create: bool = True
@@ -65,6 +67,21 @@ class Settings(BaseSettings):
     identifiers_action: Literal["reject", "redact", "allow"] = "reject"
     max_length: Annotated[int, Ge(1), Le(100_000)] = 2000
     request_max_bytes: Annotated[int, Ge(1024), Le(64 * 1024 * 1024)] = 2 * 1024 * 1024
+
+    # --- the write pipeline
+    debounce_seconds: Annotated[int, Ge(1), Le(300)] = 30
+    signal_window: Annotated[int, Ge(1), Le(50)] = 6
+    stop_words: str = ""
+    stripped_tags: str = "uploaded_files,memory,memories,system-reminder"
+    max_extractions: Annotated[int, Ge(1), Le(1000)] = 3
+    max_facts: Annotated[int, Ge(10), Le(500)] = 100
+    daily_calls: Annotated[int, Ge(0), Le(1_000_000_000)] = 0
+    daily_tokens: Annotated[int, Ge(0), Le(1_000_000_000_000)] = 0
+    worker_enabled: bool = True
+    worker_concurrency: Annotated[int, Ge(1), Le(64)] = 4
+    lease_seconds: Annotated[int, Ge(5), Le(3600)] = 60
+    job_timeout_seconds: Annotated[int, Ge(5), Le(7200)] = 300
+    webhook_private_targets: bool = False
 
     # --- ranking
     rank_w_similarity: Share = 0.5

@@ -139,17 +139,29 @@ class Database:
         """
         return await self._run(self._reads, _FRAME.format(statement=statement), tenant_id, *args)
 
-    async def look_up(self, statement: str, *args: object) -> list[asyncpg.Record]:
-        """Rows as `kemem_dispatch`: across tenants, a few columns alone."""
-        return await self._run(self._dispatch, statement, *args)
+    async def look_up(
+        self, statement: str, *args: object, repeatable: bool = True
+    ) -> list[asyncpg.Record]:
+        """Rows as `kemem_dispatch`: across tenants, a few columns alone.
 
-    async def _run(self, pool: asyncpg.Pool, statement: str, *args: object) -> list[asyncpg.Record]:
-        for attempt in range(2):
+        Args:
+            statement: a constant text.
+            args: its values.
+            repeatable: whether it may run twice when its answer is lost.
+
+        """
+        tries = 2 if repeatable else 1
+        return await self._run(self._dispatch, statement, *args, tries=tries)
+
+    async def _run(
+        self, pool: asyncpg.Pool, statement: str, *args: object, tries: int = 2
+    ) -> list[asyncpg.Record]:
+        for attempt in range(tries):
             try:
                 async with pool.acquire(timeout=self._patience) as connection:
                     return list(await connection.fetch(statement, *args))
             except Exception as error:
-                if is_lost(error) and not isinstance(error, OSError) and not attempt:
+                if is_lost(error) and not isinstance(error, OSError) and attempt + 1 < tries:
                     # A connection that died unseen; these statements are safe to repeat.
                     continue
                 known = translate(error)
@@ -229,15 +241,7 @@ async def open_database(
         OSError: nothing listens there.
 
     """
-    settings = {
-        "application_name": "kemem",
-        "timezone": "UTC",
-        # Statements here take milliseconds; compiling them would take longer.
-        "jit": "off",
-        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
-        "idle_in_transaction_session_timeout": "60000",
-    }
-
+    settings = _server_settings(statement_timeout_seconds)
     limits = {
         "timeout": CONNECT_SECONDS,
         "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
@@ -272,6 +276,17 @@ async def open_database(
             yield Database(engine, reads, dispatch, patience=statement_timeout_seconds)
     finally:
         await engine.dispose()
+
+
+def _server_settings(statement_timeout_seconds: float) -> dict[str, str]:
+    return {
+        "application_name": "kemem",
+        "timezone": "UTC",
+        # Statements here take milliseconds; compiling them would take longer.
+        "jit": "off",
+        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+        "idle_in_transaction_session_timeout": "60000",
+    }
 
 
 def _engine(

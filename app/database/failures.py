@@ -1,7 +1,5 @@
 """What a failing database looks like to a caller: busy, gone, or too slow; never its text."""
 
-from typing import ClassVar
-
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -20,7 +18,7 @@ class DatabaseUnavailableError(UnavailableError):
 class DatabaseBusyError(UnavailableError):
     code = "database_busy"
     title = "Database busy"
-    headers: ClassVar[dict[str, str]] = {"Retry-After": "1"}
+    headers = {"Retry-After": "1"}
 
     def __init__(self) -> None:
         super().__init__("The request ran into another one or took too long; try again.")
@@ -57,7 +55,16 @@ _GONE = (
 )
 # The driver has one class for a connection it lost and for calls it was handed wrongly, which
 # are bugs of ours; only the words tell them apart.
-_LOST = ("connection is closed", "another operation", "pool is clos", "released back to the pool")
+_LOST = (
+    "connection is closed",
+    "another operation",
+    "pool is clos",
+    "released back to the pool",
+    # What a pool says of a connection whose server was killed while it was being opened.
+    '"failed" state',
+    "protocol state",
+    "protocol error",
+)
 _BUSY = (
     TimeoutError,
     PoolTimeoutError,
@@ -80,7 +87,7 @@ def origin(error: BaseException) -> BaseException:
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone, which is nobody's mistake."""
-    if isinstance(error, asyncpg.InterfaceError):
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
         return any(words in str(error) for words in _LOST)
     return isinstance(error, _GONE)
 

@@ -79,6 +79,15 @@ class Memory(TenantOwned, Timed, Base):
             "scope",
             postgresql_where=text("status = 'active'"),
         ),
+        # What a search of the past reads beside it. The two hold different rows, so that the
+        # search of now has one bucket index to choose from, and a save writes one.
+        Index(
+            "memories_idx_bucket_past",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_where=text("status IN ('archived', 'superseded')"),
+        ),
         # One statement once: two simultaneous saves of one text cannot both win (B-01).
         Index(
             "memories_uk_content_hash",
@@ -91,6 +100,14 @@ class Memory(TenantOwned, Timed, Base):
             unique=True,
             postgresql_where=text("status = 'active'"),
             postgresql_nulls_not_distinct=True,
+        ),
+        Index(
+            "memories_idx_attribute",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            "attribute",
+            postgresql_where=text("attribute IS NOT NULL AND status = 'active'"),
         ),
         Index("memories_idx_create_time", "tenant_id", "create_time", "memory_id"),
         Index("memories_idx_user_id", "tenant_id", "user_id", "create_time", "memory_id"),
@@ -128,6 +145,8 @@ class Memory(TenantOwned, Timed, Base):
     content: Mapped[str] = mapped_column(Text)
     content_hash: Mapped[bytes] = mapped_column(LargeBinary)
     memory_type: Mapped[str] = mapped_column(String(20))
+    # What it gives the value of, such as `user.residence`, where only one value can hold.
+    attribute: Mapped[str | None] = mapped_column(String(100))
     tier: Mapped[str] = mapped_column(String(10))
     source: Mapped[str] = mapped_column(String(20))
     source_id: Mapped[str | None] = mapped_column(Id)
@@ -165,7 +184,10 @@ class MemoryHistory(TenantOwned, Base):
         ForeignKeyConstraint(
             ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
         ),
-        Index("memory_history_idx_memory_id", "tenant_id", "memory_id", "history_id"),
+        # Both for the history of an item and for its last entry before a moment.
+        Index(
+            "memory_history_idx_memory_id", "tenant_id", "memory_id", "create_time", "history_id"
+        ),
         Index("memory_history_idx_user_id", "tenant_id", "user_id"),
     )
 
@@ -176,8 +198,14 @@ class MemoryHistory(TenantOwned, Base):
     event: Mapped[str] = mapped_column(String(20))
     reason: Mapped[str | None] = mapped_column(Text)
     actor: Mapped[str | None] = mapped_column(Id)
+    # The job whose run changed it; none when somebody did so directly.
+    job_id: Mapped[str | None] = mapped_column(Id)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    # The vector of the words that a change replaced, so that they are still found by
+    # `known_at`; null when the words stayed.
+    embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
+    embedding_model: Mapped[str | None] = mapped_column(String(255))
     version: Mapped[int]
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 
@@ -195,6 +223,12 @@ class GateDecision(TenantOwned, Base):
             "memory_id",
             postgresql_where=text("memory_id IS NOT NULL"),
         ),
+        Index(
+            "gate_decisions_idx_job_id",
+            "tenant_id",
+            "job_id",
+            postgresql_where=text("job_id IS NOT NULL"),
+        ),
     )
 
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
@@ -211,5 +245,12 @@ class GateDecision(TenantOwned, Base):
     scope: Mapped[str] = mapped_column(String(20))
     memory_id: Mapped[str | None] = mapped_column(Id)
     source: Mapped[str] = mapped_column(String(20))
+    # What became of it: ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE, REJECT.
+    event: Mapped[str | None] = mapped_column(String(20))
+    evidence: Mapped[list[str]] = mapped_column(
+        ARRAY(Id), server_default=text("'{}'"), default=list
+    )
+    job_id: Mapped[str | None] = mapped_column(Id)
+    run_id: Mapped[str | None] = mapped_column(Id)
     actor: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))

@@ -68,6 +68,8 @@ class Message(TenantOwned, Base):
     metadata_: Mapped[dict[str, Any]] = mapped_column(
         "metadata", JSONB, server_default=text("'{}'"), default=dict
     )
+    # False: said while memory was paused, so it is never read for memories (B-41).
+    captured: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     parent_message_id: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
     sequence_no: Mapped[int]

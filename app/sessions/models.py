@@ -51,4 +51,6 @@ class Session(TenantOwned, Timed, Base):
     injection_enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     last_sequence_no: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     last_message_time: Mapped[datetime | None]
+    # Up to here every message was read for memories; moves by compare-and-set (B-31).
+    last_extracted_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)

@@ -1,0 +1,1 @@
+"""Room of extraction: messages become proposals, and proposals memories."""

@@ -1,0 +1,1 @@
+"""Room of feedback: what callers think of a memory."""

@@ -1,0 +1,1 @@
+"""Workshop of durable work: schedule, claim, lease, heartbeat, retry, give up."""

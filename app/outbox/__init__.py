@@ -1,0 +1,1 @@
+"""Workshop of the outbox: events written with the change they tell of."""

@@ -1,0 +1,1 @@
+"""Workshop of keyless understanding: statements and their attributes, by rules."""

@@ -1,0 +1,1 @@
+"""Room of the ledger: calls and tokens of models, and daily quotas."""
