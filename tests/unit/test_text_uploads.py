@@ -1,0 +1,225 @@
+"""Injected blocks are taken out whole; sentences about uploads go, talk about files stays."""
+
+import re
+import sys
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.text.upload_patterns import EVENTS, LOOKALIKES, PATHS
+from app.text.uploads import scrub_upload_mentions, strip_blocks
+
+TAGS = ("uploaded_files", "memory", "system-reminder")
+
+# Pieces from which tags and near-tags arise.
+SIGNS = ["<", ">", "/", "`", "</", "/>", "\n", " ", "memory", "mem", "ory", "说", "x"]
+WHOLE = ["<memory>", "</memory>", "<MEMORY a='b'>", "<uploaded_files>", "</uploaded_files>"]
+PIECES = st.lists(st.sampled_from(SIGNS + WHOLE), max_size=25).map("".join)
+
+EVENTS_SAID = [
+    "User uploaded report.pdf to /mnt/user-data/uploads/report.pdf.",
+    "The user uploaded a file named budget.xlsx.",
+    "User has uploaded three documents for review.",
+    "The user just uploaded a screenshot.",
+    "The user is uploading several images.",
+    "A CSV file was uploaded by the user.",
+    "Two documents have been uploaded.",
+    "The uploaded file contains the figures of Q3.",
+    "The user attached a contract for the assistant to read.",
+    "The report is stored at /mnt/user-data/uploads/q3.docx.",
+    "User shared <uploaded_files> with the agent.",
+    "Data came in through a file upload.",
+    "用户上传了 报告.pdf 到 /mnt/user-data/uploads/。",
+    "用户上传了一份简历。",
+    "用户刚刚上传了文件。",
+    "用戶上傳了報告.docx。",
+    "用户上传过三张截图。",
+    "上传的文件包含第三季度的数据。",
+    "该文档已上传。",
+    "用户附上了一份合同。",
+    "内容见附件。",
+    "文件保存在/mnt/user-data/uploads/数据.csv。",
+]
+
+KEPT = [
+    "The user exports reports as PDF.",
+    "User works with CSV files.",
+    "The user prefers PDF over Word documents.",
+    "The user prefers uploading documents as PDF.",
+    "The user uploads a video to YouTube every week.",
+    "The user uploaded his thesis to arXiv as PDF document.",
+    "The user is building a service for uploading files.",
+    "The user's app stores uploaded images in S3.",
+    "The team designs a file upload feature.",
+    "The user keeps his files tidy.",
+    "The user is attached to his old photo albums.",
+    "The invoice was sent by mail.",
+    "He reads documents on the train.",
+    "用户经常处理CSV文件。",
+    "用户把报告导出为PDF。",
+    "用户喜欢用PDF格式的文件。",
+    "用户在开发文件上传功能。",
+    "用户每周上传视频到B站。",
+    "用户希望上传图片时自动压缩。",
+    "用户把照片上传到了百度网盘。",
+    "公司的系统会检查上传的文件。",
+    "用户上班看文件，下班看书。",
+    "用户在一家文件上传软件公司工作。",
+]
+
+
+class TestBlocks:
+    def test_a_block_is_taken_out_and_told(self) -> None:
+        stripped = strip_blocks("<uploaded_files>a.pdf</uploaded_files>\nSummarise it", TAGS)
+
+        assert stripped.text == "Summarise it"
+        assert stripped.blocks == ("a.pdf",)
+        assert stripped.found
+
+    @pytest.mark.parametrize(
+        ("text", "left", "blocks"),
+        [
+            ("请看<uploaded_files>报告.pdf</uploaded_files>谢谢", "请看\n谢谢", ("报告.pdf",)),
+            ("<UPLOADED_FILES>a</Uploaded_Files> hi", "hi", ("a",)),
+            ('<uploaded_files count="1" new>a</uploaded_files >hi', "hi", ("a",)),
+            ("<uploaded_files\n  n='1'\n>a</uploaded_files>hi", "hi", ("a",)),
+            ("hi <uploaded_files>a.pdf and the rest", "hi", ("a.pdf and the rest",)),
+            ("hi <uploaded_files n=", "hi", ()),
+            ("<memory>a<memory>b</memory>c</memory>d", "d", ("a<memory>b</memory>c",)),
+            ("<memory>a<uploaded_files>b</memory>c", "c", ("a<uploaded_files>b",)),
+            ("a</memory>b", "a\nb", ()),
+            ("a<memory/>b", "a\nb", ()),
+            ("<memory>a<memory/>b</memory>c", "c", ("a<memory/>b",)),
+            ("<memory>a</memory>x<memory>b</memory>y", "x\ny", ("a", "b")),
+            ("<system-reminder>be nice</system-reminder>早上好", "早上好", ("be nice",)),
+        ],
+    )
+    def test_every_shape_is_known(self, text: str, left: str, blocks: tuple[str, ...]) -> None:
+        stripped = strip_blocks(text, TAGS)
+
+        assert (stripped.text, stripped.blocks) == (left, blocks)
+        assert stripped.found
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a < b and b > c",
+            "<memories>are another tag</memories>",
+            "<memory_limit>3</memory_limit>",
+            "<b>bold</b>",
+            "how do I parse the `<memory>` tag?",
+            "内存 < 8G",
+        ],
+    )
+    def test_other_brackets_stay(self, text: str) -> None:
+        stripped = strip_blocks(text, TAGS)
+
+        assert (stripped.text, stripped.blocks, stripped.found) == (text, (), False)
+
+    def test_without_tags_nothing_is_taken(self) -> None:
+        assert strip_blocks("<memory>a</memory>", ()).text == "<memory>a</memory>"
+
+    def test_a_name_is_no_expression(self) -> None:
+        assert strip_blocks("<axb>1</axb>", ["a.b"]).text == "<axb>1</axb>"
+
+    def test_halves_of_a_tag_do_not_become_one(self) -> None:
+        assert strip_blocks("<mem<memory>x</memory>ory>y</memory>", TAGS).text == "<mem\nory>y"
+
+    @given(PIECES)
+    @example("<memory<memory></memory>")
+    @example("<memory <memory></memory>>x")
+    @example("`<memory></memory><memory>x")
+    def test_stripping_again_changes_nothing(self, text: str) -> None:
+        once = strip_blocks(text, TAGS)
+
+        assert strip_blocks(once.text, TAGS).text == once.text
+        assert strip_blocks(once.text, TAGS).blocks == ()
+
+    @given(st.text())
+    def test_no_text_is_too_strange(self, text: str) -> None:
+        if "<" not in text:
+            assert strip_blocks(text, TAGS).text == text.strip()
+
+
+class TestMentions:
+    @pytest.mark.parametrize("sentence", EVENTS_SAID)
+    def test_an_event_goes_and_the_rest_stays(self, sentence: str) -> None:
+        assert scrub_upload_mentions(sentence) == ""
+        assert scrub_upload_mentions(f"She lives in Bonn. {sentence}") == "She lives in Bonn."
+        assert scrub_upload_mentions(f"{sentence}\n用户住在波恩。") == "用户住在波恩。"
+
+    @pytest.mark.parametrize("sentence", KEPT)
+    def test_work_with_files_stays(self, sentence: str) -> None:
+        assert scrub_upload_mentions(sentence) == sentence
+
+    def test_without_a_mention_the_text_is_as_it_was(self) -> None:
+        text = "  Two  spaces.\n\nAnd a line.  "
+
+        assert scrub_upload_mentions(text) == text
+
+    def test_a_dot_in_a_name_ends_no_sentence(self) -> None:
+        text = "User uploaded plan.v2.pdf to /mnt/user-data/uploads/plan.v2.pdf. She likes tea."
+
+        assert scrub_upload_mentions(text) == "She likes tea."
+
+    def test_a_place_of_the_session_goes_whatever_is_said_with_it(self) -> None:
+        text = "The user always uploads to /mnt/user-data/uploads/x."
+
+        assert scrub_upload_mentions(text) == ""
+
+    @given(
+        st.lists(st.sampled_from([*EVENTS_SAID, *KEPT, " ", "\n", "。", "...", "a.b"])).map("".join)
+    )
+    def test_scrubbing_again_changes_nothing(self, text: str) -> None:
+        once = scrub_upload_mentions(text)
+
+        assert scrub_upload_mentions(once) == once
+
+    @given(st.text())
+    def test_no_text_is_too_strange(self, text: str) -> None:
+        assert len(scrub_upload_mentions(text)) <= len(text)
+
+
+def steps(function: object, *args: object) -> int:
+    """How many lines of Python run; what the expressions do inside is bounded by the test below."""
+    count = 0
+
+    def trace(_frame: object, event: str, _arg: object) -> object:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        function(*args)  # type: ignore[operator]
+    finally:
+        sys.settrace(before)
+    return count
+
+
+class TestLinear:
+    @pytest.mark.parametrize(
+        "piece",
+        ["<memory>", "</memory>", "<memory ", "<memory 'a", "<", "`<memory>", "<memory/>", "a. "],
+    )
+    def test_twice_the_text_is_at_most_twice_the_steps(self, piece: str) -> None:
+        once = steps(strip_blocks, piece * 500, TAGS) + steps(scrub_upload_mentions, piece * 500)
+        twice = steps(strip_blocks, piece * 1000, TAGS) + steps(scrub_upload_mentions, piece * 1000)
+
+        assert twice <= 2 * once + 50
+
+    def test_no_pattern_repeats_without_a_bound(self) -> None:
+        for pattern in (*PATHS, *EVENTS, *LOOKALIKES):
+            assert not re.search(r"(?<!\\)[*+]|\{\d*,\}", pattern), pattern
+
+    @pytest.mark.parametrize(
+        "piece", ["<memory ", "<memory 'a", "<", "</memory", "...", "a.b", "上传"]
+    )
+    def test_a_long_text_is_read_to_its_end(self, piece: str) -> None:
+        """Quadratic work on 400,000 characters would take minutes."""
+        text = piece * (400_000 // len(piece))
+
+        strip_blocks(text, TAGS)
+        scrub_upload_mentions(text)
