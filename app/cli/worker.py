@@ -1,0 +1,100 @@
+"""kemem worker"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+import uvloop
+
+import kemem
+from app.cli.opening import open_dsn, settings_with
+from app.errors import ConfigurationError
+from app.jobs.worker import Worker
+from app.runtime import open_runtime
+from app.settings import Settings
+from app.web.logging import configure_logging
+from app.worker import worker_of
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def worker_command() -> None:
+    """Do the background work alone, beside any number of services and other workers.
+
+    It needs DATABASE_URL: the embedded PostgreSQL belongs to `kemem serve`, which has a worker
+    of its own.
+
+    Stop with Ctrl-C or SIGTERM: what runs may end within MEMORY_SHUTDOWN_SECONDS, and what
+    does not is given back. A second signal gives it back at once.
+    """
+    settings = settings_with()
+    configure_logging(settings.log_level, pretty=sys.stderr.isatty())
+    if settings.database_url is None:
+        raise ConfigurationError(
+            "kemem worker needs DATABASE_URL: the embedded PostgreSQL belongs to `kemem serve`, "
+            "which works off jobs by itself (MEMORY_WORKER_CONCURRENCY at a time)."
+        )
+    with (
+        # Cancelled means: stopped by a signal before there was anything to drain.
+        suppress(asyncio.CancelledError),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    stopping = _Stopping()
+    with stopping.listening():
+        async with open_dsn(settings) as dsn, open_runtime(settings, dsn) as runtime:
+            worker = worker_of(runtime, dsn)
+            working = asyncio.create_task(worker.run())
+            print(f"KeMem {kemem.__version__} worker is ready.", flush=True)
+            try:
+                await stopping.wait(worker)
+                await worker.drain(timedelta(seconds=settings.shutdown_seconds))
+            finally:
+                working.cancel()
+                with suppress(asyncio.CancelledError):
+                    await working
+
+
+class _Stopping:
+    """What signals do: the first drains, the second gives the jobs back, a third leaves them.
+
+    Before there is a worker the first ends the start.
+    """
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._worker: Worker | None = None
+        self._asked = asyncio.Event()
+        self._count = 0
+
+    async def wait(self, worker: Worker) -> None:
+        """Until the first signal."""
+        self._worker = worker
+        await self._asked.wait()
+
+    def _stop(self) -> None:
+        self._count += 1
+        if self._worker is not None and self._count == 1:
+            self._asked.set()
+        elif self._worker is not None and self._count == 2:
+            self._worker.hurry()
+        elif self._task is not None:
+            self._task.cancel()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Handle the signals inside the block."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)

@@ -1,0 +1,56 @@
+"""Work that every tenant is owed from time to time, made when it is due and not before."""
+
+from datetime import timedelta
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.jobs.models import LIVE
+
+BATCH = 200
+
+# A job that waits for its next time would be passed by every claim until then.
+_MAKE = f"""
+INSERT INTO jobs (tenant_id, job_id, kind, key, priority)
+SELECT due.tenant_id, ids.job_id, $1, $1, CAST($3 AS smallint)
+FROM (
+    SELECT tenant_id, row_number() OVER () AS place FROM tenants
+    WHERE status = 1 AND NOT EXISTS (
+        SELECT FROM jobs WHERE jobs.tenant_id = tenants.tenant_id AND kind = $1 AND key = $1
+            AND {LIVE}
+    ) AND NOT EXISTS (
+        SELECT FROM jobs WHERE jobs.tenant_id = tenants.tenant_id AND kind = $1
+            AND finished_at > now() - CAST($2 AS interval)
+    )
+    LIMIT {BATCH}
+) AS due JOIN unnest(CAST($4 AS text[])) WITH ORDINALITY AS ids(job_id, place) USING (place)
+ON CONFLICT (tenant_id, kind, key) WHERE {LIVE} DO NOTHING
+RETURNING tenant_id
+"""
+
+
+class Recurring:
+    """One job of `kind` per enabled tenant, due again `interval` after the last one ended."""
+
+    def __init__(
+        self, database: Database, kind: str, interval: timedelta, *, priority: int = 100
+    ) -> None:
+        self._database = database
+        self._kind = kind
+        self._interval = interval
+        self._priority = priority
+
+    async def make(self) -> int:
+        """Owe what is due; how many jobs that made. Safe to repeat, and beside others."""
+        made = 0
+        while True:
+            ids = [new_id("job") for _ in range(BATCH)]
+            rows = await self._database.look_up(
+                _MAKE, self._kind, self._interval, self._priority, ids
+            )
+            made += len(rows)
+            if len(rows) < BATCH:
+                return made
+
+    async def tick(self) -> None:
+        """`make`, as a Ticker runs it."""
+        await self.make()

@@ -1,0 +1,43 @@
+"""A database with the queue in it, and tenants; none of the service around them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.database.engine import Database, open_database
+from app.database.migrate import upgrade
+from app.embedded.server import EmbeddedPostgres
+from tests.conftest import new_database
+from tests.jobs.jobs_support import Queue, new_tenant
+
+
+@pytest.fixture(scope="session")
+async def jobs_template(postgres: EmbeddedPostgres) -> str:
+    url = await new_database(postgres, "jobs_template")
+    await upgrade(url)
+    return "jobs_template"
+
+
+@pytest.fixture(scope="module")
+async def jobs_dsn(postgres: EmbeddedPostgres, jobs_template: str, request) -> str:
+    """A migrated database of one file: whoever claims sees the jobs of all tenants."""
+    return await new_database(postgres, request.module.__name__.replace(".", "_"), jobs_template)
+
+
+@pytest.fixture(scope="module")
+async def database(jobs_dsn: str) -> AsyncIterator[Database]:
+    async with open_database(jobs_dsn, pool_size=6, statement_timeout_seconds=15) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def queue(database: Database, jobs_dsn: str) -> AsyncIterator[Queue]:
+    """The queue as one new tenant sees it; no other tenant has a job."""
+    async with Queue.open(database, jobs_dsn) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other_queue(queue: Queue) -> Queue:
+    """The same queue as another tenant sees it."""
+    return queue.of(await new_tenant(queue.owner))

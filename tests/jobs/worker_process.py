@@ -1,0 +1,51 @@
+"""A worker as a process of its own, for tests that kill it: says what it begins and ends.
+
+Arguments: a name, and what its handler does: `hang`, `finish`, or `commit` (write, and hang in
+the middle of the transaction). The database is in DATABASE_URL.
+"""
+
+import asyncio
+import os
+import random
+import sys
+from datetime import timedelta
+
+from sqlalchemy import text
+
+from app.database.engine import open_database
+from app.jobs.listening import Listener
+from app.jobs.orders import ClaimedJob
+from app.jobs.repository import JobRepository
+from app.jobs.worker import Worker, WorkerLimits
+
+LEASE = timedelta(seconds=1)
+
+
+async def main(name: str, act: str) -> None:
+    dsn = os.environ["DATABASE_URL"]
+    async with open_database(dsn, pool_size=2, statement_timeout_seconds=10) as database:
+
+        async def handler(job: ClaimedJob) -> dict[str, str]:
+            print(f"begun {job.key} {job.attempts}", flush=True)  # noqa: T201
+            if act == "hang":
+                await asyncio.sleep(600)
+            if act == "commit":
+                async with database.begin(job.tenant_id) as db:
+                    await db.execute(text("UPDATE tenants SET tenant_name = 'half'"))
+                    await JobRepository(db, job.tenant_id).finish(job, {"by": name})
+                    print("written", flush=True)  # noqa: T201
+                    await asyncio.sleep(600)
+            return {"by": name}
+
+        worker = Worker(
+            database,
+            {"extract": handler},
+            name=name,
+            limits=WorkerLimits(slots=2, lease=LEASE),
+            spread=random.random,
+            listener=Listener(dsn),
+        )
+        await worker.run()
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
