@@ -1,0 +1,26 @@
+"""A deliverer in a process of its own, for a test to kill: DSN, tenant and webhook as arguments."""
+
+import asyncio
+import ssl
+import sys
+from datetime import UTC, datetime
+
+import app.database.registry  # noqa: F401 (foreign keys lead to tables of other rooms)
+from app.database.engine import open_database
+from app.webhooks.delivery import Deliverer
+from app.webhooks.targets import Targets
+
+
+async def main() -> None:
+    dsn, tenant_id, webhook_id = sys.argv[1:]
+    async with open_database(dsn, pool_size=2, statement_timeout_seconds=30) as database:
+        deliverer = Deliverer(
+            database,
+            Targets(private=True),
+            ssl.create_default_context(),
+            lambda: datetime.now(UTC),
+        )
+        await deliverer.deliver(tenant_id, webhook_id)
+
+
+asyncio.run(main())
