@@ -59,6 +59,11 @@ class Embedder(Protocol):
     @property
     def duplicate_threshold(self) -> DuplicateThreshold: ...
 
+    @property
+    def neighbour_floor(self) -> float:
+        """Cosine similarity below which a memory is no neighbour of a new statement (B-01)."""
+        ...
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row per text, in the order of the texts; the caller owns the array.
 

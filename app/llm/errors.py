@@ -4,10 +4,15 @@ A provider's own message is never repeated to a caller: it may hold a piece of t
 of the text that was sent. It stays on the exception's cause, for whoever debugs.
 """
 
+import math
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final, Literal
 
+from pydantic import JsonValue
+
 from app.errors import UnavailableError, UnprocessableError
+from app.llm.extraction import ModelUse
 
 FailureReason = Literal[
     "authentication",
@@ -21,6 +26,8 @@ FailureReason = Literal[
     "timeout",
 ]
 
+AnswerFault = Literal["declined", "empty", "filtered", "truncated", "unreadable"]
+
 _SENTENCES: Final[dict[FailureReason, str]] = {
     "authentication": "The provider refused the service's credentials.",
     "bad_answer": "The provider's answer cannot be used.",
@@ -31,6 +38,14 @@ _SENTENCES: Final[dict[FailureReason, str]] = {
     "rate_limited": "The provider is limiting the service's requests.",
     "refused": "The provider refused the request.",
     "timeout": "The provider did not answer in time.",
+}
+
+_FAULTS: Final[dict[AnswerFault, str]] = {
+    "declined": "The model declined to answer.",
+    "empty": "The model's answer is empty.",
+    "filtered": "The provider's filter withheld the answer.",
+    "truncated": "The model's answer was cut off.",
+    "unreadable": "The model's answer is not what was asked for.",
 }
 
 
@@ -69,6 +84,69 @@ class EmbeddingUnavailableError(UnavailableError):
             **({} if provider_code is None else {"provider_code": provider_code}),
         )
         self.reason = reason
+
+
+class ModelUnavailableError(UnavailableError):
+    """A model gave no answer that can be used; nothing was learned from it; safe to retry.
+
+    Never an empty answer instead: "nothing to remember" is something a model must have said.
+    """
+
+    code = "model_unavailable"
+    title = "Model unavailable"
+
+    def __init__(
+        self,
+        reason: FailureReason,
+        *,
+        fault: AnswerFault | None = None,
+        retry_after: timedelta | None = None,
+        use: ModelUse | None = None,
+        provider_status: int | None = None,
+        provider_code: str | None = None,
+    ) -> None:
+        """Say what failed.
+
+        Args:
+            reason: what a program may branch on.
+            fault: of a `bad_answer`, what is wrong with it. What was cut off may fit when less
+                is asked at a time; what was declined or filtered will be so again.
+            retry_after: how long the provider wants to be left alone.
+            use: what was spent all the same, for the ledger.
+            provider_status: status of the provider's answer, when there was one.
+            provider_code: the provider's own error code, already checked to be a plain word.
+
+        """
+        members: dict[str, JsonValue] = {
+            "reason": reason,
+            "fault": fault,
+            "retry_after": None if retry_after is None else math.ceil(retry_after.total_seconds()),
+            "provider_status": provider_status,
+            "provider_code": provider_code,
+        }
+        super().__init__(
+            _SENTENCES[reason] if fault is None else _FAULTS[fault],
+            **{name: value for name, value in members.items() if value is not None},
+        )
+        self.reason = reason
+        self.fault = fault
+        self.retry_after = retry_after
+        self.use = use or ModelUse()
+        if members["retry_after"]:
+            self.headers = {"Retry-After": str(members["retry_after"])}
+
+
+class UnknownModelError(UnprocessableError):
+    """A handle that this deployment cannot turn into an extractor."""
+
+    code = "unknown_model"
+    title = "Unknown model"
+
+    def __init__(self, available: Sequence[str]) -> None:
+        super().__init__(
+            f"There is no such model here; this deployment offers {', '.join(available)}.",
+            available=list(available),
+        )
 
 
 class UnknownEmbedderError(UnprocessableError):

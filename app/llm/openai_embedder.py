@@ -169,6 +169,11 @@ class OpenAIEmbedder:
     def duplicate_threshold(self) -> DuplicateThreshold:
         return _THRESHOLDS.get(self._model, _UNMEASURED)
 
+    @property
+    def neighbour_floor(self) -> float:
+        # B-01 names it for the models of its sources; none was measured here.
+        return 0.45
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """As the port says. Texts past the length limit are cut, silently; blank ones not sent."""
         vectors = np.zeros((len(texts), self._dimension), np.float32)

@@ -4,8 +4,12 @@ The SDK has already retried what may pass (429, 5xx, connections), and waited as
 provider asked, by the time anything arrives here.
 """
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 import openai
@@ -13,6 +17,9 @@ import openai
 from app.llm.errors import FailureReason
 
 _PLAIN_CODE: Final = re.compile(r"[a-z0-9_.-]{1,64}")
+
+# A provider that asks for longer is asked again after a day all the same.
+_LONGEST_WAIT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,7 @@ class ProviderFailure:
     reason: FailureReason
     status: int | None = None
     code: str | None = None
+    retry_after: timedelta | None = None
 
 
 def failure_of(error: openai.OpenAIError) -> ProviderFailure:
@@ -32,9 +40,44 @@ def failure_of(error: openai.OpenAIError) -> ProviderFailure:
     if isinstance(error, openai.APIConnectionError):
         return ProviderFailure("connection")
     if isinstance(error, openai.APIStatusError):
-        code = error.code if error.code and _PLAIN_CODE.fullmatch(error.code) else None
-        return ProviderFailure(_reason(error.status_code, code), error.status_code, code)
+        code = plain_code(error)
+        return ProviderFailure(
+            _reason(error.status_code, code),
+            error.status_code,
+            code,
+            retry_after_of(error.response.headers),
+        )
     return ProviderFailure("provider_error")
+
+
+def plain_code(error: openai.APIError) -> str | None:
+    """The provider's code for it, if that is a plain word; some send a sentence."""
+    return error.code if error.code and _PLAIN_CODE.fullmatch(error.code) else None
+
+
+def retry_after_of(headers: Mapping[str, str]) -> timedelta | None:
+    """How long the provider wants to be left alone; None when it does not say, or says no time.
+
+    A date counts from the answer's own `Date`, so that the two clocks need not agree.
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        return _wait(seconds)
+    try:
+        until = parsedate_to_datetime(headers.get("retry-after", ""))
+        return _wait((until - parsedate_to_datetime(headers.get("date", ""))).total_seconds())
+    except (TypeError, ValueError):
+        # Also when only one of the two names its time zone.
+        return None
+
+
+def _wait(seconds: float) -> timedelta | None:
+    if math.isnan(seconds) or seconds <= 0:
+        return None
+    return timedelta(seconds=min(seconds, _LONGEST_WAIT.total_seconds()))
 
 
 def _reason(status: int, code: str | None) -> FailureReason:

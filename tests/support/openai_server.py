@@ -2,8 +2,8 @@
 
 The SDK is built on httpx2, which no double intercepts, so tests point `base_url` here. A
 behaviour takes the parsed request and returns an answer; `script` queues behaviours for the
-next requests, `otherwise` is used when the queue is empty. A new endpoint is one more path in
-`_PATHS` and behaviours of its own (chat completions will be).
+next requests, `otherwise` is used when the queue is empty. Chat completions have a queue of
+their own (`server.chat`) and behaviours in `chat_behaviours`.
 """
 
 import asyncio
@@ -162,17 +162,45 @@ async def a_plain_object(_: Request) -> Answer:
     return Answer.of({"status": "ok"})
 
 
-class OpenAIServer:
-    """What a test sees of the server. Behaviours run on the server's own loop."""
+def completion(
+    text: str | None,
+    *,
+    finish_reason: str | None = "stop",
+    refusal: str | None = None,
+    usage: Mapping[str, Any] | None = None,
+) -> Answer:
+    message = {"role": "assistant", "content": text, "refusal": refusal}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    return Answer.of(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [choice],
+            "usage": {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
+            if usage is None
+            else usage,
+        }
+    )
 
-    def __init__(self, address: str) -> None:
-        self.base_url = f"{address}/v1"
+
+async def nothing(_: Request) -> Answer:
+    """A model that found nothing, whatever it was asked for."""
+    return completion('{"reflection": "", "memories": [], "experience": null, "decisions": []}')
+
+
+class Endpoint:
+    """One path of the server: what arrived there, and what it will answer."""
+
+    def __init__(self, default: Behaviour) -> None:
+        self._default = default
         self.reset()
 
     def reset(self) -> None:
         self.requests: list[Request] = []
         self.most_at_once = 0
-        self.otherwise: Behaviour = good
+        self.otherwise: Behaviour = self._default
         self._script: deque[Behaviour] = deque()
         # Replaced, not emptied: requests a test gave up on may still leave the old one.
         self._under_way: list[Request] = []
@@ -181,18 +209,7 @@ class OpenAIServer:
         """Use these for the next requests, one each."""
         self._script.extend(behaviours)
 
-    @property
-    def batch_sizes(self) -> list[int]:
-        return [len(request.texts) for request in self.requests]
-
-    def client(self, *, timeout: float = 5.0, max_retries: int = 0) -> AsyncOpenAI:
-        return AsyncOpenAI(
-            api_key="sk-secret", base_url=self.base_url, timeout=timeout, max_retries=max_retries
-        )
-
     async def answer(self, request: Request) -> Answer:
-        if request.path not in _PATHS:
-            return failed(404, "no such path", "not_found")
         self.requests.append(request)
         under_way = self._under_way
         under_way.append(request)
@@ -204,7 +221,33 @@ class OpenAIServer:
             under_way.pop()
 
 
-_PATHS = frozenset({"/v1/embeddings"})
+class OpenAIServer(Endpoint):
+    """What a test sees of the server. Behaviours run on the server's own loop.
+
+    The embeddings are its own; `chat` is for completions.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.base_url = f"{address}/v1"
+        self.chat = Endpoint(nothing)
+        super().__init__(good)
+
+    def reset(self) -> None:
+        super().reset()
+        self.chat.reset()
+
+    @property
+    def batch_sizes(self) -> list[int]:
+        return [len(request.texts) for request in self.requests]
+
+    def client(self, *, timeout: float = 5.0, max_retries: int = 0) -> AsyncOpenAI:
+        return AsyncOpenAI(
+            api_key="sk-secret", base_url=self.base_url, timeout=timeout, max_retries=max_retries
+        )
+
+    def at(self, path: str) -> Endpoint | None:
+        return {"/v1/embeddings": self, "/v1/chat/completions": self.chat}.get(path)
+
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -219,7 +262,10 @@ def _asgi(server: OpenAIServer) -> Callable[[dict[str, Any], Receive, Send], Awa
             body += message.get("body", b"")
             more = message.get("more_body", False)
         headers = {key.decode(): value.decode() for key, value in scope["headers"]}
-        answer = await server.answer(Request(scope["path"], headers, json.loads(body or b"{}")))
+        request = Request(scope["path"], headers, json.loads(body or b"{}"))
+        endpoint = server.at(request.path)
+        missing = failed(404, "no such path", "not_found")
+        answer = missing if endpoint is None else await endpoint.answer(request)
         sent = {"content-type": "application/json", **answer.headers}
         encoded = [(key.encode(), value.encode()) for key, value in sent.items()]
         await send({"type": "http.response.start", "status": answer.status, "headers": encoded})

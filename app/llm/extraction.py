@@ -1,0 +1,157 @@
+"""The port to whatever turns a conversation into proposals, and what every adapter owes.
+
+Adapters: `rules/extractor` (keyless, deterministic) and `llm/model_extractor` (any
+OpenAI-compatible endpoint). What an adapter proposes is judged afterwards, by code that
+trusts neither: the gate, the evidence, the limits (`design.md` 5).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+Scope = Literal["session", "project", "user", "agent"]
+
+MEMORY_TYPES = (
+    "preference", "fact", "skill", "habit", "event", "context",
+    "constraint", "decision", "goal", "correction", "knowledge", "experience",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message as an extractor sees it.
+
+    Args:
+        message_id: what evidence names.
+        content: what was said, without upload blocks and injected text.
+        said_at: relative dates are resolved against it.
+        context: read before; there to understand the rest, never evidence of its own.
+
+    """
+
+    message_id: str
+    role: Literal["user", "assistant"]
+    content: str
+    said_at: datetime
+    name: str | None = None
+    context: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """What to read.
+
+    Args:
+        turns: in the order of the conversation; `context` ones come first.
+        signals: what capture noticed (`text/signals.py`).
+        prompt: the caller's or the agent's own instructions, added to ours.
+        scopes: for whom a proposal may be meant here.
+        recalled: memories that stood in the model's context meanwhile; saying them back is no
+            news (B-58).
+
+    """
+
+    turns: Sequence[Turn]
+    signals: frozenset[str] = frozenset()
+    prompt: str | None = None
+    scopes: Sequence[Scope] = ("user", "session")
+    recalled: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A statement that might be remembered, in the speaker's language.
+
+    Args:
+        content: one sentence that stands alone, about the user in the third person
+            ("The user lives in Munich." / "用户住在慕尼黑。").
+        memory_type: one of MEMORY_TYPES.
+        confidence: 0 to 1.
+        evidence: ids of the turns that say so.
+        attribute: what it gives the value of, as `subject.name` in snake_case
+            (`user.residence`), where only one value can hold at a time; else None.
+        valid_from, valid_to: when it holds, resolved; None where nothing was said.
+        source_error: of a correction, the mistake it mends.
+        retracts: it says that something remembered holds no longer, and nothing in its place
+            ("The user has no dog any more").
+
+    """
+
+    content: str
+    memory_type: str
+    confidence: float
+    evidence: tuple[str, ...]
+    scope: Scope = "user"
+    attribute: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    source_error: str | None = None
+    retracts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """An entry of a model's answer that is no proposal. `detail` never holds its words."""
+
+    index: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What asking cost; all zero without a model."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    latency_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was found. No proposals is an answer; a failure is an error, never an empty one."""
+
+    proposals: tuple[Proposed, ...]
+    malformed: tuple[Malformed, ...] = ()
+    use: ModelUse = field(default_factory=ModelUse)
+
+
+class Extractor(Protocol):
+    """Finds what is worth remembering. One instance is shared by the whole process.
+
+    Calls may overlap on one event loop, never block it for more than some milliseconds, and
+    may be cancelled at any time.
+    """
+
+    @property
+    def name(self) -> str:
+        """What every answer that depends on it says: `rules/1`, `openai/gpt-4o-mini`."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The provider's name of the model; None without one."""
+        ...
+
+    @property
+    def prompt_version(self) -> str | None: ...
+
+    async def extract(self, request: ExtractionRequest) -> Extraction:
+        """Proposals in the order of what was said; the same request may be sent again.
+
+        Raises:
+            ModelUnavailableError: nothing was read; `reason` and `retry_after` say when to
+                try again.
+
+        """
+        ...
+
+    async def summarise(self, request: ExtractionRequest) -> Extraction:
+        """At most one proposal of type `experience`: what an ended session taught (K-14).
+
+        Raises:
+            ModelUnavailableError: as in `extract`.
+
+        """
+        ...

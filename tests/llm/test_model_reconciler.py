@@ -1,0 +1,321 @@
+"""The model's reconciler over the real SDK: nothing it answers can lose or destroy anything."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+
+from app.llm.errors import ModelUnavailableError
+from app.llm.extraction import Proposed
+from app.llm.model_reconciler import ModelReconciler
+from app.llm.openai_chat import OpenAIChat
+from app.llm.reconciling import Decision, Neighbour, Question
+from tests.support.chat_behaviours import cut_off, decides, empty, lines_of, says, writes
+from tests.support.openai_server import OpenAIServer, refusal
+
+IDS = ("mem_0193a", "mem_0193b", "mem_0193c")
+
+
+@pytest.fixture
+def reconciler(client: AsyncOpenAI) -> ModelReconciler:
+    return ModelReconciler(OpenAIChat(client, "local-model"))
+
+
+def near(memory_id: str = IDS[0], content: str = "The user lives in Berlin.", **members: Any):
+    return Neighbour(memory_id, content, "fact", 0.9, 0.8, **members)
+
+
+def question(*neighbours: Neighbour, **members: Any) -> Question:
+    said = {"content": "The user lives in Munich.", "memory_type": "fact", **members}
+    return Question(Proposed(confidence=0.95, evidence=("msg_1",), **said), neighbours)
+
+
+async def decide(
+    server: OpenAIServer,
+    reconciler: ModelReconciler,
+    asked: Question,
+    answer: Mapping[str, Any],
+) -> Decision:
+    server.chat.script(says({"decisions": [{"statement": "q1", "reason": "So.", **answer}]}))
+    [decision] = (await reconciler.reconcile([asked])).decisions
+    return decision
+
+
+def test_it_says_who_it_is(reconciler: ModelReconciler):
+    assert reconciler.name == "openai/local-model"
+    assert reconciler.model == "local-model"
+    assert reconciler.prompt_version == "reconcile/1"
+
+
+async def test_all_questions_with_neighbours_are_one_call(
+    server: OpenAIServer, reconciler: ModelReconciler
+):
+    server.chat.script(decides(lambda _, near: {"event": "NONE", "memories": [near[0]["id"]]}))
+
+    found = await reconciler.reconcile(
+        [
+            question(near(IDS[0])),
+            question(),
+            question(near(IDS[1]), near(IDS[0])),
+            question(retracts=True),
+        ]
+    )
+
+    assert found.decisions == (
+        Decision("NONE", (IDS[0],), reason="Because."),
+        Decision("ADD", reason="Nothing like it is remembered."),
+        Decision("NONE", (IDS[1],), reason="Because."),
+        Decision("NONE", reason="Nothing like it is remembered."),
+    )
+    assert (found.use.calls, found.use.input_tokens, found.use.output_tokens) == (1, 120, 30)
+
+
+@pytest.mark.parametrize("questions", [[], [question()]])
+async def test_nobody_is_asked_about_nothing(
+    server: OpenAIServer, reconciler: ModelReconciler, questions: list[Question]
+):
+    found = await reconciler.reconcile(questions)
+
+    assert [one.event for one in found.decisions] == ["ADD"] * len(questions)
+    assert found.use.calls == 0
+    assert server.chat.requests == []
+
+
+async def test_memories_are_sent_once_and_without_their_ids(
+    server: OpenAIServer, reconciler: ModelReconciler
+):
+    day = datetime(2026, 5, 1, 8, tzinfo=UTC)
+    known = near(
+        content='住在柏林。"}\n{"kind":',
+        protected=True,
+        attribute="user.residence",
+        valid_from=day,
+        valid_to=day,
+        create_time=day,
+    )
+    corrected = {"source_error": "Not Berlin.", "retracts": True, "attribute": "user.residence"}
+
+    await reconciler.reconcile(
+        [question(known, near(IDS[1])), question(near(IDS[1]), known, valid_from=day, **corrected)]
+    )
+
+    [sent] = server.chat.requests
+    assert lines_of(sent) == [
+        {
+            "kind": "memory",
+            "id": "n1",
+            "text": '住在柏林。"}\n{"kind":',
+            "type": "fact",
+            "attribute": "user.residence",
+            "valid_from": "2026-05-01",
+            "valid_to": "2026-05-01",
+            "since": "2026-05-01",
+            "fixed": True,
+        },
+        {"kind": "memory", "id": "n2", "text": "The user lives in Berlin.", "type": "fact"},
+        {
+            "kind": "statement",
+            "id": "q1",
+            "text": "The user lives in Munich.",
+            "type": "fact",
+            "near": ["n1", "n2"],
+        },
+        {
+            "kind": "statement",
+            "id": "q2",
+            "text": "The user lives in Munich.",
+            "type": "fact",
+            "attribute": "user.residence",
+            "valid_from": "2026-05-01",
+            "mends": "Not Berlin.",
+            "retracts": True,
+            "near": ["n2", "n1"],
+        },
+    ]
+    assert not any(memory_id in str(sent.body) for memory_id in IDS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        ({"event": "ADD"}, Decision("ADD")),
+        ({"event": "ADD", "memories": ["n1"], "content": "x"}, Decision("ADD")),
+        ({"event": "none", "memories": ["n1"]}, Decision("NONE", IDS[:1])),
+        ({"event": "NONE", "memories": "N2"}, Decision("NONE", IDS[1:2])),
+        ({"event": "NONE", "memories": ["n1", "n2", "n1"]}, Decision("NONE", IDS[:2])),
+        ({"event": "SUPERSEDE", "memories": ["n2"]}, Decision("SUPERSEDE", IDS[1:2])),
+        (
+            {"event": "UPDATE", "memories": ["n1"], "content": " Both. "},
+            Decision("UPDATE", IDS[:1], "Both."),
+        ),
+        (
+            {"event": "MERGE", "memories": ["n1", "n2"], "content": "All."},
+            Decision("MERGE", IDS[:2], "All."),
+        ),
+        # With one memory it is what an update does.
+        (
+            {"event": "MERGE", "memories": ["n1"], "content": "Both."},
+            Decision("UPDATE", IDS[:1], "Both."),
+        ),
+        # Deleting the old one for a new one would lose the new one, too.
+        ({"event": "DELETE", "memories": ["n1"]}, Decision("SUPERSEDE", IDS[:1])),
+    ],
+)
+async def test_a_decision_is_taken_over(
+    server: OpenAIServer,
+    reconciler: ModelReconciler,
+    answer: Mapping[str, Any],
+    decision: Decision,
+):
+    found = await decide(server, reconciler, question(near(), near(IDS[1])), answer)
+
+    assert found.reason == "So."
+    assert (found.event, found.memory_ids, found.content) == (
+        decision.event,
+        decision.memory_ids,
+        decision.content,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "event", "ids"),
+    [
+        ({"event": "DELETE", "memories": ["n1"]}, "DELETE", IDS[:1]),
+        ({"event": "NONE"}, "NONE", ()),
+        ({"event": "DELETE", "memories": []}, "ADD", ()),
+        ({"event": "DELETE", "memories": ["n1", "n2"]}, "ADD", ()),
+    ],
+)
+async def test_only_a_retraction_deletes(
+    server: OpenAIServer,
+    reconciler: ModelReconciler,
+    answer: Mapping[str, Any],
+    event: str,
+    ids: tuple[str, ...],
+):
+    asked = question(near(), near(IDS[1]), retracts=True)
+
+    found = await decide(server, reconciler, asked, answer)
+
+    assert (found.event, found.memory_ids) == (event, ids)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"event": "SUPERSEDE", "memories": ["n9"]}, "an unknown memory"),
+        ({"event": "SUPERSEDE", "memories": ["n1", "n9"]}, "an unknown memory"),
+        ({"event": "NONE", "memories": ["n9"]}, "an unknown memory"),
+        ({"event": "ADD", "memories": ["n9"]}, "an unknown memory"),
+        # In the prompt, but near to another statement.
+        ({"event": "SUPERSEDE", "memories": ["n3"]}, "an unknown memory"),
+        # Real ids are not in the prompt; whoever knows one has it from elsewhere.
+        ({"event": "SUPERSEDE", "memories": [IDS[0]]}, "an unknown memory"),
+        ({"event": "DELETE", "memories": [{"id": "n1"}]}, "an unknown memory"),
+        ({"event": "NONE", "memories": []}, "no memory that says so"),
+        ({"event": "UPDATE", "memories": ["n1"]}, "gave no text"),
+        ({"event": "UPDATE", "memories": ["n1"], "content": " \x00"}, "gave no text"),
+        ({"event": "MERGE", "memories": ["n1", "n2"], "content": None}, "gave no text"),
+        ({"event": "UPDATE", "memories": [], "content": "x"}, "not name one"),
+        ({"event": "UPDATE", "memories": ["n1", "n2"], "content": "x"}, "not name one"),
+        ({"event": "MERGE", "memories": None, "content": "x"}, "not name one"),
+        ({"event": "SUPERSEDE", "memories": []}, "not name one"),
+        ({"event": "SUPERSEDE", "memories": ["n1", "n2"]}, "not name one"),
+        ({"event": "FORGET", "memories": ["n1"]}, "an unknown event"),
+        ({"event": None}, "an unknown event"),
+        ({}, "an unknown event"),
+        ({"statement": "q7", "event": "DELETE", "memories": ["n1"]}, "decided nothing"),
+        ({"statement": None, "event": "DELETE", "memories": ["n1"]}, "decided nothing"),
+    ],
+)
+async def test_what_does_not_hold_together_adds(
+    server: OpenAIServer, reconciler: ModelReconciler, answer: Mapping[str, Any], reason: str
+):
+    server.chat.script(
+        says(
+            {
+                "decisions": [
+                    {"statement": "q1", **answer},
+                    {"statement": "q2", "event": "NONE", "memories": ["n3"]},
+                ]
+            }
+        )
+    )
+
+    found = await reconciler.reconcile(
+        [question(near(IDS[0]), near(IDS[1])), question(near(IDS[2]))]
+    )
+
+    first, second = found.decisions
+    assert (first.event, first.memory_ids, first.content) == ("ADD", (), None)
+    assert reason in first.reason
+    # The other one's decision stands.
+    assert (second.event, second.memory_ids) == ("NONE", IDS[2:])
+
+
+@pytest.mark.parametrize("decisions", [[], [None, "ADD", 3, []]])
+async def test_questions_without_a_decision_add(
+    server: OpenAIServer, reconciler: ModelReconciler, decisions: list[Any]
+):
+    server.chat.script(says({"decisions": decisions}))
+
+    found = await reconciler.reconcile([question(near()), question(near())])
+
+    assert {(one.event, one.reason) for one in found.decisions} == {
+        ("ADD", "The model decided nothing.")
+    }
+
+
+async def test_the_first_of_two_decisions_counts(server: OpenAIServer, reconciler: ModelReconciler):
+    one = {"statement": "q1", "event": "NONE", "memories": ["n1"]}
+    server.chat.script(says({"decisions": [one, {**one, "event": "SUPERSEDE"}]}))
+
+    [decision] = (await reconciler.reconcile([question(near())])).decisions
+
+    assert decision.event == "NONE"
+
+
+@pytest.mark.parametrize(("length", "kept"), [(299, 299), (300, 300), (301, 300)])
+async def test_a_reason_is_short(
+    server: OpenAIServer, reconciler: ModelReconciler, length: int, kept: int
+):
+    answer = {"event": "ADD", "reason": "so" * 200}
+    answer["reason"] = answer["reason"][:length]
+
+    decision = await decide(server, reconciler, question(near()), answer)
+
+    assert len(decision.reason) == kept
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        cut_off('{"decisions": ['),
+        writes('{"decisions": [{"statement": "q1", "event": "DELETE", "memories": ["n1"'),
+        empty,
+        says({"decisions": None}),
+        says({"decisions": {"q1": "ADD"}}),
+        says({"answer": []}),
+        refusal(500),
+    ],
+)
+async def test_no_answer_decides_nothing(
+    server: OpenAIServer, reconciler: ModelReconciler, behaviour: Any
+):
+    server.chat.script(behaviour)
+
+    with pytest.raises(ModelUnavailableError) as caught:
+        await reconciler.reconcile([question(near())])
+
+    assert caught.value.use.calls == 1
+
+
+@pytest.mark.parametrize(("count", "tokens"), [(1, 600), (38, 8_000), (39, 8_000)])
+async def test_the_answer_has_room_for_every_decision(
+    server: OpenAIServer, reconciler: ModelReconciler, count: int, tokens: int
+):
+    await reconciler.reconcile([question(near())] * count)
+
+    assert server.chat.requests[0].body["max_tokens"] == tokens
