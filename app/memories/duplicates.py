@@ -149,7 +149,7 @@ async def make_room(memories: MemoryRepository, row: Memory) -> list[Change]:
         return []
     before = snapshot(row)
     await memories.archive(row)
-    return [("ARCHIVE", before, snapshot(row))]
+    return [Change("ARCHIVE", before, snapshot(row))]
 
 
 def _point_at_first(batch: Sequence[Candidate]) -> None:

@@ -1,48 +1,52 @@
 """Changing what is remembered: edit, archive, restore, supersede; each leaves its history."""
 
-import json
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
-from app.database.ids import new_id
 from app.errors import VersionConflictError
-from app.memories.duplicates import EXPIRED, make_room
-from app.memories.embedding import Embedders, embed
-from app.memories.errors import (
-    DuplicateMemoryError,
-    GateRejectedError,
-    InvalidValidityError,
-    NotChangeableError,
+from app.memories.amendments import (
+    JUDGED,
+    amendment_verdict,
+    characters,
+    check,
+    patch_event,
+    patched,
+    refuse_twin,
+    restored,
+    stated,
+    successor,
 )
-from app.memories.gate import Gate, Proposal, Reason
+from app.memories.duplicates import EXPIRED
+from app.memories.embedding import Embedders, embed
+from app.memories.errors import DuplicateMemoryError, GateRejectedError, NotChangeableError
+from app.memories.gate import Gate
 from app.memories.models import Memory
 from app.memories.place import refuse_closed
-from app.memories.records import Change, RecordRepository, snapshot
+from app.memories.records import Change, RecordRepository, rewrite, snapshot
 from app.memories.repository import MemoryRepository
-from app.memories.saving import superseded
-from app.memories.schemas import MemoryPatch, MemoryRead, MemorySupersede, Outcome
+from app.memories.saving import cut_short, successor_begins, superseded
+from app.memories.schemas import (
+    MemoryPatch,
+    MemoryRead,
+    MemoryRestore,
+    MemoryRestored,
+    MemorySupersede,
+    Outcome,
+)
 from app.memories.service import refuse_strangers
-from app.memories.verdicts import verdict_row
 from app.tenants.access import Principal
 from app.tenants.repository import TenantRepository
-from app.text.normalise import content_hash
 from app.text.offload import read_text
 from app.web.idempotency import NEVER, Once
 from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.web.switches import Switches
 
 log = structlog.get_logger()
-
-_CLEARABLE = {"source_error", "external_id", "valid_from", "valid_to", "expires_at"}
-"""Fields that null empties; elsewhere null means "leave it"."""
-
-_JUDGED = {"content", "confidence", "source_error", "metadata_"}
-"""Fields that the gate has a say in."""
-
 
 _TRIES = 5
 """How often an edit is judged anew when others keep changing the memory."""
@@ -52,6 +56,16 @@ class _MovedError(VersionConflictError):
     """The row was judged as it stood before somebody else changed it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """What becomes of a row: the event, its new values, and the model of a new vector."""
+
+    event: str
+    changes: dict[str, Any]
+    model: str | None
+    reason: str | None
+
+
 class EditingService:
     def __init__(
         self,
@@ -59,13 +73,11 @@ class EditingService:
         embedders: Embedders,
         switches: Switches,
         gate: Gate,
-        now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._switches = switches
         self._gate = gate
-        self._now = now
 
     async def patch(
         self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
@@ -93,11 +105,7 @@ class EditingService:
     async def _patch(
         self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
     ) -> MemoryRead:
-        changes: dict[str, Any] = {
-            {"metadata": "metadata_"}.get(name, name): value
-            for name, value in body.model_dump(exclude_unset=True, exclude={"reason"}).items()
-            if value is not None or name in _CLEARABLE
-        }
+        changes = patched(body)
         # Read first: the vector is made outside the transaction that stores it.
         async with self._database.begin(principal.tenant_id) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
@@ -105,27 +113,13 @@ class EditingService:
             await refuse_closed(db, principal, seen, remembering="content" in changes)
         await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
+        event = patch_event(seen, changes)
         async with self._database.begin(principal.tenant_id) as db:
-            memories = MemoryRepository(db, principal.access)
-            await memories.lock_bucket(seen.scope, seen.scope_id)
-            row = await memories.get(memory_id, lock=True)
-            if expected is not None and row.version != expected:
-                raise VersionConflictError(row.version)
+            row = await _locked(db, principal, seen, expected)
             if row.status == "superseded":
                 raise NotChangeableError(memory_id, row.status)
-            if row.version != seen.version:
-                raise _MovedError(row.version)
-            records = RecordRepository(db, principal.access)
-            event = _event(row, changes)
-            expired = await _refuse_twin(memories, row, changes)
-            await records.note(expired, actor=principal.key_id, reason=EXPIRED)
-            if model is not None:
-                await TenantRepository(db, principal.tenant_id).note_model(model)
-            change = await _apply(db, row, changes, event)
-            if change is not None:
-                await records.note([change], actor=principal.key_id, reason=body.reason)
-                if _JUDGED & changes.keys():
-                    await records.decide([_verdict(principal, row, changes, [])])
+            amendment = Amendment(event, changes, model, body.reason)
+            change = await _amended(db, principal, row, amendment)
             answer = MemoryRead.model_validate(row)
         if change is not None:
             MEMORY_EVENTS.labels(event).inc()
@@ -138,9 +132,10 @@ class EditingService:
 
         Raises:
             MemoryNotFoundError, NotYourMemoryError: as they say.
-            NotChangeableError: it is not active.
+            NotChangeableError: it is not active, or has a successor that begins later.
             DisabledError, MemoryPausedError: its user, agent or session is switched off.
             GateRejectedError, DuplicateMemoryError: nothing was changed.
+            InvalidValidityError: it would end before it begins.
             EmbeddingUnavailableError: nothing was changed; safe to retry.
 
         """
@@ -150,43 +145,95 @@ class EditingService:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             refuse_strangers(principal, seen)
             await refuse_closed(db, principal, seen, remembering=True)
-        given = body.model_dump(exclude={"reason", "metadata"}, exclude_none=True)
-        given["metadata_"] = seen.metadata_ if body.metadata is None else body.metadata
+        given = stated(seen, body)
         await self._judge(principal, seen, given)
         model = await self._embed(principal, seen.agent_id, given)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
-            memories = MemoryRepository(db, principal.access)
-            await memories.lock_bucket(seen.scope, seen.scope_id)
-            old = await memories.get(memory_id, lock=True)
-            if old.status != "active":
-                raise NotChangeableError(memory_id, old.status)
-            if given["content_hash"] == old.content_hash:
-                raise DuplicateMemoryError(old.memory_id, 1.0, None)
-            expired = await _refuse_twin(memories, old, given)
-            if model is not None:
-                await TenantRepository(db, principal.tenant_id).note_model(model)
-            row = _successor(old, given, principal.key_id)
-            [new] = await memories.add_all([row])
-            changes: list[Change] = [
-                ("ADD", None, snapshot(new)),
-                await superseded(db, old, new.memory_id, self._now()),
-            ]
-            records = RecordRepository(db, principal.access)
-            await records.note(expired, actor=principal.key_id, reason=EXPIRED)
-            await records.note(changes, actor=principal.key_id, reason=body.reason)
-            await records.decide([_verdict(principal, new, given, [])])
+            old = await _replaceable(db, principal, seen, given)
+            amendment = Amendment("SUPERSEDE", given, model, body.reason)
+            new = await _succeeded(db, principal, old, amendment, body.valid_from, body.valid_to)
             outcome = Outcome(
                 index=0,
                 event="SUPERSEDE",
                 memory_id=new.memory_id,
                 memory=MemoryRead.model_validate(new),
                 previous=old.content,
+                replaced=[old.memory_id],
             )
             await once.keep(db, outcome, status=201, user_id=new.user_id)
         MEMORY_EVENTS.labels("SUPERSEDE").inc()
         log.info("memory_superseded", memory_id=memory_id, by=new.memory_id)
         return outcome
+
+    async def restore(
+        self,
+        principal: Principal,
+        memory_id: str,
+        body: MemoryRestore,
+        *,
+        expected: int | None,
+        once: Once = NEVER,
+    ) -> MemoryRestored:
+        """Make a memory what it was right after one entry of its history, as a new entry.
+
+        What it says comes back with its type, its status, its validity and its metadata; to
+        whom it belongs never changes. A superseded memory is active again with the validity it
+        had, and its successor stays as it is. Deleted memories are not restored: they are
+        hidden for good. What it is already makes no entry.
+
+        Raises:
+            MemoryNotFoundError, VersionConflictError, NotYourMemoryError: as they say.
+            HistoryNotFoundError: the history has no such entry with a state after it.
+            DisabledError, MemoryPausedError: its user, agent or session is switched off.
+            GateRejectedError, InvalidValidityError: by the rules of today; nothing changed.
+            DuplicateMemoryError: another memory says exactly that.
+            EmbeddingUnavailableError: nothing was changed; safe to retry.
+
+        """
+        self._switches.refuse_writes()
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._restore(principal, memory_id, body, expected, once)
+            except _MovedError:
+                continue
+        return await self._restore(principal, memory_id, body, expected, once)
+
+    async def _restore(
+        self,
+        principal: Principal,
+        memory_id: str,
+        body: MemoryRestore,
+        expected: int | None,
+        once: Once,
+    ) -> MemoryRestored:
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            memories = MemoryRepository(db, principal.access)
+            seen = await memories.get(memory_id)
+            refuse_strangers(principal, seen)
+            entry = await RecordRepository(db, principal.access).entry(memory_id, body.history_id)
+            changes = restored(seen, entry.after or {})
+            if changes.get("superseded_by") and not await memories.has(changes["superseded_by"]):
+                # Its successor is gone for good.
+                changes["superseded_by"] = None
+            await refuse_closed(db, principal, seen, remembering="content" in changes)
+        await self._judge(principal, seen, changes)
+        model = await self._embed(principal, seen.agent_id, changes)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            row = await _locked(db, principal, seen, expected)
+            superseded_by = row.superseded_by
+            amendment = Amendment("RESTORE", changes, model, body.reason)
+            change = await _amended(db, principal, row, amendment)
+            answer = MemoryRestored(
+                memory=MemoryRead.model_validate(row), superseded_by=superseded_by
+            )
+            await once.keep(db, answer, status=200, user_id=row.user_id)
+        if change is not None:
+            MEMORY_EVENTS.labels("RESTORE").inc()
+            log.info("memory_restored", memory_id=memory_id, history_id=body.history_id)
+        return answer
 
     async def _judge(self, principal: Principal, row: Memory, changes: dict[str, Any]) -> None:
         """Let the gate see the changes, and keep its refusal.
@@ -195,10 +242,10 @@ class EditingService:
             GateRejectedError: nothing was changed but for the verdict.
 
         """
-        reasons = await read_text(_characters(row, changes), _check, row, changes, self._gate)
+        reasons = await read_text(characters(row, changes), check, row, changes, self._gate)
         if not reasons:
             return
-        verdict = _verdict(principal, row, changes, reasons)
+        verdict = amendment_verdict(principal, row, changes, "REJECT", reasons)
         async with self._database.begin(principal.tenant_id) as db:
             await RecordRepository(db, principal.access).decide([verdict])
         for reason in reasons:
@@ -223,111 +270,104 @@ class EditingService:
         return embedder.name
 
 
-def _characters(row: Memory, changes: dict[str, Any]) -> int:
-    """How much text the gate reads: what changes, and what stays beside it."""
-    content, error, metadata = (
-        changes.get(name, getattr(row, name)) for name in ("content", "source_error", "metadata_")
-    )
-    return len(content) + len(error or "") + len(json.dumps(metadata))
-
-
-def _check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[Reason]:
-    """Why these changes may not be made, by rules that need no lock."""
-    begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
-    if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
-        raise InvalidValidityError
-    if "content" in changes:
-        changes["content"] = changes["content"].strip()
-    proposal = gate.redacted(
-        Proposal(
-            changes.get("content", row.content),
-            changes.get("confidence", row.confidence),
-            changes.get("source_error", row.source_error),
-            changes.get("metadata_", row.metadata_),
-        )
-    )
-    judged = {
-        "content": proposal.content,
-        "source_error": proposal.source_error,
-        "metadata_": dict(proposal.metadata),
-    }
-    changes |= {name: value for name, value in judged.items() if name in changes}
-    if "content" in changes:
-        changes["content_hash"] = content_hash(changes["content"])
-    reasons = gate.check(proposal) if _JUDGED & changes.keys() else []
-    if proposal.source_error is not None and (
-        changes.get("memory_type", row.memory_type) != "correction"
-    ):
-        reasons.append(Reason("source_error_not_allowed", "Only a correction has one.", {}))
-    return reasons
-
-
-def _verdict(
-    principal: Principal, row: Memory, changes: dict[str, Any], reasons: list[Reason]
-) -> dict[str, Any]:
-    names = ("user_id", "agent_id", "session_id", "project_id", "scope")
-    return verdict_row(
-        principal,
-        place={name: getattr(row, name) for name in names},
-        content=changes.get("content", row.content),
-        source=row.source,
-        accepted=not reasons,
-        reasons=reasons,
-        memory_id=row.memory_id,
-    )
-
-
-def _event(row: Memory, changes: dict[str, Any]) -> str:
-    status = changes.get("status", row.status)
-    if status == row.status:
-        return "UPDATE"
-    return "ARCHIVE" if status == "archived" else "RESTORE"
-
-
-async def _refuse_twin(
-    memories: MemoryRepository, row: Memory, changes: dict[str, Any]
-) -> list[Change]:
-    """Make sure that no other active memory of the bucket says exactly that.
-
-    Returns:
-        What was archived since it counts no longer.
+async def _locked(
+    db: AsyncSession, principal: Principal, seen: Memory, expected: int | None
+) -> Memory:
+    """The row under its bucket's lock, as it was when it was judged.
 
     Raises:
-        DuplicateMemoryError: one does; it is named to those who may see it.
+        MemoryNotFoundError, VersionConflictError: as they say.
+        _MovedError: somebody changed it meanwhile.
 
     """
-    status = changes.get("status", row.status)
-    digest = changes.get("content_hash", row.content_hash)
-    if status != "active" or (digest == row.content_hash and row.status == "active"):
-        return []
-    bucket = {name: getattr(row, name) for name in ("scope", "scope_id", "user_id", "agent_id")}
-    twin = (await memories.same_hash(bucket, [digest])).get(digest)
-    if twin is None or twin.row.memory_id == row.memory_id:
-        return []
-    if not twin.past:
-        raise DuplicateMemoryError(twin.row.memory_id if twin.shown else None, 1.0, None)
-    return await make_room(memories, twin.row)
+    memories = MemoryRepository(db, principal.access)
+    await memories.lock_bucket(seen.scope, seen.scope_id)
+    row = await memories.get(seen.memory_id, lock=True)
+    if expected is not None and row.version != expected:
+        raise VersionConflictError(row.version)
+    if row.version != seen.version:
+        raise _MovedError(row.version)
+    return row
 
 
-async def _apply(db: Any, row: Memory, changes: dict[str, Any], event: str) -> Change | None:
-    derived = {"content_hash", "embedding", "embedding_model"}
-    if all(getattr(row, name) == value for name, value in changes.items() if name not in derived):
-        return None
-    before = snapshot(row)
-    for name, value in changes.items():
-        setattr(row, name, value)
-    row.version += 1
-    await db.flush()
-    await db.refresh(row)
-    return event, before, snapshot(row)
+async def _amended(
+    db: AsyncSession, principal: Principal, row: Memory, amendment: Amendment
+) -> Change | None:
+    """Change a locked row, and keep its history and the verdict; None when nothing differs.
+
+    Raises:
+        DuplicateMemoryError: another memory says exactly that.
+
+    """
+    changes, actor = amendment.changes, principal.key_id
+    records = RecordRepository(db, principal.access)
+    expired = await refuse_twin(MemoryRepository(db, principal.access), row, changes)
+    await records.note(expired, actor=actor, reason=EXPIRED)
+    if amendment.model is not None:
+        await TenantRepository(db, principal.tenant_id).note_model(amendment.model)
+    change = await rewrite(db, row, changes, amendment.event)
+    if change is not None:
+        await records.note([change], actor=actor, reason=amendment.reason)
+        if JUDGED & changes.keys():
+            await records.decide([amendment_verdict(principal, row, changes, amendment.event)])
+    return change
 
 
-def _successor(old: Memory, given: dict[str, Any], creator: str) -> dict[str, Any]:
-    kept = {
-        name: getattr(old, name)
-        for name in (
-            "tenant_id", "scope", "scope_id", "user_id", "agent_id", "session_id", "project_id",
-            "memory_type", "tier", "source", "visibility", "expires_at",
-        )
-    }  # fmt: skip
-    return kept | {"evidence": []} | given | {"memory_id": new_id("mem"), "creator": creator}
+async def _replaceable(
+    db: AsyncSession, principal: Principal, seen: Memory, given: dict[str, Any]
+) -> Memory:
+    """The row under its bucket's lock, as it stands now.
+
+    Raises:
+        MemoryNotFoundError: it is gone.
+        NotChangeableError: it is not active, or has a successor already.
+        DuplicateMemoryError: it says just what is to take its place.
+
+    """
+    memories = MemoryRepository(db, principal.access)
+    await memories.lock_bucket(seen.scope, seen.scope_id)
+    old = await memories.get(seen.memory_id, lock=True)
+    if old.superseded_by is not None:
+        raise NotChangeableError(old.memory_id, "superseded")
+    if old.status != "active":
+        raise NotChangeableError(old.memory_id, old.status)
+    if given["content_hash"] == old.content_hash:
+        raise DuplicateMemoryError(old.memory_id, 1.0, None)
+    return old
+
+
+async def _succeeded(
+    db: AsyncSession,
+    principal: Principal,
+    old: Memory,
+    amendment: Amendment,
+    valid_from: datetime | None,
+    valid_to: datetime | None,
+) -> Memory:
+    """Store the successor of a locked row and end that row; keeps their history and the verdict.
+
+    Raises:
+        DuplicateMemoryError: another memory says exactly that.
+        InvalidValidityError: it would end before it begins.
+
+    """
+    given, actor = amendment.changes, principal.key_id
+    memories, records = (
+        MemoryRepository(db, principal.access),
+        RecordRepository(db, principal.access),
+    )
+    expired = await refuse_twin(memories, old, given)
+    if amendment.model is not None:
+        await TenantRepository(db, principal.tenant_id).note_model(amendment.model)
+    begin = await successor_begins(memories, valid_from, valid_to)
+    row = successor(old, given | {"valid_from": begin, "valid_to": valid_to}, actor)
+    [new] = await memories.add_all([row])
+    changes = [
+        Change("ADD", None, snapshot(new)),
+        *await cut_short(db, memories, old, begin),
+        await superseded(db, old, new.memory_id, begin),
+    ]
+    await records.note(expired, actor=actor, reason=EXPIRED)
+    await records.note(changes, actor=actor, reason=amendment.reason)
+    await records.decide([amendment_verdict(principal, new, given, amendment.event)])
+    return new

@@ -7,7 +7,6 @@ from pydantic import JsonValue
 from app.errors import (
     ConflictError,
     ForbiddenError,
-    NotBuiltError,
     NotFoundError,
     UnprocessableError,
 )
@@ -19,6 +18,18 @@ class MemoryNotFoundError(NotFoundError):
 
     def __init__(self, memory_id: str) -> None:
         super().__init__(f"No memory {memory_id}.", memory_id=memory_id)
+
+
+class HistoryNotFoundError(NotFoundError):
+    code = "history_not_found"
+    title = "History entry not found"
+
+    def __init__(self, memory_id: str, history_id: str) -> None:
+        super().__init__(
+            f"The history of {memory_id} has no entry {history_id} with a state to restore.",
+            memory_id=memory_id,
+            history_id=history_id,
+        )
 
 
 class GateRejectedError(UnprocessableError):
@@ -47,17 +58,6 @@ class DuplicateMemoryError(ConflictError):
             memory_id=memory_id,
             similarity=similarity,
             decision_id=decision_id,
-        )
-
-
-class InferenceNotBuiltError(NotBuiltError):
-    code = "inference_not_available"
-    title = "Inference is not available yet"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This release stores statements as given: send `infer` as false. Extraction by a "
-            "model comes with the write pipeline."
         )
 
 

@@ -135,6 +135,7 @@ FIELDS: Final[Mapping[str, tuple[str, _Kind]]] = MappingProxyType(
         "scope_id": ("scope_id", _ID),
         "memory_type": ("memory_type", _ID),
         "category": ("memory_type", _ID),
+        "attribute": ("attribute", _ID),
         "tier": ("tier", _ID),
         "source": ("source", _ID),
         "source_id": ("source_id", _ID),

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from app.text.normalise import length
 from app.text.sensitive import Finding, Kind, find_sensitive, find_sensitive_in, redact, redact_in
+from app.text.stop_words import NO_STOP_WORDS, StopWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Reason:
 Scan = Callable[[str], Sequence[Finding]]
 """Finds what is sensitive in a text."""
 
+
 Action = Literal["reject", "redact", "allow"]
 
 
@@ -51,6 +53,7 @@ class Gate:
     Args:
         secrets: what becomes of keys and passwords (B-48).
         identifiers: what becomes of card, identity and account numbers (B-48).
+        stop_words: what the deployment keeps out of memory (L-31).
         min_confidence: lowest that passes, 0 to 1 (Z-38).
         min_length: fewest code points that pass (Z-41); a deployment in Chinese wants 2 (B-15).
         max_length: most code points that pass (Z-42).
@@ -62,6 +65,7 @@ class Gate:
     max_length: int = 2000
     secrets: Action = "reject"
     identifiers: Action = "reject"
+    stop_words: StopWords = NO_STOP_WORDS
 
     def redacted(self, proposal: Proposal) -> Proposal:
         """The proposal with what is to be redacted redacted; `check` is for the result."""
@@ -96,6 +100,7 @@ class Gate:
             self._length(proposal.content),
             self._error_length(proposal.source_error),
             _sensitive(proposal, self._kinds("reject"), scan),
+            self._stopped(proposal.content),
         )
         return [reason for reason in found if reason is not None]
 
@@ -128,6 +133,11 @@ class Gate:
                 {"length": count, "maximum": self.max_length},
             )
         return None
+
+    def _stopped(self, content: str) -> Reason | None:
+        if not self.stop_words(content):
+            return None
+        return Reason("stop_word", "A word stands in it that is kept out of memory here.", {})
 
     def _error_length(self, source_error: str | None) -> Reason | None:
         count = length(source_error or "")

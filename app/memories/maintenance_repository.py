@@ -2,13 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, literal, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    TextClause,
+    and_,
+    cast,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.memories.models import GateDecision, Memory
+from app.memories.records import Change, snapshot
+from app.memories.repository import compiled
+from app.memories.visibility import visible
+from app.tenants.access import Access
 from app.web.idempotency import IdempotencyKey
 
 # The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
@@ -76,28 +94,124 @@ class MaintenanceRepository:
         self._db = db
         self._tenant_id = tenant_id
 
-    def _deleted(self, age: timedelta) -> ColumnElement[bool]:
+    def _expired(self) -> ColumnElement[bool]:
         return and_(
             Memory.tenant_id == self._tenant_id,
-            Memory.status == "deleted",
-            Memory.deleted_at <= func.now() - age,
+            Memory.status == "active",
+            Memory.expires_at <= func.now(),
         )
 
-    async def count_deleted(self, age: timedelta) -> int:
-        """How many memories were deleted at least `age` ago."""
-        statement = select(func.count()).select_from(Memory).where(self._deleted(age))
+    async def count_expired(self) -> int:
+        """How many memories have expired and are not archived yet."""
+        statement = select(func.count()).select_from(Memory).where(self._expired())
         return int(await self._db.scalar(statement) or 0)
 
-    async def lock_deleted(self, age: timedelta, limit: int) -> Sequence[str]:
+    async def archive_expired(self, limit: int) -> list[Change]:
+        """Archive the first of them, in one statement; what is to be noted in the history.
+
+        Those that somebody else is changing are left out.
+        """
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(self._expired())
+            .order_by(Memory.expires_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        before = {row.memory_id: snapshot(row) for row in rows}
+        changed = await self._db.execute(
+            update(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == func.any(cast(list(before), ARRAY(Text))),
+            )
+            .values(status="archived", version=Memory.version + 1)
+            .returning(Memory.memory_id, Memory.status, Memory.version, Memory.update_time)
+            .execution_options(synchronize_session=False)
+        )
+        return [
+            Change(
+                "ARCHIVE",
+                before[memory_id],
+                before[memory_id]
+                | {"status": status, "version": version, "update_time": time.isoformat()},
+            )
+            for memory_id, status, version, time in changed
+        ]
+
+    def _gone(self, age: timedelta) -> ColumnElement[bool]:
+        long_ago = func.now() - age
+        return and_(
+            Memory.tenant_id == self._tenant_id,
+            or_(
+                and_(Memory.status == "deleted", Memory.deleted_at <= long_ago),
+                and_(Memory.status == "archived", Memory.expires_at <= long_ago),
+            ),
+        )
+
+    async def count_gone(self, age: timedelta) -> int:
+        """How many memories were deleted, or expired and were archived, at least `age` ago."""
+        statement = select(func.count()).select_from(Memory).where(self._gone(age))
+        return int(await self._db.scalar(statement) or 0)
+
+    async def lock_gone(self, age: timedelta, limit: int) -> Sequence[str]:
         """Ids of the oldest of them, locked; those that another purge holds are left out."""
         statement = (
             select(Memory.memory_id)
-            .where(self._deleted(age))
-            .order_by(Memory.deleted_at)
+            .where(self._gone(age))
+            .order_by(func.coalesce(Memory.deleted_at, Memory.expires_at))
             .limit(limit)
             .with_for_update(skip_locked=True)
         )
         return (await self._db.scalars(statement)).all()
+
+    async def lock_next_selected(
+        self,
+        access: Access,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None,
+        *,
+        knowledge: bool,
+        before: datetime,
+        after: str,
+        limit: int,
+    ) -> tuple[str | None, Sequence[str]]:
+        """The next memories by id of a selection that is deleted in batches, locked.
+
+        Args:
+            access: whose memories they are at most.
+            equal: column to the value it must have.
+            filters: the grammar of `filters.py`.
+            knowledge: whether what all users of an agent share is among them.
+            before: when it was asked for; what came later is left out.
+            after: the last id of the batch before, empty for the first.
+            limit: most ids of the batch.
+
+        Returns:
+            The last id looked at, None when there was none; and those that, locked, were
+            still selected.
+
+        """
+        conditions: list[ColumnElement[bool] | TextClause] = [
+            Memory.tenant_id == self._tenant_id,
+            Memory.status != "deleted",
+            Memory.create_time <= before,
+            visible(access),
+            *(getattr(Memory, name) == value for name, value in equal.items()),
+        ]
+        if not knowledge:
+            conditions.append(Memory.scope != "agent")
+        if filters:
+            conditions.append(compiled(filters))
+        chosen = select(Memory.memory_id).where(*conditions).order_by(Memory.memory_id)
+        ids = (await self._db.scalars(chosen.where(Memory.memory_id > after).limit(limit))).all()
+        if not ids:
+            return None, []
+        # Locked in a second step: one that somebody else deletes first is left out, and must
+        # not end the batch before its time.
+        among = Memory.memory_id == func.any(cast(list(ids), ARRAY(Text)))
+        locked = await self._db.scalars(chosen.where(among).with_for_update())
+        return ids[-1], locked.all()
 
     def _refused(self, age: timedelta) -> ColumnElement[bool]:
         return and_(
@@ -132,26 +246,26 @@ class MaintenanceRepository:
         )
         return len(rows.all())
 
-    def _expired(self) -> ColumnElement[bool]:
+    def _expired_keys(self) -> ColumnElement[bool]:
         return and_(
             IdempotencyKey.tenant_id == self._tenant_id, IdempotencyKey.expires_at <= func.now()
         )
 
     async def count_expired_keys(self) -> int:
         """How many idempotency keys have expired."""
-        statement = select(func.count()).select_from(IdempotencyKey).where(self._expired())
+        statement = select(func.count()).select_from(IdempotencyKey).where(self._expired_keys())
         return int(await self._db.scalar(statement) or 0)
 
     async def delete_expired_keys(self, limit: int) -> int:
         """Delete at most `limit` of them; how many it were."""
         keys = (IdempotencyKey.key_id, IdempotencyKey.idempotency_key)
         chosen = (
-            select(*keys).where(self._expired()).limit(limit).with_for_update(skip_locked=True)
+            select(*keys).where(self._expired_keys()).limit(limit).with_for_update(skip_locked=True)
         ).cte("chosen")
         rows = await self._db.scalars(
             delete(IdempotencyKey)
             .where(
-                self._expired(),
+                self._expired_keys(),
                 IdempotencyKey.key_id == chosen.c.key_id,
                 IdempotencyKey.idempotency_key == chosen.c.idempotency_key,
             )

@@ -12,7 +12,7 @@ from app.memories.schemas import MemoryCreate
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.projects.repository import ProjectRepository
 from app.sessions.repository import Participants, SessionRepository, refuse_disabled
-from app.tenants.access import Principal
+from app.tenants.access import Access, Principal
 from app.tenants.errors import InsufficientScopeError
 from app.users.errors import UserNotFoundError, UserRequiredError
 from app.users.repository import UserRepository
@@ -31,6 +31,24 @@ class Place:
     project_id: str | None
 
 
+def meant(
+    access: Access, user_id: str | None, agent_id: str | None
+) -> tuple[str | None, str | None]:
+    """The user and the agent that a request means: those of the key where it names none.
+
+    Raises:
+        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
+
+    """
+    user_id = user_id or access.user_id
+    if access.user_id not in {None, user_id}:
+        raise UserNotFoundError(user_id or "")
+    agent_id = agent_id or access.agent_id
+    if access.agent_id not in {None, agent_id}:
+        raise AgentNotFoundError(agent_id or "")
+    return user_id, agent_id
+
+
 def place_of(principal: Principal, body: MemoryCreate) -> Place:
     """Where a request wants its memory, by the request alone.
 
@@ -41,14 +59,8 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
         InsufficientScopeError: knowledge shared by all users of an agent needs admin.
 
     """
-    access = principal.access
     scope = body.scope or ("session" if body.tier == "short" and body.session_id else "user")
-    user_id = body.user_id or access.user_id
-    if access.user_id not in {None, user_id}:
-        raise UserNotFoundError(user_id or "")
-    agent_id = body.agent_id or access.agent_id
-    if access.agent_id not in {None, agent_id}:
-        raise AgentNotFoundError(agent_id or "")
+    user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
     if scope == "agent":
         if not principal.may("admin"):
             raise InsufficientScopeError("admin")
@@ -87,18 +99,19 @@ async def settle(db: AsyncSession, principal: Principal, place: Place, *, create
     if place.project_id is not None:
         await _check_project(db, principal, place.project_id, place)
     if place.session_id is not None:
-        session = await SessionRepository(db, access).open_for_append(
+        opened = await SessionRepository(db, access).open_for_append(
             place.session_id,
             Participants(place.user_id, place.agent_id),
             create=create,
             creator=principal.key_id,
         )
+        session = opened.session
         if not session.memory_enabled:
             raise MemoryPausedError("session", session.session_id)
         # An agent's key may talk to a guest of its agent, and remembers only who is at home:
         # of a guest it could not read what it saved.
         await UserRepository(db, access).get(session.user_id)
-        agent = agent or await agents.get(session.agent_id)
+        agent = agent or opened.agent
     elif place.user_id is not None:
         users = UserRepository(db, access)
         user = await users.find(place.user_id)

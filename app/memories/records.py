@@ -1,8 +1,13 @@
-"""SQL for what is kept about memories: their history and the gate's verdicts."""
+"""SQL for what is kept about memories: their history and the gate's verdicts.
+
+Whoever is to be told of a change is told from here, so that none is forgotten: the events go
+into the outbox in the same transaction.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     Text,
@@ -25,7 +30,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.ids import new_id
 from app.database.keyset import after
+from app.memories.errors import HistoryNotFoundError
 from app.memories.models import GateDecision, Memory, MemoryHistory
+from app.outbox.events import Event, EventType
+from app.outbox.repository import OutboxRepository
 from app.tenants.access import Access
 from app.users.repository import visible_user_ids
 from app.web.idempotency import IdempotencyKey
@@ -38,8 +46,38 @@ _ANSWER_NAMES_ONE = text(
     "WHERE told.ids[1] = ANY(CAST(:memory_ids AS text[])))"
 )
 
-Change = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
-"""An event, the snapshot before it and the one after."""
+TOLD_AS: Final[Mapping[str, EventType]] = MappingProxyType(
+    {
+        "ADD": "memory.added",
+        "UPDATE": "memory.updated",
+        "MERGE": "memory.updated",
+        "ARCHIVE": "memory.updated",
+        "RESTORE": "memory.updated",
+        "SUPERSEDE": "memory.superseded",
+        "DELETE": "memory.deleted",
+    }
+)
+"""What webhooks are told of an event of the history."""
+
+_TOLD = (
+    "memory_id", "version", "memory_type", "scope", "scope_id", "user_id", "agent_id",
+    "session_id", "project_id", "superseded_by",
+)  # fmt: skip
+
+
+class Change(NamedTuple):
+    """One line of the history.
+
+    Args:
+        before: the snapshot before it, and `after` the one after.
+        embedding: the vector of the words it replaced; every change of words has one.
+
+    """
+
+    event: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    embedding: Any = None
 
 
 def snapshot(row: Memory) -> dict[str, Any]:
@@ -53,6 +91,37 @@ def snapshot(row: Memory) -> dict[str, Any]:
     return kept
 
 
+async def rewrite(
+    db: AsyncSession, row: Memory, values: Mapping[str, Any], event: str
+) -> Change | None:
+    """Give a locked row new values and its next version; None when they are its own.
+
+    Args:
+        values: by attribute; new words come with `content_hash`, `embedding` and
+            `embedding_model`.
+
+    """
+    derived = {"content_hash", "embedding", "embedding_model"}
+    if all(getattr(row, name) == value for name, value in values.items() if name not in derived):
+        return None
+    before = snapshot(row)
+    replaced = None
+    if values.get("content", row.content) != row.content:
+        # Not as an attribute: what is loaded is compared with what is set, and vectors of two
+        # models cannot be.
+        replaced = await db.scalar(
+            select(Memory.embedding).where(
+                Memory.tenant_id == row.tenant_id, Memory.memory_id == row.memory_id
+            )
+        )
+    for name, value in values.items():
+        setattr(row, name, value)
+    row.version += 1
+    await db.flush()
+    await db.refresh(row)
+    return Change(event, before, snapshot(row), replaced)
+
+
 class RecordRepository:
     """History and verdicts of one tenant. Never begins or ends a transaction."""
 
@@ -62,37 +131,67 @@ class RecordRepository:
         self._tenant_id = access.tenant_id
 
     async def note(
-        self, changes: Sequence[Change], *, actor: str | None, reason: str | None = None
+        self,
+        changes: Sequence[Change],
+        *,
+        actor: str | None,
+        reason: str | None = None,
+        job_id: str | None = None,
     ) -> None:
-        """Write history, one line per change."""
-        rows = []
-        for event, before, after_ in changes:
-            about = after_ or before or {}
-            rows.append(
-                {
-                    "tenant_id": self._tenant_id,
-                    "history_id": new_id("his"),
-                    "memory_id": about["memory_id"],
-                    "user_id": about["user_id"],
-                    "event": event,
-                    "reason": reason,
-                    "actor": actor,
-                    "before": before,
-                    "after": after_,
-                    "version": about["version"],
-                }
-            )
-        if rows:
-            await self._db.execute(insert(MemoryHistory), rows)
+        """Write history, one line per change, and tell whoever wants to know.
+
+        Args:
+            actor: the key that did it, and `job_id` the job.
+
+        """
+        lines = [
+            {
+                "tenant_id": self._tenant_id,
+                "history_id": new_id("his"),
+                "reason": reason,
+                "actor": actor,
+                "job_id": job_id,
+                **_line(change),
+            }
+            for change in changes
+        ]
+        if not lines:
+            return
+        await self._db.execute(insert(MemoryHistory), lines)
+        await self._tell(
+            [(change.event, change.after or change.before or {}) for change in changes], job_id
+        )
+
+    async def _tell(
+        self, changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None
+    ) -> None:
+        await OutboxRepository(self._db, self._tenant_id).publish(
+            [
+                Event(
+                    TOLD_AS[event],
+                    {name: about[name] for name in _TOLD} | {"event": event, "job_id": job_id},
+                    user_id=about["user_id"],
+                )
+                for event, about in changes
+            ]
+        )
 
     async def note_deletion(
-        self, memory_ids: Sequence[str], *, hard: bool, actor: str | None, reason: str | None
+        self,
+        memory_ids: Sequence[str],
+        *,
+        hard: bool,
+        actor: str | None,
+        reason: str | None,
+        job_id: str | None = None,
     ) -> None:
         """One line DELETE for each of these memories, before they go, in one statement.
 
-        Soft, it keeps what they said. Hard, everything else that holds their words goes.
+        Soft, it keeps what they said. Hard, everything else that holds their words goes. Whoever
+        wants to know is told once: of what was hidden before, nothing more.
         """
         ids = list(memory_ids)
+        await self._tell_deletion(ids, job_id)
         if hard:
             await self._forget_words(ids)
         whole = func.to_jsonb(literal_column("memories"))
@@ -110,6 +209,7 @@ class RecordRepository:
                 literal("DELETE"),
                 cast(reason, Text),
                 cast(actor, Text),
+                cast(job_id, Text),
                 cast(null(), JSONB) if hard else whole.op("-")(cast(NOT_IN_HISTORY, ARRAY(Text))),
                 Memory.version,
             )
@@ -118,9 +218,19 @@ class RecordRepository:
         )
         names = [
             "tenant_id", "history_id", "memory_id", "user_id", "event", "reason", "actor",
-            "before", "version",
+            "job_id", "before", "version",
         ]  # fmt: skip
         await self._db.execute(insert(MemoryHistory).from_select(names, lines))
+
+    async def _tell_deletion(self, ids: list[str], job_id: str | None) -> None:
+        gone = await self._db.execute(
+            select(*(getattr(Memory, name) for name in _TOLD)).where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == func.any(cast(ids, ARRAY(Text))),
+                Memory.status != "deleted",
+            )
+        )
+        await self._tell([("DELETE", dict(row)) for row in gone.mappings()], job_id)
 
     async def _forget_words(self, ids: list[str]) -> None:
         chosen = func.any(cast(ids, ARRAY(Text)))
@@ -167,9 +277,35 @@ class RecordRepository:
         )
         return rows.all()
 
+    async def entry(self, memory_id: str, history_id: str) -> MemoryHistory:
+        """One entry of a memory's history that has a state after it.
+
+        Raises:
+            HistoryNotFoundError: there is none of this memory.
+
+        """
+        row = await self._db.scalar(
+            select(MemoryHistory).where(
+                MemoryHistory.tenant_id == self._tenant_id,
+                MemoryHistory.memory_id == memory_id,
+                MemoryHistory.history_id == history_id,
+                MemoryHistory.after.is_not(None),
+            )
+        )
+        if row is None:
+            raise HistoryNotFoundError(memory_id, history_id)
+        return row
+
     async def decide(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the gate's verdicts."""
+        """Keep the gate's verdicts, and tell of refusals whoever wants to know."""
         await self._db.execute(insert(GateDecision), list(rows))
+        await OutboxRepository(self._db, self._tenant_id).publish(
+            [
+                Event("memory.rejected", _refusal(row), user_id=row["user_id"])
+                for row in rows
+                if row["verdict"] == "rejected"
+            ]
+        )
 
     def _visible_decisions(self) -> Any:
         condition = GateDecision.tenant_id == self._tenant_id
@@ -189,6 +325,8 @@ class RecordRepository:
         user_id: str | None,
         verdict: str | None,
         code: str | None,
+        job_id: str | None = None,
+        run_id: str | None = None,
         start: tuple[datetime, str] | None,
         limit: int,
     ) -> Sequence[GateDecision]:
@@ -200,6 +338,10 @@ class RecordRepository:
             statement = statement.where(GateDecision.verdict == verdict)
         if code is not None:
             statement = statement.where(literal(code) == func.any(GateDecision.codes))
+        if job_id is not None:
+            statement = statement.where(GateDecision.job_id == job_id)
+        if run_id is not None:
+            statement = statement.where(GateDecision.run_id == run_id)
         rows = await self._db.scalars(
             after(
                 statement,
@@ -225,3 +367,28 @@ class RecordRepository:
             select(codes.c.code, func.count()).group_by(codes.c.code).order_by(codes.c.code)
         )
         return {row[0]: int(row[1]) for row in rows}
+
+
+def _line(change: Change) -> dict[str, Any]:
+    event, before, after_, replaced = change
+    if before and after_ and before["content"] != after_["content"] and replaced is None:
+        raise ValueError("a change of words comes with the vector that it replaced")
+    about = after_ or before or {}
+    return {
+        "memory_id": about["memory_id"],
+        "user_id": about["user_id"],
+        "event": event,
+        "before": before,
+        "after": after_,
+        "embedding": replaced,
+        "embedding_model": before["embedding_model"] if before and replaced is not None else None,
+        "version": about["version"],
+    }
+
+
+def _refusal(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = (
+        "decision_id", "memory_id", "codes", "scope", "user_id", "agent_id", "session_id",
+        "project_id", "job_id",
+    )  # fmt: skip
+    return {name: row.get(name) for name in names} | {"event": "REJECT"}

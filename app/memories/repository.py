@@ -8,6 +8,7 @@ from typing import Any
 from pgvector.sqlalchemy import Vector
 from sqlalchemy import (
     ColumnElement,
+    Subquery,
     Text,
     TextClause,
     and_,
@@ -36,12 +37,28 @@ from app.tenants.access import Access
 
 def current() -> ColumnElement[bool]:
     """What counts now: active, not expired, inside its time of validity."""
-    now = func.now()
+    return and_(Memory.status == "active", _in_time(Memory.__table__.c, func.now()))
+
+
+def held(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
+    """What was true at a moment; `search_sql.py` says the same as text.
+
+    What was superseded since still held then, and what has expired since; what somebody
+    archived was withdrawn.
+
+    Args:
+        row: the columns to judge, those of the table unless they are of another time.
+
+    """
+    expired = and_(row.status == "archived", row.expires_at <= func.now())
+    return and_(or_(row.status.in_(["active", "superseded"]), expired), _in_time(row, at))
+
+
+def _in_time(row: Any, moment: Any) -> ColumnElement[bool]:
     return and_(
-        Memory.status == "active",
-        or_(Memory.expires_at.is_(None), Memory.expires_at > now),
-        or_(Memory.valid_from.is_(None), Memory.valid_from <= now),
-        or_(Memory.valid_to.is_(None), Memory.valid_to > now),
+        or_(row.expires_at.is_(None), row.expires_at > moment),
+        or_(row.valid_from.is_(None), row.valid_from <= moment),
+        or_(row.valid_to.is_(None), row.valid_to > moment),
     )
 
 
@@ -58,6 +75,11 @@ def compiled(filters: Mapping[str, Any]) -> TextClause:
     return text(f"({condition})").bindparams(
         *(bindparam(name, value) for name, value in values.items())
     )
+
+
+def existing(access: Access) -> ColumnElement[bool]:
+    """The condition every read starts from; nothing else may select memories."""
+    return and_(Memory.tenant_id == access.tenant_id, Memory.status != "deleted", visible(access))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +106,12 @@ class MemoryRepository:
         self._tenant_id = access.tenant_id
 
     def _mine(self) -> ColumnElement[bool]:
-        """The condition every read starts from; nothing else may select memories."""
-        return and_(
-            Memory.tenant_id == self._tenant_id,
-            Memory.status != "deleted",
-            visible(self._access),
-        )
+        return existing(self._access)
+
+    async def transaction_time(self) -> datetime:
+        """When this transaction began, by the clock that says what counts now."""
+        moment: datetime = (await self._db.scalars(select(func.now()))).one()
+        return moment
 
     async def lock_bucket(self, scope: str, scope_id: str) -> None:
         """One writer per bucket until the transaction ends, so that two near duplicates that
@@ -106,6 +128,11 @@ class MemoryRepository:
             raise MemoryNotFoundError(memory_id)
         return row
 
+    async def has(self, memory_id: str) -> bool:
+        """Whether the caller may see it."""
+        statement = select(Memory.memory_id).where(self._mine(), Memory.memory_id == memory_id)
+        return await self._db.scalar(statement) is not None
+
     async def same_hash(
         self, row: Mapping[str, Any], hashes: Iterable[bytes]
     ) -> dict[bytes, SameText]:
@@ -120,7 +147,7 @@ class MemoryRepository:
                 Memory.tenant_id == self._tenant_id,
                 Memory.status == "active",
                 Memory.content_hash.in_(list(hashes)),
-                *_bucket(row),
+                *bucket(row),
             )
         )
         return {found.content_hash: SameText(found, shown, past) for found, shown, past in rows}
@@ -138,6 +165,32 @@ class MemoryRepository:
             .execution_options(populate_existing=True)
         )
         return locked is not None
+
+    async def lock_predecessors(self, memory_id: str, at: datetime) -> Sequence[Memory]:
+        """What a memory replaced, and what that had replaced before, as far as it still held
+        at `at`; locked.
+        """
+        mine = Memory.tenant_id == self._tenant_id
+        links = (
+            select(Memory.memory_id)
+            .where(mine, Memory.superseded_by == memory_id)
+            .cte("links", recursive=True)
+        )
+        links = links.union(
+            select(Memory.memory_id).where(mine, Memory.superseded_by == links.c.memory_id)
+        )
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                mine,
+                Memory.memory_id.in_(select(links.c.memory_id)),
+                Memory.status == "superseded",
+                Memory.valid_to > at,
+            )
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        return rows.all()
 
     async def archive(self, row: Memory) -> None:
         """Archive a locked row."""
@@ -159,17 +212,7 @@ class MemoryRepository:
             Per vector at most `limit` triples of id, content and cosine similarity.
 
         """
-        asked = (
-            func.unnest(cast([str(vector.tolist()) for vector in vectors], ARRAY(Text)))
-            .table_valued("vector", with_ordinality="place", name="asked")
-            .render_derived()
-        )
-        # A fence: read once per vector, and not once per memory it is compared with.
-        query = (
-            select(cast(asked.c.vector, Vector()).label("vector"), asked.c.place)
-            .offset(0)
-            .subquery("query")
-        )
+        query = asked(vectors)
         similarity = -Memory.embedding.max_inner_product(query.c.vector)
         near = (
             select(Memory.memory_id, Memory.content, similarity.label("similarity"))
@@ -178,7 +221,7 @@ class MemoryRepository:
                 current(),
                 visible(self._access),
                 Memory.embedding_model == model,
-                *_bucket(row),
+                *bucket(row),
             )
             .order_by(similarity.desc())
             .limit(limit)
@@ -207,15 +250,17 @@ class MemoryRepository:
         start: tuple[datetime, str] | None,
         descending: bool,
         limit: int,
+        as_of: datetime | None = None,
     ) -> Sequence[Memory]:
         """By creation, one more than `limit` when another page follows.
 
         Args:
             equal: column to the value it must have; `status` active means current.
             filters: the grammar of `filters.py`.
+            as_of: the moment at which it counts, instead of now.
 
         """
-        statement = select(Memory).where(*self._selected(equal, filters))
+        statement = select(Memory).where(*self._selected(equal, filters, as_of=as_of))
         rows = await self._db.scalars(
             after(
                 statement,
@@ -228,13 +273,18 @@ class MemoryRepository:
         return rows.all()
 
     def _selected(
-        self, equal: Mapping[str, Any], filters: Mapping[str, Any] | None, *, knowledge: bool = True
+        self,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None,
+        *,
+        knowledge: bool = True,
+        as_of: datetime | None = None,
     ) -> Sequence[ColumnElement[bool] | TextClause]:
         """Conditions; without `knowledge` what all users of an agent share is left out."""
         conditions: list[ColumnElement[bool] | TextClause] = [self._mine()]
         for name, value in equal.items():
             if name == "status" and value == "active":
-                conditions.append(current())
+                conditions.append(current() if as_of is None else held(as_of))
             else:
                 conditions.append(getattr(Memory, name) == value)
         if not knowledge:
@@ -314,7 +364,24 @@ class MemoryRepository:
         return rows.all()
 
 
-def _bucket(row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+def asked(vectors: Sequence[Any]) -> Subquery:
+    """Rows of `vector` and `place`, which counts from 1, to compare memories with.
+
+    Fenced: each is read once, and not once per memory it is compared with.
+    """
+    texts = (
+        func.unnest(cast([str(vector.tolist()) for vector in vectors], ARRAY(Text)))
+        .table_valued("vector", with_ordinality="place", name="asked")
+        .render_derived()
+    )
+    return (
+        select(cast(texts.c.vector, Vector()).label("vector"), texts.c.place)
+        .offset(0)
+        .subquery("query")
+    )
+
+
+def bucket(row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """The same user, agent and scope, missing ones included: never anybody else's."""
     return [
         Memory.scope_id == row["scope_id"],

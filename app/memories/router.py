@@ -1,6 +1,6 @@
 """/v1/memories"""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic_core import to_json
@@ -9,7 +9,6 @@ from app.agents.errors import AgentNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
-    IdTakenError,
     VersionConflictError,
 )
 from app.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
@@ -17,44 +16,40 @@ from app.memories.editing import EditingService
 from app.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
-    InferenceNotBuiltError,
+    HistoryNotFoundError,
     MemoryNotFoundError,
     NotChangeableError,
     NotYourMemoryError,
-    ScopeRequiresError,
     SelectorRequiredError,
-    SharedByAllUsersError,
 )
 from app.memories.filters import InvalidFilterError
-from app.memories.saving import SavingService
-from app.memories.schemas import (
+from app.memories.record_schemas import (
     BulkDelete,
     BulkDeleteQuery,
     DecisionQuery,
     DecisionRead,
     DeleteQuery,
+    DeletionScheduled,
     HistoryRead,
     MemoriesDeleted,
-    MemoryAdded,
-    MemoryCreate,
-    MemoryPatch,
-    MemoryQuery,
-    MemoryRead,
     MemoryStats,
-    MemorySupersede,
-    MemoryValidated,
-    Outcome,
-    SearchAnswer,
-    SearchRequest,
     StatsQuery,
 )
+from app.memories.schemas import (
+    MemoryPatch,
+    MemoryRead,
+    MemoryRestore,
+    MemoryRestored,
+    MemorySupersede,
+    Outcome,
+)
 from app.memories.search import SearchService
+from app.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
 from app.memories.service import MemoryService
-from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.projects.errors import ProjectNotFoundError
 from app.runtime import Runtime
-from app.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
-from app.users.errors import UserNotFoundError, UserRequiredError
+from app.users.errors import UserNotFoundError
 from app.web.dependencies import RuntimeDep, VersionDep
 from app.web.fields import Id
 from app.web.pagination import InvalidCursorError, Page, PageQuery
@@ -63,18 +58,13 @@ from app.web.switches import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 
-PLACE_ERRORS = (
-    UserRequiredError,
-    ScopeRequiresError,
-    SharedByAllUsersError,
-    UserNotFoundError,
-    AgentNotFoundError,
-)
 EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
-
-
-async def get_saving(runtime: RuntimeDep) -> SavingService:
-    return runtime.saving
+SCHEDULED: dict[int | str, dict[str, Any]] = {
+    202: {
+        "model": DeletionScheduled,
+        "description": "More than 10,000 were selected: a job deletes them.",
+    }
+}
 
 
 async def get_editing(runtime: RuntimeDep) -> EditingService:
@@ -91,56 +81,9 @@ async def get_service(runtime: RuntimeDep) -> MemoryService:
     return MemoryService(runtime.database)
 
 
-SavingDep = Annotated[SavingService, Depends(get_saving)]
 EditingDep = Annotated[EditingService, Depends(get_editing)]
 SearchDep = Annotated[SearchService, Depends(get_search)]
 ServiceDep = Annotated[MemoryService, Depends(get_service)]
-
-
-@router.post(
-    "",
-    status_code=201,
-    responses={
-        200: {
-            "model": MemoryAdded,
-            "description": "A list was saved, or the text was there already.",
-        },
-        **responses_for(
-            *PLACE_ERRORS,
-            GateRejectedError,
-            DuplicateMemoryError,
-            SessionNotFoundError,
-            SessionMismatchError,
-            ProjectNotFoundError,
-            ReadOnlyMemberError,
-            IdTakenError,
-            DisabledError,
-            MemoryPausedError,
-            MemoryDisabledError,
-            InferenceNotBuiltError,
-            *EMBEDDING_ERRORS,
-            *ONCE_ERRORS,
-        ),
-    },
-)
-async def add_memories(
-    body: MemoryCreate,
-    principal: WriterDep,
-    service: SavingDep,
-    once: OnceDep,
-    response: Response,
-) -> MemoryAdded:
-    """Remember a text, a message, or a list of messages."""
-    added, response.status_code = await service.add(principal, body, once=once)
-    return added
-
-
-@router.post("/validate", responses=responses_for(*PLACE_ERRORS, *EMBEDDING_ERRORS))
-async def validate_memories(
-    body: MemoryCreate, principal: ReaderDep, service: SavingDep
-) -> MemoryValidated:
-    """Ask what saving would do; nothing is stored."""
-    return await service.validate(principal, body)
 
 
 @router.post(
@@ -190,30 +133,53 @@ async def list_decisions(
 
 @router.post(
     "/delete",
-    responses=responses_for(
-        SelectorRequiredError,
-        ConfirmationRequiredError,
-        UserNotFoundError,
-        InvalidFilterError,
-        *ONCE_ERRORS,
-    ),
+    responses={
+        **SCHEDULED,
+        **responses_for(
+            SelectorRequiredError,
+            ConfirmationRequiredError,
+            UserNotFoundError,
+            InvalidFilterError,
+            *ONCE_ERRORS,
+        ),
+    },
 )
 async def delete_memories_by_filter(
-    body: BulkDelete, principal: WriterDep, service: ServiceDep, once: OnceDep
-) -> MemoriesDeleted:
+    body: BulkDelete,
+    principal: WriterDep,
+    service: ServiceDep,
+    once: OnceDep,
+    response: Response,
+) -> MemoriesDeleted | DeletionScheduled:
     """Delete what a filter selects, or count it first with `dry_run`."""
-    return await service.delete_many(principal, body, location="body", once=once)
+    answer = await service.delete_many(principal, body, location="body", once=once)
+    return _with_status(answer, response)
 
 
 @router.delete(
     "",
-    responses=responses_for(SelectorRequiredError, ConfirmationRequiredError, UserNotFoundError),
+    responses={
+        **SCHEDULED,
+        **responses_for(SelectorRequiredError, ConfirmationRequiredError, UserNotFoundError),
+    },
 )
 async def delete_memories(
-    query: Annotated[BulkDeleteQuery, Query()], principal: WriterDep, service: ServiceDep
-) -> MemoriesDeleted:
+    query: Annotated[BulkDeleteQuery, Query()],
+    principal: WriterDep,
+    service: ServiceDep,
+    response: Response,
+) -> MemoriesDeleted | DeletionScheduled:
     """Delete a user's, an agent's, a session's or a project's memories."""
-    return await service.delete_many(principal, query, location="query")
+    answer = await service.delete_many(principal, query, location="query")
+    return _with_status(answer, response)
+
+
+def _with_status(
+    answer: MemoriesDeleted | DeletionScheduled, response: Response
+) -> MemoriesDeleted | DeletionScheduled:
+    if isinstance(answer, DeletionScheduled):
+        response.status_code = 202
+    return answer
 
 
 @router.get("/{memory_id}", responses=responses_for(MemoryNotFoundError))
@@ -273,6 +239,34 @@ async def supersede_memory(
 ) -> Outcome:
     """Put a newer statement in its place; the old one keeps its text and ends now."""
     return await service.supersede(principal, memory_id, body, once=once)
+
+
+@router.post(
+    "/{memory_id}/restore",
+    responses=responses_for(
+        MemoryNotFoundError,
+        HistoryNotFoundError,
+        NotYourMemoryError,
+        VersionConflictError,
+        GateRejectedError,
+        DuplicateMemoryError,
+        DisabledError,
+        MemoryPausedError,
+        MemoryDisabledError,
+        *EMBEDDING_ERRORS,
+        *ONCE_ERRORS,
+    ),
+)
+async def restore_memory(
+    memory_id: Id,
+    body: MemoryRestore,
+    principal: WriterDep,
+    service: EditingDep,
+    version: VersionDep,
+    once: OnceDep,
+) -> MemoryRestored:
+    """Make a memory what it was after an entry of its history; the entry before undoes one."""
+    return await service.restore(principal, memory_id, body, expected=version, once=once)
 
 
 @router.get(

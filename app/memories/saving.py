@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy import case, func, literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
@@ -19,11 +20,15 @@ from app.llm.errors import EmbeddingUnavailableError
 from app.memories.candidates import Candidate, candidates, characters
 from app.memories.duplicates import EXPIRED, DuplicateCheck
 from app.memories.embedding import Embedders, embed
-from app.memories.errors import DuplicateMemoryError, GateRejectedError, InferenceNotBuiltError
+from app.memories.errors import (
+    DuplicateMemoryError,
+    GateRejectedError,
+    InvalidValidityError,
+)
 from app.memories.gate import Gate
 from app.memories.models import Memory
 from app.memories.place import Place, place_of, settle
-from app.memories.records import Change, RecordRepository, snapshot
+from app.memories.records import Change, RecordRepository, rewrite, snapshot
 from app.memories.repository import MemoryRepository
 from app.memories.schemas import (
     MemoryAdded,
@@ -69,13 +74,11 @@ class SavingService:
         embedders: Embedders,
         switches: Switches,
         rules: SavingRules,
-        now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._switches = switches
         self._rules = rules
-        self._now = now
 
     async def add(
         self, principal: Principal, body: MemoryCreate, *, once: Once = NEVER
@@ -90,7 +93,6 @@ class SavingService:
             The outcomes, and the HTTP status that fits them.
 
         Raises:
-            InferenceNotBuiltError: `infer` is true.
             GateRejectedError: refused, and nothing stored but the verdict.
             DuplicateMemoryError: as above, and nearness to a memory is the only reason.
             EmbeddingUnavailableError: nothing was stored; safe to retry.
@@ -99,8 +101,6 @@ class SavingService:
 
         """
         self._switches.refuse_writes()
-        if body.infer:
-            raise InferenceNotBuiltError
         place = place_of(principal, body)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
         try:
@@ -178,40 +178,88 @@ class SavingService:
         if fresh:
             await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
             rows = [_row(one, body, place, embedder.name, principal) for one in fresh]
+            replacing = [
+                (one, row) for one, row in zip(fresh, rows, strict=True) if one.event == "SUPERSEDE"
+            ]
+            if replacing:
+                begin = await successor_begins(memories, body.valid_from, body.valid_to)
+                for _, row in replacing:
+                    row["valid_from"] = begin
             added = await memories.add_all(rows)
-            changes: list[Change] = [("ADD", None, snapshot(row)) for row in added]
+            changes = [Change("ADD", None, snapshot(row)) for row in added]
             shown |= {row.memory_id: MemoryRead.model_validate(row) for row in added}
-            for one in fresh:
-                if one.event == "SUPERSEDE" and one.duplicate_of is not None:
-                    old = await memories.get(one.duplicate_of, lock=True)
-                    one.previous = old.content
-                    changes.append(await superseded(db, old, one.memory_id or "", self._now()))
+            for one, row in replacing:
+                changes += await _replace(db, memories, one, row["valid_from"])
             await records.note(changes, actor=principal.key_id)
         verdicts = {
             one.index: _verdict(one, body, place, principal) for one in batch if one.event != "SKIP"
         }
         if verdicts:
             await records.decide(list(verdicts.values()))
+        decisions = {index: row["decision_id"] for index, row in verdicts.items()}
         return [
-            _outcome(
-                one,
-                shown.get(one.memory_id or ""),
-                verdicts.get(one.index, {}).get("decision_id"),
-            )
-            for one in batch
+            _outcome(one, shown.get(one.memory_id or ""), decisions.get(one.index)) for one in batch
         ]
 
 
+async def successor_begins(
+    memories: MemoryRepository, valid_from: datetime | None, valid_to: datetime | None
+) -> datetime:
+    """Since when a statement holds that replaces another: as given, else from now on.
+
+    By the clock of the database, so that it counts for whoever asks next.
+
+    Raises:
+        InvalidValidityError: it would end before it begins.
+
+    """
+    begin = valid_from or await memories.transaction_time()
+    if valid_to is not None and valid_to <= begin:
+        raise InvalidValidityError
+    return begin
+
+
+async def cut_short(
+    db: AsyncSession, memories: MemoryRepository, old: Memory, at: datetime
+) -> list[Change]:
+    """End at `at` what `old` had replaced, when its own successor holds longer than it did.
+
+    Without it, an early link of a chain and the last one would both hold between the two.
+    """
+    if old.valid_from is None or old.valid_from <= at:
+        return []
+    rows = await memories.lock_predecessors(old.memory_id, at)
+    changes = [await rewrite(db, row, {"valid_to": at}, "UPDATE") for row in rows]
+    return [change for change in changes if change is not None]
+
+
 async def superseded(db: AsyncSession, old: Memory, new_memory_id: str, at: datetime) -> Change:
-    """Close a locked memory in favour of a newer one; it keeps its text."""
+    """End a locked memory in favour of a newer one; it keeps its text.
+
+    The old one holds until `at`, and the new one, whose `valid_from` it is, from then on: of
+    the two exactly one holds at any moment; `cut_short` sees to those before them. While `at`
+    lies ahead the old one stays active, and ends by itself.
+    """
     before = snapshot(old)
-    old.status = "superseded"
+    old.status = case((literal(at) <= func.clock_timestamp(), "superseded"), else_="active")
     old.superseded_by = new_memory_id
     old.valid_to = min(old.valid_to or at, at)
     old.version += 1
     await db.flush()
     await db.refresh(old)
-    return "SUPERSEDE", before, snapshot(old)
+    return Change("SUPERSEDE", before, snapshot(old))
+
+
+async def _replace(
+    db: AsyncSession, memories: MemoryRepository, one: Candidate, at: datetime
+) -> list[Change]:
+    """End what a stored candidate replaces, and tell it what that said."""
+    old = await memories.get(one.duplicate_of or "", lock=True)
+    one.previous = old.content
+    return [
+        *await cut_short(db, memories, old, at),
+        await superseded(db, old, one.memory_id or "", at),
+    ]
 
 
 async def _embed(embedder: Embedder, batch: list[Candidate]) -> None:
@@ -227,7 +275,7 @@ def _row(
 ) -> dict[str, Any]:
     given = body.model_dump(
         include={
-            "memory_type", "tier", "confidence", "source", "source_id", "evidence",
+            "memory_type", "attribute", "tier", "confidence", "source", "source_id", "evidence",
             "visibility", "external_id", "valid_from", "valid_to", "expires_at",
         }
     )  # fmt: skip
@@ -259,6 +307,8 @@ def _verdict(
         accepted=one.event in {"ADD", "SUPERSEDE"},
         reasons=one.reasons,
         memory_id=one.memory_id or one.duplicate_of,
+        event=one.event,
+        evidence=body.evidence,
     )
 
 

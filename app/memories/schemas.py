@@ -1,4 +1,4 @@
-"""Memories as they cross HTTP."""
+"""Memories as they cross HTTP: how they are saved and changed, and what became of them."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -15,7 +15,6 @@ from app.web.fields import (
     METADATA_BYTES,
     Description,
     Id,
-    Kind,
     Metadata,
     Moment,
     Schema,
@@ -24,7 +23,6 @@ from app.web.fields import (
     example,
     metadata_size,
 )
-from app.web.pagination import Order, PageQuery
 
 MemoryType = Annotated[
     Literal[
@@ -39,7 +37,7 @@ Source = Literal["user", "ai", "knowledge_base", "project_resource", "import"]
 Visibility = Literal["public", "members", "owner_only"]
 Status = Literal["active", "archived", "superseded"]
 OnDuplicate = Literal["reject", "return", "supersede", "allow"]
-Event = Literal["ADD", "SUPERSEDE", "NONE", "REJECT", "SKIP"]
+Event = Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "DELETE", "NONE", "REJECT", "SKIP"]
 
 BATCH = 100
 CONTENT_LENGTH = 200_000
@@ -48,6 +46,14 @@ CONTENT_LENGTH = 200_000
 Content = Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
+Attribute = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$", max_length=100),
+    Field(
+        description="What it gives the value of, where only one value can hold.",
+        examples=["user.residence"],
+    ),
+]
 Evidence = Annotated[
     list[Id], Field(max_length=100, description="Ids of the messages that support it.")
 ]
@@ -110,6 +116,7 @@ class MemoryCreate(Aliases):
         description="For whom it counts; `session` for tier short with a session, else `user`.",
     )
     memory_type: MemoryType = "fact"
+    attribute: Attribute | None = None
     tier: Tier = "long"
     confidence: Confidence = 1.0
     source: Source = "user"
@@ -125,7 +132,12 @@ class MemoryCreate(Aliases):
     valid_to: Moment | None = None
     expires_at: Moment | None = None
     infer: bool = Field(
-        default=True, description="False stores the text as given; true needs the write pipeline."
+        default=True,
+        description="True extracts statements and reconciles them with what is remembered; "
+        "false stores the text as given.",
+    )
+    prompt: Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable] | None = (
+        Field(default=None, description="With infer: your own instructions to the extractor.")
     )
     on_duplicate: OnDuplicate = "reject"
 
@@ -150,6 +162,7 @@ class MemoryPatch(Aliases):
 
     content: Content | None = None
     memory_type: MemoryType | None = None
+    attribute: Attribute | None = None
     tier: Tier | None = None
     confidence: Confidence | None = None
     source_error: Content | None = None
@@ -169,10 +182,35 @@ class MemorySupersede(Aliases):
 
     content: Content
     memory_type: MemoryType | None = None
+    attribute: Attribute | None = Field(default=None, description="That of the old one if absent.")
     confidence: Confidence = 1.0
     source_error: Content | None = None
     evidence: Evidence = []
     metadata: Metadata | None = None
+    valid_from: Moment | None = Field(
+        default=None,
+        description="Since when the newer statement holds, now when left out; the old one holds "
+        "until then, and stays active as long as that lies ahead.",
+    )
+    valid_to: Moment | None = None
+    reason: Description | None = Field(default=None, description="Kept in the history.")
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
+            raise ValueError("valid_from must lie before valid_to")
+        return self
+
+
+class MemoryRestore(Schema):
+    model_config = example(
+        history_id="his_01997b6a5c7e7f8a9b0c1d2e3f4a5b6c", reason="The edit was a mistake."
+    )
+
+    history_id: Id = Field(
+        description="An entry of the memory's history. The memory becomes what it was right "
+        "after that entry: to undo a change, name the entry before it."
+    )
     reason: Description | None = Field(default=None, description="Kept in the history.")
 
 
@@ -180,6 +218,7 @@ class MemoryRead(Shown):
     memory_id: str
     content: str
     memory_type: MemoryType
+    attribute: str | None
     tier: Tier
     scope: Scope
     scope_id: str
@@ -211,6 +250,15 @@ class MemoryRead(Shown):
     update_time: Moment
 
 
+class MemoryRestored(Shown):
+    """A memory as it is again."""
+
+    memory: MemoryRead
+    superseded_by: str | None = Field(
+        description="The successor it had before, when it had one; that one stays as it is."
+    )
+
+
 class Reason(Shown):
     """One rule that was broken."""
 
@@ -222,184 +270,33 @@ class Reason(Shown):
 class Outcome(Shown):
     """What became of one statement."""
 
-    index: int = Field(description="Which message of the request.")
+    index: int = Field(description="Which message of the request; with infer, which proposal.")
     event: Event
     memory_id: str | None = None
     memory: MemoryRead | None = None
+    content: str | None = Field(
+        default=None, description="With infer: what was proposed; null when it is sensitive."
+    )
     previous: str | None = Field(default=None, description="The text it replaced.")
+    replaced: list[str] = Field(
+        default=[], description="Ids of the memories that ended for it, or that it merged."
+    )
+    reason: str | None = Field(default=None, description="With infer: why it was decided so.")
     similarity: float | None = Field(default=None, description="To the nearest duplicate.")
     reasons: list[Reason] = []
     decision_id: str | None = Field(default=None, description="The gate's verdict.")
 
 
 class MemoryAdded(Shown):
-    results: list[Outcome] = Field(description="One per message, in order.")
+    results: list[Outcome] = Field(
+        description="One per message, in order; with infer, one per proposal."
+    )
+    extractor: str | None = Field(
+        default=None, description="With infer: what read the messages.", examples=["rules/1"]
+    )
+    run_id: str | None = Field(default=None, description="With infer: the run in the log.")
 
 
 class MemoryValidated(Shown):
     valid: bool = Field(description="Whether every statement would be stored.")
     results: list[Outcome]
-
-
-class HistoryRead(Shown):
-    history_id: str
-    memory_id: str
-    event: Literal["ADD", "UPDATE", "SUPERSEDE", "ARCHIVE", "RESTORE", "DELETE"]
-    reason: str | None
-    actor: str | None = Field(description="Id of the key that did it.")
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    version: int
-    create_time: Moment
-
-
-class DecisionRead(Shown):
-    decision_id: str
-    verdict: Literal["accepted", "rejected"]
-    codes: list[str]
-    reasons: list[Reason]
-    content: str | None = Field(description="Null when it was sensitive.")
-    scope: Scope
-    user_id: str | None
-    agent_id: str | None
-    session_id: str | None
-    project_id: str | None
-    memory_id: str | None
-    source: Source
-    actor: str | None
-    create_time: Moment
-
-
-class DecisionQuery(PageQuery):
-    user_id: Id | None = None
-    verdict: Literal["accepted", "rejected"] | None = None
-    code: Kind | None = None
-
-
-class Selection(PageQuery):
-    """What every list of memories can be narrowed by."""
-
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = None
-    project_id: Id | None = None
-    scope: Scope | None = None
-    memory_type: MemoryType | None = None
-    tier: Tier | None = None
-    source: Source | None = None
-    external_id: ShortText | None = None
-
-
-class MemoryQuery(Selection):
-    status: Status = "active"
-    order: Order = "desc"
-    filters: Annotated[str, StringConstraints(max_length=8000), Storable] | None = Field(
-        default=None, description="The filter object of a search, as JSON."
-    )
-
-
-class StatsQuery(Schema):
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    project_id: Id | None = None
-
-
-class MemoryStats(Shown):
-    total: int = Field(description="Active memories.")
-    by_status: dict[str, int]
-    by_memory_type: dict[str, int] = Field(description="Active ones.")
-    by_scope: dict[str, int] = Field(description="Active ones.")
-    by_tier: dict[str, int] = Field(description="Active ones.")
-    by_source: dict[str, int] = Field(description="Active ones.")
-    by_embedding_model: dict[str, int] = Field(description="Active ones.")
-    decisions: dict[str, int] = Field(description="Verdicts of the gate: accepted, and by code.")
-    last_saved: Moment | None
-
-
-class DeleteQuery(Schema):
-    hard: bool = Field(default=False, description="Purge at once instead of after some days.")
-
-
-class BulkDeleteQuery(Schema):
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = None
-    project_id: Id | None = None
-    scope: Scope | None = None
-    memory_type: MemoryType | None = None
-    hard: bool = False
-    confirm: bool = Field(default=False, description="Required, unless it is a dry run.")
-    dry_run: bool = Field(default=False, description="Only count.")
-
-
-class BulkDelete(BulkDeleteQuery):
-    model_config = example(user_id="ana", filters={"memory_type": "event"}, dry_run=True)
-
-    filters: dict[str, JsonValue] | None = Field(
-        default=None, description="As in a search.", examples=[{"memory_type": "event"}]
-    )
-    reason: Description | None = None
-
-
-class MemoriesDeleted(Shown):
-    deleted: int = Field(description="Memories deleted, or that would be.")
-    dry_run: bool
-
-
-class SearchRequest(Aliases):
-    model_config = example(query="What does she drink?", user_id="ana", limit=5)
-
-    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Storable] = Field(
-        examples=["What does she drink?"]
-    )
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
-    project_id: Id | None = None
-    scopes: list[Scope] | None = Field(
-        default=None, min_length=1, max_length=4, description="Only these; all named when left out."
-    )
-    memory_type: MemoryType | None = None
-    tier: Tier | None = None
-    limit: Annotated[int, Field(ge=1, le=100)] = 100
-    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
-        default=None, description="Leave out what is less similar; inclusive."
-    )
-    filters: dict[str, JsonValue] | None = Field(
-        default=None,
-        examples=[{"AND": [{"confidence": {"gte": 0.8}}, {"metadata.topic": "tea"}]}],
-    )
-    rerank: bool = Field(
-        default=True, description="Order by score; false orders by similarity alone."
-    )
-    explain: bool = False
-    format: Literal["json", "text"] = Field(
-        default="json", description="text: the hits as lines for a prompt too, escaped."
-    )
-
-
-class ScoreExplained(Shown):
-    """What each part contributed, its weight applied."""
-
-    similarity: float
-    confidence: float
-    scope: float
-
-
-class Hit(MemoryRead):
-    score: float = Field(description="0 to 1: what the hits are ordered by.")
-    similarity: float = Field(description="Cosine of query and memory, 0 to 1.")
-    explain: ScoreExplained | None = None
-
-
-class SearchAnswer(Shown):
-    results: list[Hit] = Field(description="Best first.")
-    embedding_models: list[str] = Field(description="What embedded the query.")
-    waiting: int = Field(
-        description="Memories of other models that this search could not compare; see "
-        "`kemem reembed`."
-    )
-    degraded: bool = Field(description="Whether an embedder did not answer.")
-    prompt: str | None = Field(
-        default=None, description="With format text: one line per hit, under a header."
-    )

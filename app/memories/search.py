@@ -6,23 +6,23 @@ from typing import Any
 
 import asyncpg
 
-from app.agents.errors import AgentNotFoundError
 from app.database.engine import Database
 from app.memories.embedding import Embedders
 from app.memories.errors import SelectorRequiredError
+from app.memories.place import meant
 from app.memories.ranking import RankWeights, ScopeWeights, score_parts
 from app.memories.rendering import render
-from app.memories.schemas import SearchRequest
+from app.memories.search_schemas import SearchRequest
 from app.memories.search_sql import (
     Bucket,
     SearchPlan,
     search_statement,
     waiting_statement,
 )
+from app.memories.timeline_sql import known_statement, known_waiting_statement
 from app.memories.usage import MemoryUse
 from app.projects.errors import ProjectNotFoundError
 from app.tenants.access import Principal
-from app.users.errors import UserNotFoundError
 from app.web.metrics import SEARCHES
 
 _MAY_READ_PROJECT = """
@@ -68,6 +68,9 @@ class SearchService:
         scope (Z-53), or similarity alone with `rerank` false. A user or session nobody has
         heard of has no memories, which is no error: it is every first turn.
 
+        With `as_of` what was true then is searched, with `known_at` what the records said
+        then, each by the words it had; a hit of the past does not count as a use.
+
         Raises:
             SelectorRequiredError: no scope is named.
             ProjectNotFoundError: missing, or the user is no member.
@@ -77,9 +80,10 @@ class SearchService:
 
         """
         plan = await self._plan(principal, body)
-        text, values = search_statement(plan)
+        text, values = (search_statement if plan.known_at is None else known_statement)(plan)
         rows = await self._database.fetch(principal.tenant_id, text, *values)
-        self._uses.note(principal.tenant_id, (row["memory_id"] for row in rows), self._now())
+        if plan.as_of is None and plan.known_at is None:
+            self._uses.note(principal.tenant_id, (row["memory_id"] for row in rows), self._now())
         waiting = await self._waiting(principal, plan)
         SEARCHES.labels("found" if rows else "empty").inc()
         return {
@@ -92,12 +96,7 @@ class SearchService:
 
     async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
         access = principal.access
-        user_id = body.user_id or access.user_id
-        if access.user_id not in {None, user_id}:
-            raise UserNotFoundError(user_id or "")
-        agent_id = body.agent_id or access.agent_id
-        if access.agent_id not in {None, agent_id}:
-            raise AgentNotFoundError(agent_id or "")
+        user_id, agent_id = meant(access, body.user_id, body.agent_id)
         if body.project_id is not None:
             await self._check_project(principal, body.project_id, user_id)
         ids = {
@@ -129,6 +128,8 @@ class SearchService:
             memory_type=body.memory_type,
             tier=body.tier,
             filters=body.filters,
+            as_of=body.as_of,
+            known_at=body.known_at,
         )
 
     async def _check_project(
@@ -146,10 +147,16 @@ class SearchService:
             raise ProjectNotFoundError(project_id)
 
     async def _waiting(self, principal: Principal, plan: SearchPlan) -> int:
-        """Memories that could not be compared; asked only when there may be some."""
-        if set(principal.embedding_models) <= plan.vectors.keys():
+        """Memories that could not be compared; asked only when there may be some.
+
+        Words of the past may have vectors of a model that nothing else has any more.
+        """
+        if plan.known_at is not None:
+            text, values = known_waiting_statement(plan)
+        elif set(principal.embedding_models) <= plan.vectors.keys():
             return 0
-        text, values = waiting_statement(plan)
+        else:
+            text, values = waiting_statement(plan)
         rows = await self._database.fetch(principal.tenant_id, text, *values)
         return int(rows[0]["waiting"])
 

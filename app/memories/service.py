@@ -2,29 +2,35 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
 from app.errors import ConfirmationRequiredError
+from app.jobs.repository import JobRepository
+from app.memories.bulk_delete import MOST_AT_ONCE, Selection
 from app.memories.errors import NotYourMemoryError, SelectorRequiredError
 from app.memories.filters import InvalidFilterError
 from app.memories.models import Memory
-from app.memories.records import RecordRepository
-from app.memories.repository import MemoryRepository
-from app.memories.schemas import (
+from app.memories.record_schemas import (
     BulkDelete,
     BulkDeleteQuery,
     DecisionQuery,
     DecisionRead,
+    DeletionScheduled,
     HistoryRead,
     MemoriesDeleted,
-    MemoryQuery,
-    MemoryRead,
     MemoryStats,
     StatsQuery,
 )
+from app.memories.records import RecordRepository
+from app.memories.repository import MemoryRepository
+from app.memories.schemas import MemoryRead
+from app.memories.search_schemas import MemoryQuery
+from app.memories.timeline import TimelineRepository
 from app.tenants.access import Principal
 from app.tenants.errors import InsufficientScopeError
 from app.users.errors import UserNotFoundError
@@ -51,8 +57,10 @@ def refuse_strangers(principal: Principal, row: Memory) -> None:
 
 
 class MemoryService:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, most_at_once: int = MOST_AT_ONCE) -> None:
+        """Serve `database`; more than `most_at_once` memories are deleted by a job."""
         self._database = database
+        self._most_at_once = most_at_once
 
     async def get(self, principal: Principal, memory_id: str) -> MemoryRead:
         """One memory, whatever its status; a deleted one is not found.
@@ -68,26 +76,34 @@ class MemoryService:
     async def list(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
         """Memories by creation; with status active only those that count now.
 
+        With `as_of` those that counted then, by what is known now. With `known_at` what the
+        records said then, and what counted at that moment unless `as_of` names another.
+
         Raises:
             InvalidFilterError: `filters` is no JSON object, or none of ours.
 
         """
-        start = decode_moment(query.cursor)
-        equal = query.model_dump(exclude={"limit", "cursor", "order", "filters"}, exclude_none=True)
-        filters = _parsed(query.filters)
+        places = {"limit", "cursor", "order", "filters", "as_of", "known_at"}
+        asked: dict[str, Any] = {
+            "equal": query.model_dump(exclude=places, exclude_none=True),
+            "filters": _parsed(query.filters),
+            "start": decode_moment(query.cursor),
+            "descending": query.order == "desc",
+            "limit": query.limit,
+            "as_of": query.as_of,
+        }
         async with self._database.begin(principal.tenant_id) as db:
-            rows = await MemoryRepository(db, principal.access).list(
-                equal=equal,
-                filters=filters,
-                start=start,
-                descending=query.order == "desc",
-                limit=query.limit,
+            rows: Sequence[Any] = (
+                await MemoryRepository(db, principal.access).list(**asked)
+                if query.known_at is None
+                else await TimelineRepository(db, principal.access).list(query.known_at, **asked)
             )
+            shown = [MemoryRead.model_validate(row) for row in rows]
         return page(
-            rows,
+            shown,
             query.limit,
-            show=MemoryRead.model_validate,
-            place=lambda row: (row.create_time, row.memory_id),
+            show=lambda one: one,
+            place=lambda one: (one.create_time, one.memory_id),
         )
 
     async def history(
@@ -135,8 +151,11 @@ class MemoryService:
         *,
         location: str,
         once: Once = NEVER,
-    ) -> MemoriesDeleted:
+    ) -> MemoriesDeleted | DeletionScheduled:
         """Delete everything selected, in one transaction, or only count it.
+
+        What is too much for one transaction is left to a job, which deletes what is there
+        now and selected, and nothing that comes later.
 
         Args:
             location: where the selectors stand, `query` or `body`.
@@ -146,14 +165,8 @@ class MemoryService:
             ConfirmationRequiredError: `confirm` is not set, and it is no dry run.
 
         """
-        equal = {name: getattr(body, name) for name in SELECTORS if getattr(body, name) is not None}
-        filters = body.filters if isinstance(body, BulkDelete) else None
-        reason = body.reason if isinstance(body, BulkDelete) else None
-        if not equal and not filters:
-            raise SelectorRequiredError(location, SELECTORS)
-        equal |= _own_rows(principal, equal)
-        # What all users of an agent share is only ever deleted by an admin.
-        knowledge = principal.may("admin")
+        selection = _selection(principal, body, location)
+        equal, filters, knowledge = selection.equal, selection.filters, selection.knowledge
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             memories = MemoryRepository(db, principal.access)
@@ -162,6 +175,8 @@ class MemoryService:
                 return MemoriesDeleted(deleted=count, dry_run=True)
             if not body.confirm:
                 raise ConfirmationRequiredError("selection", {"memories": count})
+            if count > self._most_at_once:
+                return await _leave_to_job(db, principal, selection, count, once)
             ids = await memories.lock_selected(equal, filters, knowledge=knowledge)
             await _remove(
                 db_memories=memories,
@@ -169,7 +184,7 @@ class MemoryService:
                 ids=list(ids),
                 hard=body.hard,
                 actor=principal.key_id,
-                reason=reason,
+                reason=selection.reason,
             )
             deleted = MemoriesDeleted(deleted=len(ids), dry_run=False)
             await once.keep(db, deleted, status=200)
@@ -210,6 +225,8 @@ class MemoryService:
                 user_id=query.user_id,
                 verdict=query.verdict,
                 code=query.code,
+                job_id=query.job_id,
+                run_id=query.run_id,
                 start=start,
                 limit=query.limit,
             )
@@ -219,6 +236,24 @@ class MemoryService:
             show=DecisionRead.model_validate,
             place=lambda row: (row.create_time, row.decision_id),
         )
+
+
+def _selection(
+    principal: Principal, body: BulkDelete | BulkDeleteQuery, location: str
+) -> Selection:
+    equal = {name: getattr(body, name) for name in SELECTORS if getattr(body, name) is not None}
+    filters = body.filters if isinstance(body, BulkDelete) else None
+    if not equal and not filters:
+        raise SelectorRequiredError(location, SELECTORS)
+    return Selection(
+        principal.access,
+        equal | _own_rows(principal, equal),
+        filters,
+        # What all users of an agent share is only ever deleted by an admin.
+        knowledge=principal.may("admin"),
+        hard=body.hard,
+        reason=body.reason if isinstance(body, BulkDelete) else None,
+    )
 
 
 def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
@@ -231,6 +266,18 @@ def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
     if equal.get("scope") == "agent" and not principal.may("admin"):
         raise InsufficientScopeError("admin")
     return {}
+
+
+async def _leave_to_job(
+    db: AsyncSession, principal: Principal, selection: Selection, count: int, once: Once
+) -> DeletionScheduled:
+    scheduled = await JobRepository(db, principal.tenant_id).schedule(
+        selection.order(principal.key_id)
+    )
+    if scheduled is None:
+        raise RuntimeError("an order that may make a job made none")
+    answer = DeletionScheduled(selected=count, job_id=scheduled.job_id)
+    return await once.keep(db, answer, status=202)
 
 
 async def _remove(

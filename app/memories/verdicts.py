@@ -21,6 +21,10 @@ def verdict_row(
     accepted: bool,
     reasons: Sequence[Reason] = (),
     memory_id: str | None = None,
+    event: str | None = None,
+    evidence: Sequence[str] = (),
+    job_id: str | None = None,
+    run_id: str | None = None,
 ) -> dict[str, Any]:
     """A row of `gate_decisions`.
 
@@ -28,6 +32,9 @@ def verdict_row(
         place: names user, agent, session, project and scope.
         reasons: every broken rule; none although refused means that it was known already.
         memory_id: the memory it made, changed or repeats.
+        event: what became of it; REJECT when it was refused and nothing is said.
+        evidence: ids of the messages that support it.
+        job_id: the job that proposed it, and `run_id` its run.
 
     """
     codes = [reason.code for reason in reasons]
@@ -46,5 +53,9 @@ def verdict_row(
         "scope": place["scope"],
         "memory_id": memory_id,
         "source": source,
+        "event": event or (None if accepted else "REJECT"),
+        "evidence": list(evidence),
+        "job_id": job_id,
+        "run_id": run_id,
         "actor": principal.key_id,
     }

@@ -192,14 +192,6 @@ class TestSave:
 
         await refused(client, 422, "invalid_request", valid_from=moment, valid_to=moment)
 
-    async def test_inference_is_said_to_be_missing(self, client: AsyncClient) -> None:
-        body = {"messages": TEA, "user_id": "ana"}
-
-        for given in (body, body | {"infer": True}):
-            problem(await client.post("/memories", json=given), 501, "inference_not_available")
-
-        assert await listed(client) == []
-
     async def test_a_repeated_request_has_one_effect(self, client: AsyncClient) -> None:
         body = {"messages": TEA, "user_id": "ana", "infer": False}
         headers = {"Idempotency-Key": "k"}

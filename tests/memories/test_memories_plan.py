@@ -1,20 +1,15 @@
 """What searching and saving cost PostgreSQL: the plan, and how often it is asked."""
 
-import json
-from typing import Any
-
-import asyncpg
 import numpy as np
 import pytest
 import pytest_asyncio
 
-from app.database.engine import _FRAME
-from app.database.roles import APP
 from app.memories.search_sql import Bucket, SearchPlan, search_statement
 from app.runtime import Runtime
 from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import append, execute, found, ok, save
+from tests.support.plans import nodes, plan_of
 from tests.support.service import service, wiretap
 from tests.support.tenants import Caller, make_tenant
 
@@ -35,42 +30,6 @@ SELECT $1, user_id || '/' || n, user_id, 'user', user_id, 'x', convert_to(n::tex
     array_fill(0.0625::float4, ARRAY[256])::vector, 'wordllama/l2_supercat:256'
 FROM crowd, generate_series(1, 40) AS n
 """
-
-
-def literal(value: Any) -> str:
-    """A value as it stands in EXECUTE."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool | int | float):
-        return repr(value)
-    if isinstance(value, np.ndarray):
-        return f"'[{','.join(map(str, value.tolist()))}]'"
-    if isinstance(value, list):
-        return f"ARRAY[{', '.join(map(literal, value))}]"
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-async def plan_of(dsn: str, tenant_id: str, plan: SearchPlan) -> dict[str, Any]:
-    """The generic plan of a search, as the service's role under row-level security gets it."""
-    text, values = search_statement(plan)
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(
-            f"SET ROLE {APP}; SET jit = off; SET plan_cache_mode = force_generic_plan; "
-            f"PREPARE search AS {_FRAME.format(statement=text)}"
-        )
-        arguments = ", ".join(literal(value) for value in (tenant_id, *values))
-        async with connection.transaction():
-            rows = await connection.fetch(
-                f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE search({arguments})"
-            )
-        return json.loads(rows[0][0])[0]["Plan"]
-    finally:
-        await connection.close()
-
-
-def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [plan, *(node for child in plan.get("Plans", []) for node in nodes(child))]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -109,7 +68,7 @@ async def test_a_search_reads_its_buckets_and_nothing_else(
         **narrowed,
     )
 
-    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, plan))
+    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, *search_statement(plan)))
 
     reads = [node for node in found_plan if node.get("Relation Name") == "memories"]
     assert reads

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.memories.gate import Gate, Proposal
+from app.text.stop_words import stop_words
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"
 
@@ -121,3 +122,10 @@ class TestActionsPerDetector:
     def test_one_kind_does_not_excuse_the_other(self):
         gate = Gate(identifiers="allow", secrets="reject")
         assert [one.code for one in gate.check(Proposal(self.KEY))] == ["sensitive"]
+
+
+def test_a_stop_word_of_the_deployment_refuses_a_text():
+    gate = Gate(stop_words=stop_words(["classified"]))
+
+    assert [one.code for one in gate.check(Proposal("This is Classified."))] == ["stop_word"]
+    assert gate.check(Proposal("This is unclassified.")) == []

@@ -1,0 +1,131 @@
+"""How memories are listed and searched over HTTP, and what is found."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from app.memories.schemas import (
+    Aliases,
+    MemoryRead,
+    MemoryType,
+    Scope,
+    ShortText,
+    Source,
+    Status,
+    Tier,
+)
+from app.web.fields import Id, Moment, Shown, Storable, example
+from app.web.pagination import Order, PageQuery
+
+
+class Selection(PageQuery):
+    """What every list of memories can be narrowed by."""
+
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = None
+    project_id: Id | None = None
+    scope: Scope | None = None
+    memory_type: MemoryType | None = None
+    tier: Tier | None = None
+    source: Source | None = None
+    external_id: ShortText | None = None
+
+
+AsOf = Annotated[
+    Moment,
+    Field(
+        description="What was true at this moment, by what is known now: `valid_from` had come, "
+        "`valid_to` and `expires_at` had not. What was superseded since is among it; what was "
+        "archived or deleted is not. It may lie ahead. Left out: `known_at`, else now."
+    ),
+]
+
+
+KnownAt = Annotated[
+    Moment,
+    Field(
+        description="By the records of this moment: what was stored then, as it read then, and "
+        "nothing that came later. Deleted memories never come back, and who may see what is as "
+        "it is now."
+    ),
+]
+
+
+class MemoryQuery(Selection):
+    status: Status = Field(
+        default="active", description="`active`: what counts, now or at the moment asked for."
+    )
+    order: Order = "desc"
+    as_of: AsOf | None = None
+    known_at: KnownAt | None = None
+    filters: Annotated[str, StringConstraints(max_length=8000), Storable] | None = Field(
+        default=None, description="The filter object of a search, as JSON."
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.as_of is not None and self.status != "active":
+            raise ValueError("as_of asks for what was true: leave status out")
+        return self
+
+
+class SearchRequest(Aliases):
+    model_config = example(query="What does she drink?", user_id="ana", limit=5)
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Storable] = Field(
+        examples=["What does she drink?"]
+    )
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
+    project_id: Id | None = None
+    scopes: list[Scope] | None = Field(
+        default=None, min_length=1, max_length=4, description="Only these; all named when left out."
+    )
+    memory_type: MemoryType | None = None
+    tier: Tier | None = None
+    as_of: AsOf | None = None
+    known_at: KnownAt | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 100
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None, description="Leave out what is less similar; inclusive."
+    )
+    filters: dict[str, JsonValue] | None = Field(
+        default=None,
+        examples=[{"AND": [{"confidence": {"gte": 0.8}}, {"metadata.topic": "tea"}]}],
+    )
+    rerank: bool = Field(
+        default=True, description="Order by score; false orders by similarity alone."
+    )
+    explain: bool = False
+    format: Literal["json", "text"] = Field(
+        default="json", description="text: the hits as lines for a prompt too, escaped."
+    )
+
+
+class ScoreExplained(Shown):
+    """What each part contributed, its weight applied."""
+
+    similarity: float
+    confidence: float
+    scope: float
+
+
+class Hit(MemoryRead):
+    score: float = Field(description="0 to 1: what the hits are ordered by.")
+    similarity: float = Field(description="Cosine of query and memory, 0 to 1.")
+    explain: ScoreExplained | None = None
+
+
+class SearchAnswer(Shown):
+    results: list[Hit] = Field(description="Best first.")
+    embedding_models: list[str] = Field(description="What embedded the query.")
+    waiting: int = Field(
+        description="Memories of other models that this search could not compare; see "
+        "`kemem reembed`."
+    )
+    degraded: bool = Field(description="Whether an embedder did not answer.")
+    prompt: str | None = Field(
+        default=None, description="With format text: one line per hit, under a header."
+    )
