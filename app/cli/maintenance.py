@@ -11,13 +11,25 @@ from app.cli.failures import REFUSED
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
 from app.database.engine import Database
 from app.errors import DomainError
-from app.memories.purge import Purged, PurgeService
 from app.memories.reembed import Plan, ReembedService
+from app.operations.housekeeping import Housekeeping
+from app.operations.retention import Retention
 from app.runtime import open_catalogue
 from app.settings import Settings
 from app.tenants.repository import KeyDirectory
 
 PAGE = 100
+
+LABELS = {
+    "expired": "expired memories, archived",
+    "memories": "deleted or expired memories",
+    "idempotency_keys": "idempotency keys",
+    "verdicts": "refused texts",
+    "jobs": "finished jobs",
+    "extraction_runs": "extraction runs",
+    "webhook_deliveries": "webhook deliveries",
+    "usage": "days of usage",
+}
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
 
@@ -41,7 +53,8 @@ def purge_command(
         typer.Option(
             min=0,
             max=3650,
-            help="Keep what was deleted within so many days; MEMORY_PURGE_DAYS when left out.",
+            help="Keep what was deleted, refused or expired within so many days; "
+            "MEMORY_PURGE_DAYS when left out.",
             show_default=False,
         ),
     ] = None,
@@ -50,8 +63,10 @@ def purge_command(
 ) -> None:
     """Remove for good what was deleted long ago, with the words that its history keeps.
 
-    Expired idempotency keys and old verdicts on refused texts go too. Safe to repeat, and
-    while the service runs.
+    Everything else that goes with time goes too, as the worker sees to it once an hour:
+    memories that expired are archived, and later removed; old verdicts on refused texts,
+    expired idempotency keys, and old rows about jobs, extractions, webhooks and usage are
+    removed. Safe to repeat, and while the service runs.
     """
     settings = settings_with(data_dir=data_dir)
     age = timedelta(days=settings.purge_days if days is None else days)
@@ -59,31 +74,33 @@ def purge_command(
 
 
 async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
-    counts: dict[str, Purged] = {}
+    counts: dict[str, dict[str, int]] = {}
     async with open_console_database(settings) as database:
-        service = PurgeService(database)
-        due = {one: await service.due(one, age=age) async for one in _tenant_ids(database)}
+        house = Housekeeping(database, Retention(deleted=age))
+        due = {one: await house.due(one) async for one in _tenant_ids(database)}
         if dry_run:
             counts = due
         else:
             with progress("rows") as bar:
-                task = bar.add_task("Purging", total=sum(one.total for one in due.values()))
+                task = bar.add_task("Purging", total=sum(sum(one.values()) for one in due.values()))
                 for tenant_id in due:
-                    counts[tenant_id] = await service.purge(
-                        tenant_id, age=age, removed=lambda count: bar.advance(task, count)
+                    counts[tenant_id] = await house.run(
+                        tenant_id, removed=lambda count: bar.advance(task, count)
                     )
-    if not any(one.total for one in counts.values()):
+    rows = [
+        (tenant_id, LABELS[name], count)
+        for tenant_id, kinds in counts.items()
+        for name, count in kinds.items()
+        if count
+    ]
+    if not rows:
         print("Nothing is due.")
         return
     print_table(
-        f"{'Due' if dry_run else 'Removed'}, deleted at least {age.days} days ago",
-        ("tenant", "memories", "idempotency keys", "refused texts"),
-        [
-            (name, one.memories, one.idempotency_keys, one.verdicts)
-            for name, one in counts.items()
-            if one.total
-        ],
-        right=("memories", "idempotency keys", "refused texts"),
+        f"{'Due' if dry_run else 'Done'}, with what was deleted at least {age.days} days ago",
+        ("tenant", "what", "rows"),
+        rows,
+        right=("rows",),
     )
 
 
