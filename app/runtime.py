@@ -11,7 +11,14 @@ import structlog
 
 from app.database.engine import Database, open_database
 from app.database.migrate import check_schema
+from app.extraction.inferring import InferenceRules, InferringService
+from app.extraction.jobs import SessionJobs
+from app.extraction.ledger import RunLog
+from app.extraction.pipeline import Pipeline, PipelineRules
+from app.extraction.reading import Limits
+from app.extraction.service import ExtractionService
 from app.llm.catalogue import EmbedderCatalogue, OpenAIParameters
+from app.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
 from app.llm.openai_embedder import OpenAILimits
 from app.memories.editing import EditingService
 from app.memories.embedding import Embedders
@@ -20,9 +27,15 @@ from app.memories.ranking import RankWeights, ScopeWeights
 from app.memories.saving import SavingRules, SavingService
 from app.memories.search import SearchService
 from app.memories.usage import MemoryUse
+from app.messages.scheduling import CaptureRules
+from app.rules.extractor import RulesExtractor
+from app.rules.reconciler import RulesReconciler
+from app.sessions.reading_order import Debounce
 from app.settings import Settings, metrics_folder
 from app.tenants.repository import KeyDirectory
 from app.tenants.service import Identification, KeyUse
+from app.text.stop_words import StopWords, stop_words
+from app.usage.quota import Quota
 from app.web.switches import Switches
 
 log = structlog.get_logger()
@@ -35,6 +48,7 @@ class Runtime:
     settings: Settings
     database: Database
     catalogue: EmbedderCatalogue
+    models: ModelCatalogue
     embedders: Embedders
     switches: Switches
     identification: Identification
@@ -43,6 +57,11 @@ class Runtime:
     saving: SavingService
     editing: EditingService
     search: SearchService
+    capture: CaptureRules
+    quota: Quota
+    inferring: InferringService
+    extraction: ExtractionService
+    session_jobs: SessionJobs
     now: Callable[[], datetime]
     metrics_folder: Path | None
     """Shared with the other processes of the service, when there are any."""
@@ -52,29 +71,47 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _endpoint(settings: Settings) -> OpenAIParameters | None:
+    if not (settings.openai_api_key or settings.openai_base_url):
+        return None
+    key = settings.openai_api_key
+    return OpenAIParameters(
+        api_key=key.get_secret_value() if key else None,
+        base_url=settings.openai_base_url,
+        timeout=timedelta(seconds=settings.model_timeout_seconds),
+        max_retries=settings.model_retries,
+        limits=OpenAILimits(
+            texts_per_call=settings.embedding_batch_size,
+            concurrent_calls=settings.embedding_concurrency,
+        ),
+    )
+
+
 @asynccontextmanager
 async def open_catalogue(settings: Settings) -> AsyncIterator[EmbedderCatalogue]:
     """The embedders of the deployment. Raises ConfigurationError."""
-    parameters = None
-    if settings.openai_api_key or settings.openai_base_url:
-        key = settings.openai_api_key
-        parameters = OpenAIParameters(
-            api_key=key.get_secret_value() if key else None,
-            base_url=settings.openai_base_url,
-            timeout=timedelta(seconds=settings.model_timeout_seconds),
-            max_retries=settings.model_retries,
-            limits=OpenAILimits(
-                texts_per_call=settings.embedding_batch_size,
-                concurrent_calls=settings.embedding_concurrency,
-            ),
-        )
     catalogue = await EmbedderCatalogue.open(
-        settings.embedding_model, openai=parameters, dimension=settings.embedding_dim
+        settings.embedding_model, openai=_endpoint(settings), dimension=settings.embedding_dim
     )
     try:
         yield catalogue
     finally:
         await catalogue.aclose()
+
+
+@asynccontextmanager
+async def open_models(settings: Settings) -> AsyncIterator[ModelCatalogue]:
+    """What extracts and reconciles in the deployment. Raises ConfigurationError."""
+    models = ModelCatalogue(
+        settings.extraction_model,
+        rules=ExtractionModel(RulesExtractor(), RulesReconciler()),
+        openai=_endpoint(settings),
+        plugins=installed_extractors(),
+    )
+    try:
+        yield models
+    finally:
+        await models.aclose()
 
 
 @asynccontextmanager
@@ -90,13 +127,14 @@ async def open_runtime(
     await check_schema(dsn)
     async with (
         open_catalogue(settings) as catalogue,
+        open_models(settings) as models,
         open_database(
             dsn,
             pool_size=settings.database_pool_size,
             statement_timeout_seconds=settings.statement_timeout_seconds,
         ) as database,
     ):
-        runtime = _build(settings, database, catalogue, now)
+        runtime = _build(settings, database, catalogue, models, now)
         await _notice_other_models(runtime)
         flushing = asyncio.create_task(_flush_for_ever(runtime))
         try:
@@ -113,43 +151,86 @@ def _build(
     settings: Settings,
     database: Database,
     catalogue: EmbedderCatalogue,
+    models: ModelCatalogue,
     now: Callable[[], datetime],
 ) -> Runtime:
     directory = KeyDirectory(database)
     embedders = Embedders(database, catalogue)
     switches = Switches(enabled=settings.enabled)
     key_use, memory_use = KeyUse(directory), MemoryUse(database)
+    rules = _saving_rules(settings)
+    capture = _capture(settings)
+    quota = Quota(settings.daily_calls, settings.daily_tokens)
+    limits = Limits(settings.max_extractions, quota)
+    saving = SavingService(database, embedders, switches, rules)
+    pipeline = Pipeline(
+        database,
+        embedders,
+        RunLog(database),
+        PipelineRules(rules, settings.max_facts, RulesReconciler()),
+    )
+    return Runtime(
+        settings=settings,
+        database=database,
+        catalogue=catalogue,
+        models=models,
+        embedders=embedders,
+        switches=switches,
+        identification=Identification(directory, key_use, now),
+        key_use=key_use,
+        memory_use=memory_use,
+        saving=saving,
+        editing=EditingService(database, embedders, switches, rules.gate),
+        search=SearchService(database, embedders, memory_use, *_weights(settings), now),
+        capture=capture,
+        quota=quota,
+        inferring=InferringService(
+            database,
+            saving,
+            pipeline,
+            models,
+            switches,
+            InferenceRules(settings.auto_create, capture.tags, capture.window, limits),
+            now,
+        ),
+        extraction=ExtractionService(database, models, switches, limits, now),
+        session_jobs=SessionJobs(database, pipeline, models, switches, limits, capture.tags, now),
+        now=now,
+        metrics_folder=metrics_folder(),
+    )
+
+
+def _saving_rules(settings: Settings) -> SavingRules:
     gate = Gate(
         min_confidence=settings.min_confidence,
         min_length=settings.min_length,
         max_length=settings.max_length,
         secrets=settings.secrets_action,
         identifiers=settings.identifiers_action,
+        stop_words=_stop_words(settings),
     )
-    rules = SavingRules(gate, settings.auto_create, settings.duplicate_threshold)
-    weights = RankWeights(
-        settings.rank_w_similarity, settings.rank_w_confidence, settings.rank_w_scope
-    )
-    scopes = ScopeWeights(
-        session=settings.scope_w_session,
-        project=settings.scope_w_project,
-        user=settings.scope_w_user,
-        agent=settings.scope_w_agent,
-    )
-    return Runtime(
-        settings=settings,
-        database=database,
-        catalogue=catalogue,
-        embedders=embedders,
-        switches=switches,
-        identification=Identification(directory, key_use, now),
-        key_use=key_use,
-        memory_use=memory_use,
-        saving=SavingService(database, embedders, switches, rules, now),
-        editing=EditingService(database, embedders, switches, gate, now),
-        search=SearchService(database, embedders, memory_use, weights, scopes, now),
-        now=now,
-        metrics_folder=metrics_folder(),
+    return SavingRules(gate, settings.auto_create, settings.duplicate_threshold)
+
+
+def _stop_words(settings: Settings) -> StopWords:
+    return stop_words(settings.stop_words.split(","))
+
+
+def _capture(settings: Settings) -> CaptureRules:
+    tags = [tag.strip() for tag in settings.stripped_tags.split(",") if tag.strip()]
+    debounce = Debounce(timedelta(seconds=settings.debounce_seconds))
+    return CaptureRules(debounce, tags, settings.signal_window, _stop_words(settings))
+
+
+def _weights(settings: Settings) -> tuple[RankWeights, ScopeWeights]:
+    return (
+        RankWeights(settings.rank_w_similarity, settings.rank_w_confidence, settings.rank_w_scope),
+        ScopeWeights(
+            session=settings.scope_w_session,
+            project=settings.scope_w_project,
+            user=settings.scope_w_user,
+            agent=settings.scope_w_agent,
+        ),
     )
 
 

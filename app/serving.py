@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from datetime import timedelta
 from functools import partial
 
 import structlog
@@ -19,10 +20,12 @@ from typing_extensions import override
 from uvicorn.supervisors import Multiprocess
 
 from app.errors import ConfigurationError
+from app.jobs.worker import Worker
 from app.main import create_app
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings, load_settings
 from app.web.logging import configure_logging
+from app.worker import working
 
 log = structlog.get_logger()
 
@@ -103,18 +106,27 @@ class Stopping:
     def __init__(self) -> None:
         self._task = asyncio.current_task()
         self._server: _Server | None = None
+        self._worker: Worker | None = None
+        self._draining: asyncio.Task[bool] | None = None
+        self._budget = timedelta(0)
         self._count = 0
 
-    def guard(self, server: _Server) -> None:
-        """Drain `server` when a signal comes."""
+    def guard(self, server: _Server, worker: Worker | None, budget: timedelta) -> None:
+        """Drain `server` and `worker` side by side when a signal comes."""
         self._server = server
+        self._worker = worker
+        self._budget = budget
 
     def _stop(self, name: str) -> None:
         self._count += 1
         if self._server is not None and self._count == 1:
             self._server.should_exit = True
+            if self._worker is not None:
+                self._draining = asyncio.create_task(self._worker.drain(self._budget))
         elif self._server is not None and self._count == 2:
             self._server.cancel_requests()
+            if self._worker is not None:
+                self._worker.hurry()
         elif self._task is not None:
             self._task.cancel()
         log.info("service_stopping", signal=name, count=self._count)
@@ -152,25 +164,32 @@ def _config(app: ASGIApp | Callable[[], ASGIApp], settings: Settings) -> uvicorn
 
 
 async def serve(
-    runtime: Runtime, listener: socket.socket, stopping: Stopping, ready: Callable[[], None]
+    runtime: Runtime,
+    dsn: str,
+    listener: socket.socket,
+    stopping: Stopping,
+    ready: Callable[[], None],
 ) -> None:
-    """Answer requests until a signal, then drain within MEMORY_SHUTDOWN_SECONDS.
+    """Answer requests and work off jobs until a signal, then drain within
+    MEMORY_SHUTDOWN_SECONDS.
 
     Args:
+        dsn: the runtime's database.
         ready: called once, when requests are answered.
 
     """
     settings = runtime.settings
     app = create_app(nullcontext(runtime), request_max_bytes=settings.request_max_bytes)
     server = _Server(_config(app, settings), ready)
-    stopping.guard(server)
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        # What outlasted its time still holds connections that are about to be closed.
-        tasks = list(server.server_state.tasks)
-        server.cancel_requests()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async with working(runtime, dsn) as worker:
+        stopping.guard(server, worker, timedelta(seconds=settings.shutdown_seconds))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            # What outlasted its time still holds connections that are about to be closed.
+            tasks = list(server.server_state.tasks)
+            server.cancel_requests()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -202,8 +221,14 @@ def application(settings: Settings, *, pretty: bool = False) -> ASGIApp:
             "Without DATABASE_URL only `kemem serve` can run the service: it brings the "
             "database along."
         )
-    opening = open_runtime(settings, settings.database_url.get_secret_value())
+    opening = _open_with_worker(settings, settings.database_url.get_secret_value())
     return create_app(opening, request_max_bytes=settings.request_max_bytes)
+
+
+@asynccontextmanager
+async def _open_with_worker(settings: Settings, dsn: str) -> AsyncIterator[Runtime]:
+    async with open_runtime(settings, dsn) as runtime, working(runtime, dsn):
+        yield runtime
 
 
 def app_from_environment() -> ASGIApp:

@@ -6,12 +6,11 @@ from typing import Any
 
 from sqlalchemy import Select, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.errors import AgentNotFoundError
 from app.agents.models import Agent
-from app.database.constraints import violated_constraint
+from app.database.constraints import conflicts
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import IdTakenError
@@ -41,12 +40,8 @@ class AgentRepository:
         """Insert `agent` now, so that a taken id is reported here. Raises IdTakenError."""
         agent.tenant_id = self._access.tenant_id
         self._db.add(agent)
-        try:
+        with conflicts({"agents_pkey": IdTakenError("agent_id", agent.agent_id)}):
             await self._db.flush()
-        except IntegrityError as error:
-            if violated_constraint(error) == "agents_pkey":
-                raise IdTakenError("agent_id", agent.agent_id) from error
-            raise
         await self._db.refresh(agent)
 
     async def find(self, agent_id: str) -> Agent | None:

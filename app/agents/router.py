@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from app.agents.errors import AgentNotFoundError
+from app.agents.errors import AgentNotFoundError, InvalidConfigError
 from app.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead
 from app.agents.service import AgentService
 from app.errors import IdTakenError, VersionConflictError
-from app.llm.errors import UnknownEmbedderError
+from app.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.web.dependencies import RuntimeDep, VersionDep
 from app.web.fields import Id
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/agents", tags=["agents"], responses=responses_for
 
 
 async def get_service(runtime: RuntimeDep) -> AgentService:
-    return AgentService(runtime.database, runtime.catalogue)
+    return AgentService(runtime.database, runtime.catalogue, runtime.models)
 
 
 ServiceDep = Annotated[AgentService, Depends(get_service)]
@@ -28,7 +28,9 @@ ServiceDep = Annotated[AgentService, Depends(get_service)]
 @router.post(
     "",
     status_code=201,
-    responses=responses_for(IdTakenError, UnknownEmbedderError, *ONCE_ERRORS),
+    responses=responses_for(
+        IdTakenError, UnknownEmbedderError, UnknownModelError, InvalidConfigError, *ONCE_ERRORS
+    ),
 )
 async def add_agent(
     body: AgentCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
@@ -53,7 +55,13 @@ async def get_agent(agent_id: Id, principal: ReaderDep, service: ServiceDep) -> 
 
 @router.patch(
     "/{agent_id}",
-    responses=responses_for(AgentNotFoundError, VersionConflictError, UnknownEmbedderError),
+    responses=responses_for(
+        AgentNotFoundError,
+        VersionConflictError,
+        UnknownEmbedderError,
+        UnknownModelError,
+        InvalidConfigError,
+    ),
 )
 async def patch_agent(
     agent_id: Id,

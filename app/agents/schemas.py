@@ -18,7 +18,8 @@ class AgentCreate(Schema):
     description: Description | None = None
     config: Document = Field(
         default={},
-        description="Your own settings of the agent; `embedding` names its embedder.",
+        description="Your own settings of the agent. `embedding` names its embedder, `model` what "
+        "extracts memories for it (rules, openai/<model>), `extraction_prompt` instructs that.",
     )
     status: Status = "enabled"
     memory_enabled: bool = True

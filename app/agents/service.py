@@ -2,23 +2,30 @@
 
 from typing import Any
 
+from app.agents.errors import InvalidConfigError
 from app.agents.models import Agent
 from app.agents.repository import AgentRepository
 from app.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.llm.catalogue import EmbedderCatalogue
+from app.llm.model_catalogue import ModelCatalogue
 from app.tenants.access import Principal
 from app.tenants.errors import KeyRestrictedError
 from app.web.fields import ENABLED
 from app.web.idempotency import NEVER, Once
 from app.web.pagination import Page, decode_moment, page
 
+PROMPT_LENGTH = 8000
+
 
 class AgentService:
-    def __init__(self, database: Database, catalogue: EmbedderCatalogue) -> None:
+    def __init__(
+        self, database: Database, catalogue: EmbedderCatalogue, models: ModelCatalogue
+    ) -> None:
         self._database = database
         self._catalogue = catalogue
+        self._models = models
 
     async def add(
         self, principal: Principal, body: AgentCreate, *, once: Once = NEVER
@@ -28,6 +35,8 @@ class AgentService:
         Raises:
             IdTakenError: the tenant has one with that id.
             UnknownEmbedderError: `config.embedding` names no usable model.
+            UnknownModelError: `config.model` names none.
+            InvalidConfigError: `config.extraction_prompt` is no text, or too long.
             KeyRestrictedError: the key is a user's, or another agent's.
 
         """
@@ -90,6 +99,14 @@ class AgentService:
         handle = config.get("embedding")
         if handle is not None:
             await self._catalogue.resolve(str(handle))
+        model = config.get("model")
+        if model is not None:
+            self._models.resolve(str(model))
+        prompt = config.get("extraction_prompt")
+        if prompt is not None and not (isinstance(prompt, str) and len(prompt) <= PROMPT_LENGTH):
+            raise InvalidConfigError(
+                "extraction_prompt", f"a text of at most {PROMPT_LENGTH} characters"
+            )
 
 
 def _refuse_users(principal: Principal) -> None:

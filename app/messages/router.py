@@ -41,7 +41,10 @@ router = APIRouter(
 
 async def get_service(runtime: RuntimeDep) -> MessageService:
     return MessageService(
-        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
+        runtime.database,
+        runtime.switches,
+        runtime.capture,
+        auto_create=runtime.settings.auto_create,
     )
 
 

@@ -109,6 +109,23 @@ class MessageRead(Shown):
     create_time: Moment
 
 
+class ExtractionScheduled(Shown):
+    """Whether and when the session is read for memories, or why not."""
+
+    scheduled: bool
+    reason: str | None = Field(
+        default=None,
+        description="Not scheduled: no_user_message, trivial, tool_traffic, hidden, upload_only, "
+        "stop_word, memory_paused, nothing_new. Scheduled: awaiting_reply, when the assistant's "
+        "answer would bring it forward.",
+    )
+    job_id: str | None = None
+    due_at: Moment | None = Field(default=None, description="Later when more is said before.")
+    signals: list[str] = Field(
+        default=[], description="What was noticed, such as a correction.", examples=[["goal"]]
+    )
+
+
 class MessageAppended(Shown):
     session_id: str
     created: int = Field(description="Messages stored now.")
@@ -118,6 +135,7 @@ class MessageAppended(Shown):
         description="By message_id, what was seen in its text: names of detectors, no values. "
         "A message is stored as it was said; a memory with it would be refused."
     )
+    extraction: ExtractionScheduled
 
 
 class MessageQuery(PageQuery):

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
 from app.database.ids import new_id
@@ -18,7 +19,9 @@ from app.messages.errors import (
 from app.messages.models import Message
 from app.messages.pairing import closure
 from app.messages.repository import MessageRepository
+from app.messages.scheduling import CaptureRules, notice, schedule
 from app.messages.schemas import (
+    ExtractionScheduled,
     MessageAppend,
     MessageAppended,
     MessageCreate,
@@ -29,8 +32,7 @@ from app.messages.schemas import (
     call_ids,
 )
 from app.sessions.errors import SessionEndedError
-from app.sessions.models import Session
-from app.sessions.repository import Participants, SessionRepository
+from app.sessions.repository import Opened, Participants, SessionRepository
 from app.tenants.access import Principal
 from app.text.offload import read_text
 from app.text.sensitive import find_sensitive
@@ -47,9 +49,12 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 class MessageService:
-    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
+    def __init__(
+        self, database: Database, switches: Switches, capture: CaptureRules, *, auto_create: bool
+    ) -> None:
         self._database = database
         self._switches = switches
+        self._capture = capture
         self._auto_create = auto_create
 
     async def append(
@@ -74,43 +79,18 @@ class MessageService:
         named = Participants(body.user_id, body.agent_id, body.project_id)
         characters = sum(len(one.content) for one in body.messages)
         seen = await read_text(characters, _seen, body.messages)
+        noticed = await read_text(characters, notice, body.messages, self._capture)
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
-            session = await SessionRepository(db, principal.access).open_for_append(
+            opened = await SessionRepository(db, principal.access).open_for_append(
                 session_id, named, create=self._auto_create, creator=principal.key_id
             )
-            messages = MessageRepository(db, principal.access, session_id)
-            ids = [one.message_id for one in body.messages if one.message_id is not None]
-            parents = [
-                one.parent_message_id for one in body.messages if one.parent_message_id is not None
-            ]
-            known = await messages.known(ids)
-            stored = _repeated(body.messages, known, session_id)
-            fresh = [
-                (index, one)
-                for index, one in enumerate(body.messages)
-                if one.message_id not in stored
-            ]
-            if fresh and session.status == 0:
-                raise SessionEndedError(session_id)
-            await _check_tool_results(messages, fresh)
-            if fresh:
-                rows = await _rows(messages, fresh, session, await messages.here(parents))
-                number, moment = await SessionRepository(db, principal.access).allocate(
-                    session, len(rows)
-                )
-                for offset, row in enumerate(rows):
-                    row["sequence_no"] = number + offset
-                    row["create_time"] = moment + offset * MICROSECOND
-                added = await messages.add_all(rows)
-                stored |= {message.message_id: message for message in added}
-                last = added[-1].create_time
-                await UserRepository(db, principal.access).was_active(session.user_id, last)
-                order = [message.message_id for message in added]
-            else:
-                order = []
-            shown = _appended(body.messages, stored, order, session_id, seen)
-            await once.keep(db, shown, status=201, user_id=session.user_id)
+            stored, order = await _store(db, principal, opened, body.messages, noticed.stopped)
+            extraction = ExtractionScheduled(scheduled=False, reason="nothing_new")
+            if order:
+                extraction = await schedule(db, principal, opened, noticed, self._capture)
+            shown = _appended(body.messages, stored, order, session_id, seen, extraction)
+            await once.keep(db, shown, status=201, user_id=opened.session.user_id)
         MESSAGES.inc(len(order))
         log.info("messages_appended", session_id=session_id, created=len(order))
         return shown
@@ -199,6 +179,42 @@ class MessageService:
             return await _delete(messages, chosen, session.user_id, dry_run=dry_run)
 
 
+async def _store(
+    db: AsyncSession,
+    principal: Principal,
+    opened: Opened,
+    batch: list[MessageCreate],
+    stopped: frozenset[int],
+) -> tuple[dict[str, Message], list[str]]:
+    """Store what is new in a batch.
+
+    Returns:
+        Every message of the batch that has an id of its own or is new, by id; and the ids of
+        the new ones, in order.
+
+    """
+    session = opened.session
+    messages = MessageRepository(db, principal.access, session.session_id)
+    ids = [one.message_id for one in batch if one.message_id is not None]
+    parents = [one.parent_message_id for one in batch if one.parent_message_id is not None]
+    stored = _repeated(batch, await messages.known(ids), session.session_id)
+    fresh = [(index, one) for index, one in enumerate(batch) if one.message_id not in stored]
+    if fresh and session.status == 0:
+        raise SessionEndedError(session.session_id)
+    await _check_tool_results(messages, fresh)
+    if not fresh:
+        return stored, []
+    rows = await _rows(messages, fresh, opened, await messages.here(parents), stopped)
+    number, moment = await SessionRepository(db, principal.access).allocate(session, len(rows))
+    for offset, row in enumerate(rows):
+        row["sequence_no"] = number + offset
+        row["create_time"] = moment + offset * MICROSECOND
+    added = await messages.add_all(rows)
+    stored |= {message.message_id: message for message in added}
+    await UserRepository(db, principal.access).was_active(session.user_id, added[-1].create_time)
+    return stored, [message.message_id for message in added]
+
+
 def _repeated(
     batch: list[MessageCreate], known: dict[str, Message], session_id: str
 ) -> dict[str, Message]:
@@ -243,8 +259,9 @@ async def _check_tool_results(
 async def _rows(
     messages: MessageRepository,
     fresh: list[tuple[int, MessageCreate]],
-    session: Session,
+    opened: Opened,
     here: set[str],
+    stopped: frozenset[int],
 ) -> list[dict[str, Any]]:
     """The rows to insert, each chained to its parent; places are still to be given."""
     previous = await messages.last_id() if fresh[0][1].chained else None
@@ -257,10 +274,11 @@ async def _rows(
             raise ParentNotFoundError(index, row["parent_message_id"])
         row |= {
             "message_id": one.message_id or new_id("msg"),
-            "tenant_id": session.tenant_id,
-            "session_id": session.session_id,
-            "agent_id": session.agent_id,
-            "user_id": session.user_id,
+            "tenant_id": opened.session.tenant_id,
+            "session_id": opened.session.session_id,
+            "agent_id": opened.session.agent_id,
+            "user_id": opened.session.user_id,
+            "captured": opened.remembers and index not in stopped,
         }
         previous = row["message_id"]
         here.add(previous)
@@ -284,6 +302,7 @@ def _appended(
     order: list[str],
     session_id: str,
     seen: dict[int, list[str]],
+    extraction: ExtractionScheduled,
 ) -> MessageAppended:
     new = iter(order)
     ids = [
@@ -296,6 +315,7 @@ def _appended(
         existing=len(batch) - len(order),
         messages=[MessageRead.model_validate(stored[one]) for one in ids],
         sensitive={ids[index]: detectors for index, detectors in seen.items()},
+        extraction=extraction,
     )
 
 

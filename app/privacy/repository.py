@@ -7,8 +7,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.models import Agent
 from app.database.base import TenantOwned
+from app.extraction.models import ExtractionRun
+from app.feedback.models import MemoryFeedback
+from app.jobs.models import Job
 from app.memories.models import GateDecision, Memory, MemoryHistory
 from app.messages.models import Message
+from app.outbox.models import WebhookDelivery
 from app.projects.models import Project, ProjectMember
 from app.sessions.models import Session
 from app.tenants.models import ApiKey
@@ -34,6 +38,9 @@ class ErasureRepository:
         memories = and_(Memory.tenant_id == self._tenant_id, Memory.user_id == user_id)
         return [
             ("decisions", GateDecision, GateDecision.user_id == user_id),
+            ("feedback", MemoryFeedback, or_(
+                MemoryFeedback.user_id == user_id, MemoryFeedback.author_id == user_id
+            )),
             ("answers", IdempotencyKey, IdempotencyKey.user_id == user_id),
             ("keys", ApiKey, and_(
                 ApiKey.user_id == user_id,
@@ -43,8 +50,11 @@ class ErasureRepository:
                 MemoryHistory.user_id == user_id,
                 MemoryHistory.memory_id.in_(select(Memory.memory_id).where(memories)),
             )),
+            ("deliveries", WebhookDelivery, WebhookDelivery.user_id == user_id),
             ("memories", Memory, memories),
             ("messages", Message, Message.user_id == user_id),
+            ("runs", ExtractionRun, ExtractionRun.user_id == user_id),
+            ("jobs", Job, Job.user_id == user_id),
             ("sessions", Session, Session.user_id == user_id),
             ("memberships", ProjectMember, ProjectMember.user_id == user_id),
             ("users", User, User.user_id == user_id),
@@ -60,23 +70,32 @@ class ErasureRepository:
         whose = select(Session.user_id).where(
             Session.tenant_id == self._tenant_id, Session.session_id == session_id
         )
-        named = func.convert_to(f'"session_id":"{session_id}"', "UTF8")
         return [
             ("decisions", GateDecision, or_(decisions[2], GateDecision.session_id == session_id)),
             ("answers", IdempotencyKey, and_(
                 or_(IdempotencyKey.user_id.in_(whose), IdempotencyKey.user_id.is_(None)),
-                func.pg_catalog.position(IdempotencyKey.answer, named) > 0,
+                _names("session_id", session_id),
             )),
             *rest,
             ("messages", Message, Message.session_id == session_id),
+            ("runs", ExtractionRun, ExtractionRun.session_id == session_id),
+            ("jobs", Job, Job.session_id == session_id),
             ("sessions", Session, Session.session_id == session_id),
         ]  # fmt: skip
 
     def of_project(self, project_id: str) -> list[Holding]:
-        """In the order in which they may go; users and sessions stay."""
+        """In the order in which they may go; users and sessions stay.
+
+        What was to be read for the project can be read no more.
+        """
         own = and_(Memory.scope == "project", Memory.scope_id == project_id)
+        decisions, *rest = self._memories(own)
+        shared = and_(GateDecision.scope == "project", GateDecision.project_id == project_id)
         return [
-            *self._memories(own),
+            ("decisions", GateDecision, or_(decisions[2], shared)),
+            ("answers", IdempotencyKey, _names("project_id", project_id)),
+            *rest,
+            ("jobs", Job, Job.payload[("body", "project_id")].astext == project_id),
             ("members", ProjectMember, ProjectMember.project_id == project_id),
             ("projects", Project, Project.project_id == project_id),
         ]
@@ -90,9 +109,19 @@ class ErasureRepository:
             Memory.agent_id == agent_id,
             and_(Memory.scope == "session", Memory.scope_id.in_(sessions)),
         )
+        decisions, *rest = self._memories(own)
+        heard = or_(GateDecision.agent_id == agent_id, GateDecision.session_id.in_(sessions))
         return [
-            *self._memories(own),
+            ("decisions", GateDecision, or_(decisions[2], heard)),
+            ("answers", IdempotencyKey, _names("agent_id", agent_id)),
+            *rest,
             ("messages", Message, Message.agent_id == agent_id),
+            (
+                "runs",
+                ExtractionRun,
+                or_(ExtractionRun.agent_id == agent_id, ExtractionRun.session_id.in_(sessions)),
+            ),
+            ("jobs", Job, or_(Job.agent_id == agent_id, Job.session_id.in_(sessions))),
             ("sessions", Session, Session.agent_id == agent_id),
             ("agents", Agent, Agent.agent_id == agent_id),
         ]
@@ -101,6 +130,7 @@ class ErasureRepository:
         ids = select(Memory.memory_id).where(Memory.tenant_id == self._tenant_id, own)
         return [
             ("decisions", GateDecision, GateDecision.memory_id.in_(ids)),
+            ("feedback", MemoryFeedback, MemoryFeedback.memory_id.in_(ids)),
             ("history", MemoryHistory, MemoryHistory.memory_id.in_(ids)),
             ("memories", Memory, own),
         ]
@@ -112,6 +142,16 @@ class ErasureRepository:
     async def count(self, holdings: Sequence[Holding]) -> dict[str, int]:
         """Rows by name; the thing itself is not counted."""
         return {name: await self._count(table, rows) for name, table, rows in holdings[:-1]}
+
+    async def memory_ids(self, holdings: Sequence[Holding]) -> Sequence[str]:
+        """Ids of the memories among them that somebody could still see."""
+        [own] = [rows for _, table, rows in holdings if table is Memory]
+        found = await self._db.scalars(
+            select(Memory.memory_id).where(
+                Memory.tenant_id == self._tenant_id, Memory.status != "deleted", own
+            )
+        )
+        return found.all()
 
     async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
         """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
@@ -144,3 +184,9 @@ class ErasureRepository:
             )
         )
         return int(found or 0)
+
+
+def _names(field: str, one: str) -> ColumnElement[bool]:
+    """Kept answers that show an id in a field: they may repeat words of its owner."""
+    shown = func.convert_to(f'"{field}":"{one}"', "UTF8")
+    return func.pg_catalog.position(IdempotencyKey.answer, shown) > 0

@@ -9,6 +9,8 @@ from app.agents.repository import AgentRepository
 from app.database.engine import Database
 from app.database.failures import DatabaseBusyError
 from app.errors import ConfirmationRequiredError
+from app.outbox.events import Event
+from app.outbox.repository import OutboxRepository
 from app.privacy.errors import AgentInUseError
 from app.privacy.repository import ErasureRepository, Holding
 from app.privacy.schemas import ErasureQuery, Receipt
@@ -72,7 +74,15 @@ class ErasureService:
                 return Receipt(kind=kind, id=one, deleted=counts, dry_run=True)
             if held and not query.confirm:
                 raise ConfirmationRequiredError(kind, held)
+            lost = await erasure.memory_ids(holdings)
             gone = await erasure.delete(holdings)
+            # Whoever keeps a copy has to hear of it, and not whose the memories were.
+            await OutboxRepository(db, principal.tenant_id).publish(
+                [
+                    Event("memory.deleted", {"memory_id": memory_id, "event": "DELETE"})
+                    for memory_id in lost
+                ]
+            )
         log.info("erased", kind=kind, id=one, **gone)
         return Receipt(kind=kind, id=one, deleted=gone, dry_run=False)
 

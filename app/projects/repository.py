@@ -6,10 +6,9 @@ from typing import Any
 
 from sqlalchemy import Select, delete, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.database.constraints import violated_constraint
+from app.database.constraints import conflicts
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import IdTakenError
@@ -49,12 +48,8 @@ class ProjectRepository:
         """Insert `project` now, so that a taken id is reported here. Raises IdTakenError."""
         project.tenant_id = self._access.tenant_id
         self._db.add(project)
-        try:
+        with conflicts({"projects_pkey": IdTakenError("project_id", project.project_id)}):
             await self._db.flush()
-        except IntegrityError as error:
-            if violated_constraint(error) == "projects_pkey":
-                raise IdTakenError("project_id", project.project_id) from error
-            raise
         await self._db.refresh(project)
 
     async def get(self, project_id: str, *, lock: bool = False) -> Project:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -34,6 +34,19 @@ class Participants:
     user_id: str | None = None
     agent_id: str | None = None
     project_id: str | None = None
+
+
+class Opened(NamedTuple):
+    """A session, locked, with whom it is about."""
+
+    session: Session
+    agent: Agent
+    user: User
+
+    @property
+    def remembers(self) -> bool:
+        """Whether neither the agent nor the session keeps what is said out of memory (B-41)."""
+        return self.agent.memory_enabled and self.session.memory_enabled
 
 
 class SessionRepository:
@@ -113,7 +126,7 @@ class SessionRepository:
 
     async def open_for_append(
         self, session_id: str, named: Participants, *, create: bool, creator: str | None
-    ) -> Session:
+    ) -> Opened:
         """The session, locked until the transaction ends; made on first use.
 
         Raises:
@@ -147,15 +160,14 @@ class SessionRepository:
             found = await self._locked(session_id)
             if found is None:
                 raise IdTakenError("session_id", session_id)
-        session, agent, user = found
         for field in ("user_id", "agent_id", "project_id"):
             wanted = getattr(named, field)
-            if wanted is not None and wanted != getattr(session, field):
+            if wanted is not None and wanted != getattr(found.session, field):
                 raise SessionMismatchError(session_id, field)
-        refuse_disabled(agent, user)
-        return session
+        refuse_disabled(found.agent, found.user)
+        return found
 
-    async def _locked(self, session_id: str) -> tuple[Session, Agent, User] | None:
+    async def _locked(self, session_id: str) -> Opened | None:
         statement = (
             self._visible()
             .add_columns(Agent, User)
@@ -170,7 +182,7 @@ class SessionRepository:
             .execution_options(populate_existing=True)
         )
         row = (await self._db.execute(statement)).first()
-        return None if row is None else (row[0], row[1], row[2])
+        return None if row is None else Opened(row[0], row[1], row[2])
 
     async def allocate(self, session: Session, count: int) -> tuple[int, datetime]:
         """Places for `count` messages in a locked session (B-08).

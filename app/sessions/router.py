@@ -8,7 +8,13 @@ from app.agents.errors import AgentNotFoundError
 from app.errors import DisabledError, IdTakenError, VersionConflictError
 from app.projects.errors import ProjectNotFoundError
 from app.sessions.errors import SessionNotFoundError
-from app.sessions.schemas import SessionCreate, SessionPatch, SessionQuery, SessionRead
+from app.sessions.schemas import (
+    SessionCreate,
+    SessionEnded,
+    SessionPatch,
+    SessionQuery,
+    SessionRead,
+)
 from app.sessions.service import SessionService
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.users.errors import UserNotFoundError, UserRequiredError
@@ -81,7 +87,7 @@ async def patch_session(
 @router.post("/{session_id}/end", responses=responses_for(SessionNotFoundError, *ONCE_ERRORS))
 async def end_session(
     session_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
-) -> SessionRead:
+) -> SessionEnded:
     """End a session: it can be read, and nothing can be appended."""
     return await service.end(principal, session_id, once=once)
 

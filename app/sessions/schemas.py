@@ -68,9 +68,20 @@ class SessionRead(Shown):
     )
     last_sequence_no: int = Field(description="Number of the newest message ever appended.")
     last_message_time: Moment | None
+    last_extracted_seq: int = Field(
+        description="Messages up to this number have been read for memories."
+    )
     version: int
     create_time: Moment
     update_time: Moment
+
+
+class SessionEnded(SessionRead):
+    job_id: str | None = Field(
+        default=None,
+        description="The job that reads what is left and tells the experience; null when the "
+        "session had ended before.",
+    )
 
 
 class SessionQuery(PageQuery):

@@ -6,10 +6,18 @@ from typing import Any
 
 from app.database.engine import Database
 from app.database.ids import new_id
+from app.jobs.repository import JobRepository
 from app.projects.repository import ProjectRepository
 from app.sessions.models import Session
+from app.sessions.reading_order import read_now
 from app.sessions.repository import Participants, SessionRepository
-from app.sessions.schemas import SessionCreate, SessionPatch, SessionQuery, SessionRead
+from app.sessions.schemas import (
+    SessionCreate,
+    SessionEnded,
+    SessionPatch,
+    SessionQuery,
+    SessionRead,
+)
 from app.tenants.access import Principal
 from app.users.errors import UserRequiredError
 from app.web.fields import RUNNING
@@ -96,13 +104,41 @@ class SessionService:
             session = await SessionRepository(db, principal.access).patch(
                 session_id, changes, expected
             )
+            if changes.get("memory_enabled") and session.last_extracted_seq < (
+                session.last_sequence_no
+            ):
+                # What was said before a pause has waited for its end.
+                order = read_now(session, creator=principal.key_id, payload={})
+                await JobRepository(db, principal.tenant_id).schedule(order)
             return SessionRead.model_validate(session)
 
     async def end(
         self, principal: Principal, session_id: str, *, once: Once = NEVER
-    ) -> SessionRead:
-        """End a session; an ended one stays as it is. Raises SessionNotFoundError."""
-        return await self._turn(principal, session_id, running=False, once=once)
+    ) -> SessionEnded:
+        """End a session; an ended one stays as it is.
+
+        What is unread in it is read in the background, its experience is told, and its
+        short-term memories expire (B-11, K-14). Ending it again orders that again when
+        something was left unread.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            session = await sessions.get(session_id, lock=True)
+            running = session.status == 1
+            if running:
+                changes = {"status": 0, "end_time": self._now()}
+                session = await sessions.patch(session_id, changes, None)
+            shown = SessionEnded.model_validate(session)
+            if running or session.last_extracted_seq < session.last_sequence_no:
+                order = read_now(session, creator=principal.key_id, payload={"end": True})
+                scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+                shown.job_id = None if scheduled is None else scheduled.job_id
+            return await once.keep(db, shown, status=200, user_id=session.user_id)
 
     async def reopen(
         self, principal: Principal, session_id: str, *, once: Once = NEVER
@@ -113,17 +149,12 @@ class SessionService:
             SessionNotFoundError: the caller has no such session.
 
         """
-        return await self._turn(principal, session_id, running=True, once=once)
-
-    async def _turn(
-        self, principal: Principal, session_id: str, *, running: bool, once: Once
-    ) -> SessionRead:
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             sessions = SessionRepository(db, principal.access)
             session = await sessions.get(session_id, lock=True)
-            if session.status != int(running):
-                changes = {"status": int(running), "end_time": None if running else self._now()}
+            if session.status == 0:
+                changes = {"status": 1, "end_time": None}
                 session = await sessions.patch(session_id, changes, None)
             shown = SessionRead.model_validate(session)
             return await once.keep(db, shown, status=200, user_id=session.user_id)

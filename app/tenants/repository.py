@@ -7,10 +7,9 @@ from typing import Any
 
 import asyncpg
 from sqlalchemy import func, literal, select, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.database.constraints import violated_constraint
+from app.database.constraints import conflicts
 from app.database.engine import Database
 from app.database.keyset import after
 from app.database.versioned import apply_changes
@@ -107,12 +106,8 @@ class TenantRepository:
 
         """
         self._db.add(tenant)
-        try:
+        with conflicts({"tenants_pkey": TenantIdTakenError(tenant.tenant_id)}):
             await self._db.flush()
-        except IntegrityError as error:
-            if violated_constraint(error) == "tenants_pkey":
-                raise TenantIdTakenError(tenant.tenant_id) from error
-            raise
 
     async def get(self, *, lock: bool = False) -> Tenant:
         """Raises TenantNotFoundError."""

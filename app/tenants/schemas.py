@@ -4,11 +4,40 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from app.web.fields import ENABLED, Document, Id, Moment, Name, Schema, Shown, example, status_word
+from app.web.fields import (
+    ENABLED,
+    LARGEST_INTEGER,
+    Document,
+    Id,
+    Moment,
+    Name,
+    Schema,
+    Shown,
+    example,
+    status_word,
+)
 
 ScopeName = Literal["read", "write", "admin", "operator"]
 Status = Annotated[
     Literal["enabled", "disabled"], BeforeValidator(lambda value: status_word(ENABLED, value))
+]
+
+
+def _quotas(config: dict[str, Any]) -> dict[str, Any]:
+    for name in ("daily_calls", "daily_tokens"):
+        value = config.get(name, 0)
+        if type(value) is not int or not 0 <= value <= LARGEST_INTEGER:
+            raise ValueError(f"{name} must be a whole number, 0 for no limit")
+    return config
+
+
+Config = Annotated[
+    Document,
+    AfterValidator(_quotas),
+    Field(
+        description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
+        "`daily_tokens`: most that models may be used in a day, 0 for no limit."
+    ),
 ]
 
 
@@ -58,9 +87,7 @@ class TenantCreate(Schema):
 
     tenant_id: Id | None = Field(default=None, examples=["acme"])
     tenant_name: Name = Field(examples=["Acme"])
-    config: Document = Field(
-        default={}, description="`embedding`: handle of the tenant's embedder."
-    )
+    config: Config = {}
 
 
 class TenantPatch(Schema):
@@ -68,7 +95,7 @@ class TenantPatch(Schema):
 
     tenant_name: Name | None = None
     status: Status | None = None
-    config: Document | None = None
+    config: Config | None = None
 
 
 class TenantRead(Shown):

@@ -6,10 +6,9 @@ from typing import Any
 
 from sqlalchemy import Select, func, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.database.constraints import violated_constraint
+from app.database.constraints import conflicts
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import IdTakenError
@@ -53,19 +52,13 @@ class UserRepository:
             raise UserNotFoundError(user.user_id)
         user.tenant_id = self._access.tenant_id
         self._db.add(user)
-        await self._flush(user)
-        await self._db.refresh(user)
-
-    async def _flush(self, user: User) -> None:
-        try:
+        taken = {
+            "users_pkey": IdTakenError("user_id", user.user_id),
+            "users_uk_external_id": IdTakenError("external_id", user.external_id or ""),
+        }
+        with conflicts(taken):
             await self._db.flush()
-        except IntegrityError as error:
-            name = violated_constraint(error)
-            if name == "users_pkey":
-                raise IdTakenError("user_id", user.user_id) from error
-            if name == "users_uk_external_id":
-                raise IdTakenError("external_id", user.external_id or "") from error
-            raise
+        await self._db.refresh(user)
 
     async def find(self, user_id: str) -> User | None:
         return await self._db.scalar(self._visible().where(User.user_id == user_id))
@@ -130,12 +123,9 @@ class UserRepository:
     async def patch(self, user_id: str, changes: dict[str, Any], expected: int | None) -> User:
         """The changed user. Raises UserNotFoundError, VersionConflictError, IdTakenError."""
         user = await self.get(user_id, lock=True)
-        try:
+        taken = IdTakenError("external_id", str(changes.get("external_id")))
+        with conflicts({"users_uk_external_id": taken}):
             await apply_changes(self._db, user, changes, expected=expected)
-        except IntegrityError as error:
-            if violated_constraint(error) == "users_uk_external_id":
-                raise IdTakenError("external_id", str(changes.get("external_id"))) from error
-            raise
         return user
 
     async def was_active(self, user_id: str, at: datetime) -> None:

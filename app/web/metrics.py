@@ -20,6 +20,10 @@ GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Verdicts of the gate.", 
 MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
 SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])
 MESSAGES = Counter("kemem_messages_total", "Messages stored.")
+EXTRACTION_RUNS = Counter(
+    "kemem_extraction_runs_total", "Readings of messages.", ["trigger", "outcome"]
+)
+MODEL_TOKENS = Counter("kemem_model_tokens_total", "Tokens of chat models.", ["operation", "kind"])
 EMBEDDED_TEXTS = Counter("kemem_embedded_texts_total", "Texts embedded.", ["model"])
 EMBEDDING_SECONDS = Histogram(
     "kemem_embedding_seconds",

@@ -5,7 +5,8 @@ parser. Rejected input is never echoed: it may be a whole conversation.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -26,8 +27,15 @@ log = structlog.get_logger()
 MEDIA_TYPE = "application/problem+json"
 MOST_FAULTS = 100
 """A body of 2 MiB can hold 150,000 fields that do not belong there."""
+
 LONGEST_NAME = 100
 """An unknown field is named back this far; a longer name is no name."""
+
+
+# Kinds of value in a union, as Pydantic names them: a class of ours, a validator, a list. At the
+# end of a path a name may be a client's own, and only what nobody would call a field is ours.
+_OURS = re.compile(r"[A-Z]\w*$|.*[\[(]")
+_OURS_AT_THE_END = re.compile(r"(function-\w+|list|dict|constrained-\w+)(\[|$)")
 
 
 class FieldError(BaseModel):
@@ -139,12 +147,26 @@ async def _domain(request: Request, error: Exception) -> Response:
     return of(request.scope, error)
 
 
+def _location(parts: Sequence[int | str]) -> list[str]:
+    """Where a fault is, as a client named it: without the names of our own classes, which
+    Pydantic puts between where a field takes several kinds of value.
+    """
+    if parts[0] not in {"body", "query"}:
+        return [str(part)[:LONGEST_NAME] for part in parts]
+    last = len(parts) - 1
+    return [
+        str(part)[:LONGEST_NAME]
+        for place, part in enumerate(parts)
+        if not (_OURS if place < last else _OURS_AT_THE_END).match(str(part))
+    ]
+
+
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (as above)
     found = error.errors()
     faults = [
         {
-            "location": [str(part)[:LONGEST_NAME] for part in fault["loc"]],
+            "location": _location(fault["loc"]),
             "detail": fault["msg"].removeprefix("Value error, "),
         }
         for fault in found[:MOST_FAULTS]

@@ -152,7 +152,8 @@ class TestDeleteProject:
         response = await client.delete("/projects/p", params={"confirm": True})
 
         assert response.json()["deleted"] == {
-            "decisions": 1, "history": 1, "memories": 1, "members": 1
+            "decisions": 1, "answers": 0, "feedback": 0, "history": 1, "memories": 1, "jobs": 0,
+            "members": 1,
         }  # fmt: skip
         assert (await client.get(f"/memories/{shared_id}")).status_code == 404
         assert (await client.get(f"/memories/{memory_id}")).status_code == 200
@@ -259,7 +260,7 @@ class TestPurge:
         due = await service.due(acme.tenant_id, age=age)
         gone = await service.purge(acme.tenant_id, age=age, removed=lambda _: None)
 
-        assert due == gone == Purged(memories=0, idempotency_keys=0, verdicts=1)
+        assert due == gone == Purged(memories=0, idempotency_keys=0, verdicts=1, expired=0)
         left = (await rows_of(dsn, acme.tenant_id))["gate_decisions"]
         assert len(left) == 2
         assert not any("old refusal" in line for line in left)

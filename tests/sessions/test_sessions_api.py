@@ -130,7 +130,11 @@ class TestEnding:
 
         first = ok(await client.post("/sessions/s1/end"))
 
-        assert ok(await client.post("/sessions/s1/end")) == first
+        again = ok(await client.post("/sessions/s1/end"))
+
+        assert first.pop("job_id").startswith("job_")
+        assert again.pop("job_id") is None
+        assert again == first
 
     async def test_a_reopened_session_goes_on_with_the_next_number(
         self, client: AsyncClient

@@ -1,4 +1,4 @@
-"""The service in a process of its own, whose standard error a test reads.
+"""The service and a worker in a process of their own, whose standard error a test reads.
 
 Loggers keep the level they were first used with, and the tests of one process want another.
 Takes requests as JSON on standard input, prints the answers as JSON. One route is added
@@ -16,9 +16,10 @@ from httpx import ASGITransport, AsyncClient
 from sqlalchemy import text
 
 from app.main import create_app
-from app.runtime import open_runtime
+from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.web.logging import configure_logging
+from app.worker import working
 
 
 async def stumble(request: Request) -> None:
@@ -32,14 +33,37 @@ async def stumble_alone(request: Request) -> None:
     raise LookupError((await request.body()).decode())
 
 
+BUSY = """
+SELECT (
+    SELECT count(*) FROM jobs
+    WHERE status = 'running' OR status = 'pending' AND due_at <= now()
+) + (
+    SELECT count(*) FROM webhook_deliveries d JOIN webhooks w USING (tenant_id, webhook_id)
+    WHERE d.status = 'pending' AND d.next_attempt_at <= now() AND w.paused_until IS NULL
+) AS left
+"""
+
+
+async def idle(runtime: Runtime) -> None:
+    """Wait until the worker has nothing to do right now."""
+    async with asyncio.timeout(30):
+        while (await runtime.database.look_up(BUSY))[0]["left"]:  # noqa: ASYNC110 (PostgreSQL knows)
+            await asyncio.sleep(0.05)
+
+
 async def main() -> None:
     told: dict[str, Any] = json.load(sys.stdin)
     configure_logging("debug")
-    app = create_app(open_runtime(Settings(_env_file=None), told["dsn"]))
+    dsn, settings = told["dsn"], Settings(_env_file=None, webhook_private_targets=True)
+    app = create_app(open_runtime(settings, dsn))
     app.add_api_route("/v1/stumble", stumble, methods=["POST"])
     app.add_api_route("/v1/stumble-alone", stumble_alone, methods=["POST"])
     answers = []
-    async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
+    async with (
+        LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager,
+        open_runtime(settings, dsn) as runtime,
+        working(runtime, dsn),
+    ):
         transport = ASGITransport(manager.app, raise_app_exceptions=False)
         async with AsyncClient(transport=transport, base_url="http://test") as client:
             for request in told["requests"]:
@@ -51,6 +75,7 @@ async def main() -> None:
                         "body": answer.text,
                     }
                 )
+            await idle(runtime)
     json.dump(answers, sys.stdout)
 
 

@@ -1,6 +1,7 @@
 """One tenant with a row of every kind, and a way to see whether any of them changed."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -8,7 +9,10 @@ from httpx import AsyncClient
 
 from app.database.registry import TABLES
 from app.database.roles import OWNER
+from app.jobs.orders import Order
+from app.jobs.repository import JobRepository
 from app.runtime import Runtime
+from app.usage.repository import UsageRepository
 from tests.support.tenants import Caller, make_key
 
 
@@ -30,6 +34,18 @@ async def remember(client: AsyncClient, text: str, **place: Any) -> str:
     body = {"messages": text, "infer": False, "on_duplicate": "allow"} | place
     answer = await send(client, "POST", "/memories", json=body)
     return answer["results"][0]["memory_id"]
+
+
+async def owe(runtime: Runtime, owner: Caller, **whose: str) -> str:
+    """Put work into the queue that no worker does, and note what a model was used for."""
+    async with runtime.database.begin(owner.tenant_id) as db:
+        order = Order("nobody_does_this", "k", delay=timedelta(hours=1), **whose)
+        owed = await JobRepository(db, owner.tenant_id).schedule(order)
+        await UsageRepository(db, owner.tenant_id).note(
+            "extract", "a-model", calls=1, input_tokens=300, output_tokens=20
+        )
+    assert owed is not None
+    return owed.job_id
 
 
 async def build_world(
@@ -68,6 +84,8 @@ async def build_world(
             ]
         },
     )
+    # Before the first memory, so that it is owed deliveries; nobody is at home there.
+    webhook = await send(client, "POST", "/webhooks", json={"url": f"https://{mark}kemem.invalid"})
     memory_id = await remember(client, "She moved to Munich last week.", user_id=f"{mark}ana")
     session_memory_id = await remember(
         client,
@@ -87,6 +105,13 @@ async def build_world(
         client, "Refunds take five working days.", agent_id=f"{mark}helper", scope="agent"
     )
     await remember(client, "Ben collects old maps.", user_id=f"{mark}ben")
+    told = await send(client, "GET", f"/webhooks/{webhook['webhook_id']}/deliveries")
+    history = await send(client, "GET", f"/memories/{memory_id}/history")
+    body = {"rating": "wrong", "comment": "That was years ago."}
+    await send(client, "POST", f"/memories/{memory_id}/feedback", json=body)
+    read = {"messages": "What time is it?", "user_id": f"{mark}ana", "session_id": f"{mark}talk"}
+    run = await send(client, "POST", "/memories", json=read | {"agent_id": f"{mark}helper"})
+    job_id = await owe(runtime, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper")
     key = await make_key(runtime, owner.tenant_id, "read")
     return World(
         owner,
@@ -99,6 +124,11 @@ async def build_world(
             "session_id": f"{mark}talk",
             "message_id": f"{mark}said-1",
             "memory_id": memory_id,
+            "history_id": history["items"][0]["history_id"],
+            "job_id": job_id,
+            "run_id": run["run_id"],
+            "webhook_id": webhook["webhook_id"],
+            "delivery_id": told["items"][0]["delivery_id"],
             "session_memory_id": session_memory_id,
             "project_memory_id": project_memory_id,
             "agent_memory_id": agent_memory_id,

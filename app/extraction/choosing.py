@@ -1,0 +1,31 @@
+"""Which extraction model serves whom: the agent's, else the tenant's, else the deployment's
+(D-71, M-26). Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.llm.model_catalogue import ExtractionModel, ModelCatalogue
+
+HANDLE = "model"
+"""Its name in the settings of an agent or a tenant."""
+
+
+def chosen(catalogue: ModelCatalogue, *configs: Mapping[str, Any]) -> ExtractionModel:
+    """The model that the first of `configs` names which names one.
+
+    Raises:
+        UnknownModelError: this deployment does not have it.
+
+    """
+    handles = (config.get(HANDLE) for config in configs)
+    handle = next((one for one in handles if isinstance(one, str) and one), None)
+    return catalogue.default if handle is None else catalogue.resolve(handle)
+
+
+def instructions(given: str | None, *configs: Mapping[str, Any]) -> str | None:
+    """The caller's own instructions to the extractor, else the agent's (K-25)."""
+    if given is not None:
+        return given
+    prompts = (config.get("extraction_prompt") for config in configs)
+    return next((one for one in prompts if isinstance(one, str) and one.strip()), None)

@@ -1,0 +1,289 @@
+"""One run, from what was said to what is remembered: read, judge, compare, decide, store.
+
+Nothing waits for a model or an embedder while a transaction is open. What was decided among
+some neighbours is stored only if they are still the same under the buckets' locks; otherwise
+they are looked up and decided about again.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.database.engine import Database
+from app.database.failures import DatabaseBusyError
+from app.extraction.applying import Storing
+from app.extraction.drafts import Buckets, Draft, Words, by_place
+from app.extraction.judging import judge
+from app.extraction.ledger import RunLog
+from app.extraction.neighbourhood import Near, Neighbourhood
+from app.extraction.planning import Agreement
+from app.extraction.repository import ExtractionRepository
+from app.extraction.waves import Company, meet
+from app.extraction.work import MovedError, Ran, Work
+from app.llm.embeddings import Embedder
+from app.llm.errors import ModelUnavailableError
+from app.llm.extraction import Extraction
+from app.llm.model_catalogue import ExtractionModel
+from app.llm.reconciling import Decision, Reconciler
+from app.memories.embedding import Embedders, embed
+from app.memories.gate import Gate, Proposal
+from app.memories.repository import MemoryRepository
+from app.memories.saving import SavingRules
+from app.text.injections import addresses_model
+from app.text.normalise import content_hash
+from app.text.offload import read_text
+from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
+
+log = structlog.get_logger()
+
+ROUNDS = 3
+"""How often a run decides anew when others keep changing its neighbours; the last time it
+decides by rules, under the locks, so that it ends."""
+
+Finish = Callable[[AsyncSession, Ran], Awaitable[None]]
+"""What else belongs into the transaction that stores a run: watermark, job, answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRules:
+    """What the deployment says about runs."""
+
+    saving: SavingRules
+    cap: int
+    reconciler: Reconciler
+    """The keyless one, for decisions that cannot wait for a model."""
+
+    @property
+    def gate(self) -> Gate:
+        return self.saving.gate
+
+
+class Pipeline:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        log_of_runs: RunLog,
+        rules: PipelineRules,
+    ) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._runs = log_of_runs
+        self._rules = rules
+
+    async def run(self, work: Work, model: ExtractionModel, finish: Finish) -> Ran:
+        """Read the work's turns and remember what they say; all of it is stored, or nothing.
+
+        Safe to repeat: what is remembered already changes nothing.
+
+        Raises:
+            ModelUnavailableError, EmbeddingUnavailableError, DatabaseBusyError: nothing was
+                stored; try again.
+            LeaseLostError, and whatever `finish` raises: nothing was stored.
+
+        """
+        extraction = await self._read(work, model)
+        run_id = await self._runs.extracted(work, model.extractor, extraction)
+        drafts = await read_text(
+            work.characters, judge, extraction.proposals, work.hearing, self._rules.gate
+        )
+        ran = Ran(run_id, model.extractor.name, drafts, extraction.malformed)
+        embedder = await self._embedders.for_writing(work.principal, work.hearing.grounds.agent_id)
+        await _embed(embedder, [draft.own for draft in drafts if draft.open])
+        await self._settle(work, model, ran, embedder, finish)
+        _count(ran)
+        return ran
+
+    async def _read(self, work: Work, model: ExtractionModel) -> Extraction:
+        reading = model.extractor.summarise if work.summary else model.extractor.extract
+        try:
+            return await reading(work.request)
+        except ModelUnavailableError as error:
+            await self._runs.failed(work, model.extractor, error)
+            raise
+
+    async def _settle(
+        self, work: Work, model: ExtractionModel, ran: Ran, embedder: Embedder, finish: Finish
+    ) -> None:
+        buckets = by_place(ran.drafts)
+        undecided = [draft for drafts in buckets.values() for draft in drafts]
+        undecided.sort(key=lambda one: one.index)
+        company = Company(undecided, embedder.neighbour_floor)
+        for turn in range(ROUNDS):
+            last = turn == ROUNDS - 1
+            seen: dict[int, Near] | None = None
+            if not last:
+                async with self._database.begin(work.principal.tenant_id) as db:
+                    seen = await self._look(db, work, buckets, embedder)
+                await self._decide(work, model, company, seen)
+                await self._prepare(undecided, embedder)
+            try:
+                await self._commit(work, ran, buckets, company, embedder, seen, finish)
+            except MovedError as error:
+                if last:
+                    # Somebody deletes faster than this can look: nothing is stored, try again.
+                    raise DatabaseBusyError from error
+                for draft in undecided:
+                    draft.reopen()
+            else:
+                return
+
+    async def _look(
+        self, db: AsyncSession, work: Work, buckets: Buckets, embedder: Embedder
+    ) -> dict[int, Near]:
+        """Neighbours of every open draft, by its index."""
+        neighbourhood = self._neighbourhood(db, work, embedder)
+        found: dict[int, Near] = {}
+        for place, drafts in buckets.items():
+            near = await neighbourhood.of(place, drafts)
+            found |= {draft.index: one for draft, one in zip(drafts, near, strict=True)}
+        return found
+
+    def _neighbourhood(self, db: AsyncSession, work: Work, embedder: Embedder) -> Neighbourhood:
+        return Neighbourhood(
+            db, work.principal.access, embedder, self._rules.saving.threshold(embedder)
+        )
+
+    async def _decide(
+        self, work: Work, model: ExtractionModel, company: Company, seen: dict[int, Near]
+    ) -> None:
+        """Give every draft its event, by the reconciler where there is something to compare."""
+        agreement = Agreement()
+        for wave in company.waves():
+            _compare(wave, seen, company)
+            asked = [draft for draft in wave if draft.open and draft.neighbours]
+            decisions: Sequence[Decision] = ()
+            if asked:
+                decisions = await self._ask(work, model, asked)
+            _agree(agreement, wave, asked, decisions)
+
+    async def _ask(
+        self, work: Work, model: ExtractionModel, asked: Sequence[Draft]
+    ) -> Sequence[Decision]:
+        try:
+            answer = await model.reconciler.reconcile([one.question() for one in asked])
+        except ModelUnavailableError as error:
+            await self._runs.not_reconciled(work, model.reconciler, error)
+            raise
+        await self._runs.reconciled(work, model.reconciler, answer.use)
+        return answer.decisions
+
+    async def _prepare(self, drafts: Sequence[Draft], embedder: Embedder) -> None:
+        """Judge and embed the words that a reconciler brought; refused ones change nothing."""
+        for draft in drafts:
+            if draft.new is None:
+                continue
+            judged = self._rules.gate.redacted(Proposal(draft.new.text, draft.proposed.confidence))
+            draft.new.text = judged.content
+            if self._rules.gate.check(judged) or addresses_model(judged.content):
+                draft.settle(Decision("ADD", reason="the gate refused the reworded text"))
+        reworded = [draft.new for draft in drafts if draft.new is not None]
+        for words in reworded:
+            words.content_hash = content_hash(words.text)
+        await _embed(embedder, reworded)
+
+    async def _commit(
+        self,
+        work: Work,
+        ran: Ran,
+        buckets: Buckets,
+        company: Company,
+        embedder: Embedder,
+        seen: dict[int, Near] | None,
+        finish: Finish,
+    ) -> None:
+        """Store it all, if nothing moved; without `seen`, decide by rules under the locks."""
+        async with self._database.begin(work.principal.tenant_id) as db:
+            memories = MemoryRepository(db, work.principal.access)
+            for place in buckets:
+                await memories.lock_bucket(place.scope, place.scope_id)
+            await ExtractionRepository(db, work.principal.access).hold(
+                None if work.span is None else work.span.session_id,
+                work.hearing.grounds.user_id,
+            )
+            now = await self._look(db, work, buckets, embedder)
+            drafts = [draft for wave in company.waves() for draft in wave]
+            if seen is None:
+                await self._decide_now(company, now)
+            elif any(now[index].seen != near.seen for index, near in seen.items()):
+                raise MovedError
+            storing = Storing(
+                db,
+                work,
+                run_id=ran.run_id,
+                extractor=ran.extractor,
+                model=embedder.name,
+                now=await memories.transaction_time(),
+            )
+            await storing.store(drafts)
+            await storing.trim(
+                buckets, self._neighbourhood(db, work, embedder), cap=self._rules.cap
+            )
+            await storing.decide(ran.drafts, ran.malformed, work.hearing.grounds.first)
+            await self._runs.committed(db, work, ran)
+            await finish(db, ran)
+
+    async def _decide_now(self, company: Company, now: dict[int, Near]) -> None:
+        agreement = Agreement()
+        for wave in company.waves():
+            _compare(wave, now, company)
+            asked = [draft for draft in wave if draft.open and draft.neighbours]
+            answer = await self._rules.reconciler.reconcile([one.question() for one in asked])
+            _agree(agreement, wave, asked, [_in_own_words(one) for one in answer.decisions])
+
+
+def _in_own_words(decision: Decision) -> Decision:
+    """A decision that needs no further words, which would have to be embedded first."""
+    if decision.event == "UPDATE":
+        return replace(decision, event="SUPERSEDE", content=None)
+    return Decision("ADD", reason=decision.reason) if decision.event == "MERGE" else decision
+
+
+def _compare(drafts: Sequence[Draft], seen: dict[int, Near], company: Company) -> None:
+    """Take over the neighbours; what says exactly the same needs no decision."""
+    for draft in drafts:
+        near = seen[draft.index]
+        draft.neighbours = meet(draft, near.neighbours, company)
+        left = {one.memory_id for one in draft.neighbours}
+        if near.same_text in left and not draft.proposed.retracts:
+            draft.repeats(near.same_text, "it is remembered already")
+
+
+def _agree(
+    agreement: Agreement,
+    drafts: Sequence[Draft],
+    asked: Sequence[Draft],
+    decisions: Sequence[Decision],
+) -> None:
+    """Those that nobody was asked about are new, or retract nothing."""
+    given = {draft.index: one for draft, one in zip(asked, decisions, strict=True)}
+    still_open = [draft for draft in drafts if draft.open]
+    agreement.settle(
+        still_open,
+        [
+            given.get(
+                draft.index,
+                Decision("NONE", reason="nothing remembered says so")
+                if draft.proposed.retracts
+                else Decision("ADD"),
+            )
+            for draft in still_open
+        ],
+    )
+
+
+async def _embed(embedder: Embedder, batch: Sequence[Words]) -> None:
+    if batch:
+        vectors = await embed(embedder, [words.text for words in batch])
+        for words, vector in zip(batch, vectors, strict=True):
+            words.vector = vector
+
+
+def _count(ran: Ran) -> None:
+    for draft in ran.drafts:
+        MEMORY_EVENTS.labels(draft.event or "ADD").inc()
+        for code in [reason.code for reason in draft.reasons] or ["accepted"]:
+            GATE_DECISIONS.labels("duplicate" if draft.event == "NONE" else code).inc()
+    log.info("run_committed", run_id=ran.run_id, extractor=ran.extractor, **ran.events)

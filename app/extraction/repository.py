@@ -1,0 +1,192 @@
+"""SQL for extraction: what is unread, how far it was read, and the log of runs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.database.keyset import after
+from app.extraction.errors import RunNotFoundError
+from app.extraction.models import ExtractionRun
+from app.memories.models import Memory
+from app.messages.models import Message
+from app.sessions.models import Session
+from app.sessions.repository import SessionRepository
+from app.tenants.access import Access
+from app.users.errors import UserNotFoundError
+from app.users.models import User
+from app.users.repository import visible_user_ids
+
+DAY = timedelta(hours=24)
+
+
+class ExtractionRepository:
+    """Readings of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    async def after(self, session_id: str, sequence_no: int, *, limit: int) -> Sequence[Message]:
+        """Messages behind a place, in order."""
+        rows = await self._db.scalars(
+            self._messages(session_id)
+            .where(Message.sequence_no > sequence_no)
+            .order_by(Message.sequence_no)
+            .limit(limit)
+        )
+        return rows.all()
+
+    async def before(self, session_id: str, sequence_no: int, *, limit: int) -> list[Message]:
+        """The last messages up to a place, in order."""
+        rows = await self._db.scalars(
+            self._messages(session_id)
+            .where(Message.sequence_no <= sequence_no)
+            .order_by(Message.sequence_no.desc())
+            .limit(limit)
+        )
+        return list(reversed(rows.all()))
+
+    async def system_texts(self, session_id: str, *, limit: int) -> Sequence[str]:
+        """The newest texts of system messages: what the model was told, by nobody's mouth."""
+        rows = await self._db.scalars(
+            select(Message.content)
+            .where(
+                Message.tenant_id == self._tenant_id,
+                Message.session_id == session_id,
+                Message.role == "system",
+            )
+            .order_by(Message.sequence_no.desc())
+            .limit(limit)
+        )
+        return rows.all()
+
+    def _messages(self, session_id: str) -> Any:
+        return select(Message).where(
+            Message.tenant_id == self._tenant_id, Message.session_id == session_id
+        )
+
+    async def hold(self, session_id: str | None, user_id: str | None) -> None:
+        """Keep the session and the user from being erased before the transaction ends.
+
+        In the order in which an erasure takes them, and before any memory: so the two wait
+        for each other once, and never in a ring.
+
+        Raises:
+            SessionNotFoundError, UserNotFoundError: they were erased before.
+
+        """
+        if session_id is not None:
+            await SessionRepository(self._db, self._access).get(session_id, lock=True)
+        if user_id is None:
+            return
+        held = await self._db.scalar(
+            select(User.user_id)
+            .where(User.tenant_id == self._tenant_id, User.user_id == user_id)
+            .with_for_update(read=True, key_share=True)
+        )
+        if held is None:
+            raise UserNotFoundError(user_id)
+
+    async def move_watermark(self, session_id: str, *, read: int, last: int) -> bool:
+        """Compare and set: whether the session was read up to `read`, and now is up to `last`."""
+        moved = await self._db.scalar(
+            update(Session)
+            .where(
+                Session.tenant_id == self._tenant_id,
+                Session.session_id == session_id,
+                Session.last_extracted_seq == read,
+            )
+            .values(last_extracted_seq=last)
+            .returning(Session.session_id)
+            .execution_options(synchronize_session=False)
+        )
+        return moved is not None
+
+    async def lock_short(self, session_id: str) -> Sequence[Memory]:
+        """Short-term memories that count in this session alone and have not ended, locked."""
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.scope == "session",
+                Memory.scope_id == session_id,
+                Memory.tier == "short",
+                Memory.status == "active",
+                or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
+            )
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        return rows.all()
+
+    async def add_run(self, values: Mapping[str, Any]) -> None:
+        await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
+
+    async def finish_run(self, run_id: str, outcomes: Mapping[str, int]) -> None:
+        await self._db.execute(
+            update(ExtractionRun)
+            .where(ExtractionRun.tenant_id == self._tenant_id, ExtractionRun.run_id == run_id)
+            .values(status="committed", outcomes=dict(outcomes), finish_time=func.clock_timestamp())
+            .execution_options(synchronize_session=False)
+        )
+
+    async def model_runs(
+        self, session_id: str, triggers: Sequence[str]
+    ) -> tuple[int, datetime | None]:
+        """Readings of a rolling day by a model, and when the first of them was (B-02).
+
+        What failed was not read, and what was read again after a crash counts once.
+        """
+        row = (
+            await self._db.execute(
+                select(
+                    func.count(ExtractionRun.first_sequence_no.distinct()),
+                    func.min(ExtractionRun.create_time),
+                ).where(
+                    ExtractionRun.tenant_id == self._tenant_id,
+                    ExtractionRun.session_id == session_id,
+                    ExtractionRun.trigger.in_(list(triggers)),
+                    ExtractionRun.reached_model,
+                    ExtractionRun.status != "failed",
+                    ExtractionRun.create_time > func.now() - DAY,
+                )
+            )
+        ).one()
+        return int(row[0]), row[1]
+
+    def _visible(self) -> ColumnElement[bool]:
+        mine = ExtractionRun.tenant_id == self._tenant_id
+        if not self._access.restricted:
+            return mine
+        theirs = and_(mine, ExtractionRun.user_id.in_(visible_user_ids(self._access)))
+        if self._access.agent_id is None:
+            return theirs
+        return and_(theirs, ExtractionRun.agent_id == self._access.agent_id)
+
+    async def get_run(self, run_id: str) -> ExtractionRun:
+        """Raises RunNotFoundError."""
+        run = await self._db.scalar(
+            select(ExtractionRun).where(self._visible(), ExtractionRun.run_id == run_id)
+        )
+        if run is None:
+            raise RunNotFoundError(run_id)
+        return run
+
+    async def runs(
+        self, equal: Mapping[str, Any], *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[ExtractionRun]:
+        """Newest first, one more than `limit` when another page follows."""
+        rows = await self._db.scalars(
+            after(
+                select(ExtractionRun).where(self._visible()).filter_by(**equal),
+                (ExtractionRun.create_time, ExtractionRun.run_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()

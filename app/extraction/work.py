@@ -1,0 +1,88 @@
+"""One run's work, from what was read to what came of it. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from app.extraction.drafts import Draft
+from app.extraction.judging import Hearing
+from app.jobs.orders import ClaimedJob
+from app.llm.extraction import ExtractionRequest, Malformed
+from app.tenants.access import Principal
+
+Trigger = Literal["automatic", "continued", "explicit", "end", "infer"]
+
+
+class MovedError(Exception):
+    """What a run decided about has changed since; it decides again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Messages of a session: those after `read` up to `last`."""
+
+    session_id: str
+    read: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run reads, for whom, and why.
+
+    Args:
+        span: the messages of a session; None for messages of a request.
+        agent_id: the agent in the conversation, for the log.
+        base: columns that every new memory gets, such as the request's metadata.
+        summary: whether it is the experience of an ended session that is asked for.
+
+    """
+
+    principal: Principal
+    hearing: Hearing
+    request: ExtractionRequest
+    trigger: Trigger
+    agent_id: str | None = None
+    span: Span | None = None
+    job: ClaimedJob | None = None
+    base: Mapping[str, Any] = field(default_factory=dict)
+    summary: bool = False
+
+    @property
+    def job_id(self) -> str | None:
+        return None if self.job is None else self.job.job_id
+
+    @property
+    def characters(self) -> int:
+        """How much text there is to judge."""
+        said = (turn.content for turn in self.request.turns)
+        return sum(map(len, said)) + sum(map(len, self.hearing.said_back))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a run."""
+
+    run_id: str
+    extractor: str
+    drafts: Sequence[Draft]
+    malformed: Sequence[Malformed] = ()
+
+    @property
+    def events(self) -> dict[str, int]:
+        """How many proposals ended as what."""
+        counts = Counter(draft.event or "ADD" for draft in self.drafts)
+        counts["REJECT"] += len(self.malformed)
+        return {event: count for event, count in sorted(counts.items()) if count}
+
+    def result(self) -> dict[str, Any]:
+        """What a job's row says of it: ids and counts, no words."""
+        return {
+            "run_id": self.run_id,
+            "extractor": self.extractor,
+            "events": self.events,
+            "memory_ids": sorted(
+                {draft.memory_id for draft in self.drafts if draft.memory_id is not None}
+            ),
+        }

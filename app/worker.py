@@ -1,0 +1,105 @@
+"""Who does which kind of work: the rooms' handlers, gathered for one worker.
+
+`kemem serve` runs such a worker beside the API, `kemem worker` runs one alone.
+"""
+
+import asyncio
+import os
+import random
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import httpx
+
+from app.extraction.inference_order import INFER
+from app.jobs.listening import Listener
+from app.jobs.orders import Handler
+from app.jobs.recurring import Recurring
+from app.jobs.ticking import Ticker
+from app.jobs.worker import Worker, WorkerLimits
+from app.memories import bulk_delete
+from app.operations import housekeeping
+from app.operations.retention import Retention
+from app.runtime import Runtime
+from app.sessions.reading_order import EXTRACT
+from app.webhooks import delivery
+from app.webhooks.targets import Targets
+
+HOUSEKEEPING_INTERVAL = timedelta(hours=1)
+HOUSEKEEPING_LOOK = timedelta(minutes=1)
+DELIVERY_LOOK = timedelta(seconds=1)
+
+
+def handlers_of(runtime: Runtime) -> dict[str, Handler]:
+    """Handlers by kind; jobs of a kind that is not here are left to workers that have it."""
+    settings = runtime.settings
+    retention = Retention(deleted=timedelta(days=settings.purge_days))
+    deliverer = delivery.Deliverer(
+        runtime.database,
+        Targets(private=settings.webhook_private_targets),
+        httpx.create_ssl_context(),
+        runtime.now,
+        patience=delivery.Patience.within(timedelta(seconds=settings.job_timeout_seconds)),
+    )
+    return {
+        EXTRACT: runtime.session_jobs.extract,
+        INFER: runtime.inferring.work_off,
+        delivery.KIND: deliverer.handle,
+        housekeeping.KIND: housekeeping.Housekeeping(runtime.database, retention),
+        bulk_delete.KIND: bulk_delete.BulkDeletion(runtime.database),
+    }
+
+
+def tickers_of(runtime: Runtime) -> Sequence[Ticker]:
+    """What every worker does from time to time."""
+    schedule = delivery.DeliverySchedule(runtime.database, runtime.now)
+    upkeep = Recurring(runtime.database, housekeeping.KIND, HOUSEKEEPING_INTERVAL)
+
+    return (
+        Ticker("deliveries", DELIVERY_LOOK, schedule.tick),
+        Ticker("housekeeping", HOUSEKEEPING_LOOK, upkeep.tick),
+    )
+
+
+def worker_of(runtime: Runtime, dsn: str, *, limits: WorkerLimits | None = None) -> Worker:
+    """A worker on the database at `dsn`, which is the runtime's; `run` it.
+
+    Args:
+        limits: instead of those of the settings.
+
+    """
+    settings = runtime.settings
+    return Worker(
+        runtime.database,
+        handlers_of(runtime),
+        name=f"{socket.gethostname()}:{os.getpid()}",
+        limits=limits
+        or WorkerLimits(
+            slots=settings.worker_concurrency,
+            lease=timedelta(seconds=settings.lease_seconds),
+            job=timedelta(seconds=settings.job_timeout_seconds),
+        ),
+        spread=random.random,
+        tickers=tickers_of(runtime),
+        listener=Listener(dsn),
+    )
+
+
+@asynccontextmanager
+async def working(runtime: Runtime, dsn: str) -> AsyncIterator[Worker | None]:
+    """A worker beside whatever the block does, unless MEMORY_WORKER_ENABLED is false.
+
+    At the end of the block it drains within MEMORY_SHUTDOWN_SECONDS, unless it has.
+    """
+    if not runtime.settings.worker_enabled:
+        yield None
+        return
+    worker = worker_of(runtime, dsn)
+    running = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        await worker.drain(timedelta(seconds=runtime.settings.shutdown_seconds))
+        await running

@@ -1,0 +1,241 @@
+"""Workers and PostgreSQL killed at every step: afterwards the same memories, once."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+from asgi_lifespan import LifespanManager
+from httpx import AsyncClient
+
+from app.database.migrate import upgrade
+from app.embedded.server import EmbeddedPostgres
+from app.main import create_app
+from app.runtime import open_runtime
+from app.settings import Settings
+from tests.conftest import client_of, new_database
+from tests.support.api import append, every_page, execute, ok
+from tests.support.chat_behaviours import entry, extracts, held
+from tests.support.openai_server import OpenAIServer, openai_server
+from tests.support.tenants import make_tenant
+from tests.support.worker_processes import worker_process
+
+REPLY = {"role": "assistant", "content": "I see."}
+SAID = "The user lives in Munich."
+
+
+def everything(lines):
+    """One fact per message of a user, in its own words."""
+    return [entry(line["text"], line["id"]) for line in lines if line["role"] == "user"]
+
+
+@pytest.fixture(scope="module")
+def running_server():
+    with openai_server() as server:
+        yield server
+
+
+@pytest.fixture
+def chat(running_server: OpenAIServer):
+    running_server.reset()
+    running_server.chat.otherwise = extracts(everything)
+    return running_server.chat
+
+
+@pytest.fixture(scope="module")
+async def crash_dsn(postgres: EmbeddedPostgres) -> str:
+    """A database without anybody else's jobs."""
+    dsn = await new_database(postgres, "crashes")
+    await upgrade(dsn)
+    return dsn
+
+
+@asynccontextmanager
+async def service(dsn: str) -> AsyncIterator[AsyncClient]:
+    """The API without a worker, as an admin of a new tenant sees it."""
+    settings = Settings(_env_file=None)
+    application = create_app(open_runtime(settings, dsn))
+    async with (
+        LifespanManager(application) as manager,
+        open_runtime(settings, dsn) as runtime,
+    ):
+        application.state.reached = manager.app
+        owner = await make_tenant(runtime)
+        async with client_of(application, owner.key) as client:
+            yield client
+
+
+@pytest.fixture
+async def client(crash_dsn: str) -> AsyncIterator[AsyncClient]:
+    async with service(crash_dsn) as opened:
+        yield opened
+
+
+@pytest.fixture
+def start(crash_dsn: str, running_server: OpenAIServer):
+    """Start a worker that reads with the scripted model."""
+
+    def starting(dsn: str = crash_dsn):
+        return worker_process(
+            dsn,
+            extraction_model="openai/reader",
+            openai_base_url=running_server.base_url,
+            openai_api_key="key",
+        )
+
+    return starting
+
+
+async def until(condition: Callable[[], Awaitable[object]], seconds: float = 40) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 (only the table says so)
+            await asyncio.sleep(0.05)
+
+
+async def ordered(client: AsyncClient) -> str:
+    """A session with one statement, to be read now; the id of the job."""
+    await append(client, "talk", SAID, REPLY)
+    answer = await client.post("/sessions/talk/extract", json={})
+    return ok(answer, 202)["job_id"]
+
+
+async def status(client: AsyncClient, job_id: str) -> str:
+    return ok(await client.get(f"/jobs/{job_id}"))["status"]
+
+
+async def remembered_once(client: AsyncClient) -> None:
+    """The statement is there once, everything is read, and nothing is owed."""
+    rows = await every_page(client, "/memories", user_id="ana")
+    assert [row["content"] for row in rows] == [SAID]
+    history = await every_page(client, f"/memories/{rows[0]['memory_id']}/history")
+    assert [line["event"] for line in history] == ["ADD"]
+    session = ok(await client.get("/sessions/talk"))
+    assert session["last_extracted_seq"] == session["last_sequence_no"] == 2
+    jobs = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
+    assert [job["status"] for job in jobs] == ["succeeded"]
+
+
+@asynccontextmanager
+async def holding(dsn: str, statement: str) -> AsyncIterator[None]:
+    """Rows locked by somebody else while the block runs."""
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("SET ROLE kemem_owner")
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.fetch(statement)
+    try:
+        yield
+    finally:
+        await transaction.rollback()
+        await connection.close()
+
+
+LOCK_SESSIONS = "SELECT 1 FROM sessions FOR NO KEY UPDATE"
+"""Lets everything happen but the move of the watermark, just before the commit."""
+
+
+class TestKilledWorkers:
+    async def test_after_the_claim(self, client, start, chat):
+        release = threading.Event()
+        chat.script(held(release, extracts(everything)))
+        async with start() as worker:
+            job_id = await ordered(client)
+            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            assert await status(client, job_id) == "running"
+            await worker.kill()
+        release.set()
+        async with start():
+            await until(lambda: is_over(client, job_id))
+
+        await remembered_once(client)
+
+    async def test_after_the_model_and_before_the_commit(self, client, start, chat, crash_dsn):
+        async with start() as worker:
+            await append(client, "talk", SAID, REPLY)
+            async with holding(crash_dsn, LOCK_SESSIONS):
+                await execute(crash_dsn, "UPDATE jobs SET due_at = now() WHERE status = 'pending'")
+                await until(lambda: in_log(client, "extracted"))
+                await worker.kill()
+        [job] = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
+        assert job["status"] == "running"
+        assert await every_page(client, "/memories", user_id="ana") == []
+        async with start():
+            await until(lambda: is_over(client, job["job_id"]))
+
+        await remembered_once(client)
+        runs = await every_page(client, "/extractions")
+        assert sorted(run["status"] for run in runs) == ["committed", "extracted"]
+
+    async def test_after_the_commit(self, client, start, chat):
+        async with start() as worker:
+            job_id = await ordered(client)
+            await until(lambda: is_over(client, job_id))
+            await worker.kill()
+        async with start():
+            await asyncio.sleep(1)
+
+        await remembered_once(client)
+        assert len(chat.requests) == 1
+
+    async def test_a_lease_that_ran_out_under_a_living_worker(self, client, start, chat):
+        """The late commit is refused: the frozen one wakes up when another has finished."""
+        release = threading.Event()
+        chat.script(held(release, extracts(everything)))
+        async with start() as frozen:
+            job_id = await ordered(client)
+            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            frozen.freeze()
+            async with start():
+                await until(lambda: is_over(client, job_id))
+            release.set()
+            frozen.thaw()
+            await asyncio.sleep(2)
+            assert frozen.running
+
+        await remembered_once(client)
+        assert len(chat.requests) == 2
+
+
+async def is_over(client: AsyncClient, job_id: str) -> bool:
+    return await status(client, job_id) in {"succeeded", "dead", "cancelled"}
+
+
+async def in_log(client: AsyncClient, run_status: str) -> bool:
+    return bool(ok(await client.get("/extractions", params={"status": run_status}))["items"])
+
+
+@pytest.fixture
+def own_folder():
+    """For a PostgreSQL of the test's own."""
+    folder = Path(tempfile.mkdtemp(prefix="kemem-tests-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.slow
+async def test_postgres_killed_in_the_middle_of_a_run_loses_nothing(start, chat, own_folder):
+    release = threading.Event()
+    chat.script(held(release, extracts(everything)))
+    async with EmbeddedPostgres(own_folder / "data") as server:
+        await upgrade(server.dsn)
+        async with service(server.dsn) as client, start(server.dsn):
+            job_id = await ordered(client)
+            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            os.kill(server.pid, signal.SIGKILL)
+            release.set()
+            await until(lambda: answers(client))
+            await until(lambda: is_over(client, job_id))
+
+            await remembered_once(client)
+
+
+async def answers(client: AsyncClient) -> bool:
+    return (await client.get("/sessions/talk")).status_code == 200

@@ -1,0 +1,163 @@
+"""What a reconciler wishes is held to what is allowed, in code, whatever it says."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.extraction.drafts import Draft, Words
+from app.extraction.planning import MOST_REMOVALS, Agreement
+from app.llm.extraction import Proposed
+from app.llm.reconciling import Decision, Neighbour
+from app.memories.place import Place
+
+PLACE = Place("user", "ana", "ana", None, None, None)
+NOW = datetime(2026, 3, 14, tzinfo=UTC)
+
+
+def neighbour(memory_id: str, **rest: object) -> Neighbour:
+    values = {
+        "content": f"The user said {memory_id}.",
+        "memory_type": "fact",
+        "confidence": 0.9,
+        "similarity": 0.8,
+    }
+    return Neighbour(memory_id, **(values | rest))
+
+
+def draft(*neighbours: Neighbour, index: int = 0, **proposed: object) -> Draft:
+    values = {"memory_type": "fact", "confidence": 0.9, "evidence": ("m1",)} | proposed
+    made = Draft(index, Proposed("The user lives in Munich.", **values), PLACE)
+    made.neighbours = neighbours
+    made.own = Words(made.proposed.content)
+    return made
+
+
+def settled(one: Draft, decision: Decision) -> Draft:
+    Agreement().settle([one], [decision])
+    return one
+
+
+def test_a_wish_that_fits_is_granted():
+    one = settled(draft(neighbour("mem_1")), Decision("SUPERSEDE", ("mem_1",), reason="moved"))
+
+    assert (one.event, one.target_ids, one.reason) == ("SUPERSEDE", ("mem_1",), "moved")
+
+
+def test_a_memory_that_was_not_shown_cannot_be_named():
+    one = settled(draft(neighbour("mem_1")), Decision("SUPERSEDE", ("mem_2",)))
+
+    assert (one.event, one.target_ids) == ("ADD", ())
+    assert "not shown" in one.reason
+
+
+def test_one_unknown_among_known_ones_spoils_a_merge():
+    one = settled(draft(neighbour("mem_1")), Decision("MERGE", ("mem_1", "mem_2"), "Both."))
+
+    assert one.event == "ADD"
+
+
+@pytest.mark.parametrize(
+    ("event", "ids"),
+    [
+        *((event, ()) for event in ("SUPERSEDE", "UPDATE", "DELETE", "MERGE")),
+        *((event, ("mem_1", "mem_2")) for event in ("UPDATE", "DELETE")),
+    ],
+)
+def test_an_event_needs_exactly_as_many_memories_as_it_has_places(event, ids):
+    one = draft(neighbour("mem_1"), neighbour("mem_2"))
+
+    assert settled(one, Decision(event, ids, content="Text.")).event == "ADD"
+
+
+@pytest.mark.parametrize("content", [None, "", "  \n"])
+@pytest.mark.parametrize("event", ["UPDATE", "MERGE"])
+def test_new_words_must_be_words(event, content):
+    assert settled(draft(neighbour("mem_1")), Decision(event, ("mem_1",), content)).event == "ADD"
+
+
+@pytest.mark.parametrize("event", ["SUPERSEDE", "UPDATE", "DELETE", "MERGE"])
+def test_what_a_person_saved_is_not_changed(event):
+    saved = neighbour("mem_1", protected=True, saved_by_person=True)
+    one = settled(draft(saved), Decision(event, ("mem_1",), content="Text."))
+
+    assert one.event == "ADD"
+    assert "protected" in one.reason
+
+
+def test_what_a_person_saved_may_be_repeated():
+    saved = neighbour("mem_1", protected=True, saved_by_person=True)
+    one = settled(draft(saved), Decision("NONE", ("mem_1",)))
+
+    assert (one.event, one.memory_id) == ("NONE", "mem_1")
+
+
+def test_a_correction_is_mended_by_a_correction_alone():
+    earlier = neighbour("mem_1", memory_type="correction", protected=True)
+
+    assert settled(draft(earlier), Decision("SUPERSEDE", ("mem_1",))).event == "ADD"
+    later = draft(earlier, memory_type="correction")
+    assert settled(later, Decision("SUPERSEDE", ("mem_1",))).event == "SUPERSEDE"
+
+
+def test_a_correction_somebody_saved_by_hand_is_not_mended():
+    by_hand = neighbour("mem_1", memory_type="correction", protected=True, saved_by_person=True)
+    one = draft(by_hand, memory_type="correction")
+
+    assert settled(one, Decision("SUPERSEDE", ("mem_1",))).event == "ADD"
+
+
+def test_a_memory_is_changed_once_in_a_run():
+    near = neighbour("mem_1")
+    first, second = draft(near), draft(near, index=1)
+    Agreement().settle([first, second], [Decision("SUPERSEDE", ("mem_1",))] * 2)
+
+    assert [first.event, second.event] == ["SUPERSEDE", "ADD"]
+
+
+@pytest.mark.parametrize("wanted", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1])
+def test_a_run_ends_at_most_ten_memories(wanted):
+    drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(wanted)]
+    Agreement().settle(drafts, [Decision("SUPERSEDE", (f"mem_{n}",)) for n in range(wanted)])
+
+    events = [one.event for one in drafts]
+    assert events.count("SUPERSEDE") == min(wanted, MOST_REMOVALS)
+    assert events.count("ADD") == max(wanted - MOST_REMOVALS, 0)
+
+
+def test_updates_are_no_removals():
+    drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(MOST_REMOVALS + 5)]
+    Agreement().settle(
+        drafts, [Decision("UPDATE", (f"mem_{n}",), "More.") for n in range(len(drafts))]
+    )
+
+    assert {one.event for one in drafts} == {"UPDATE"}
+
+
+class TestRetractions:
+    def test_one_that_is_to_be_added_ends_nothing_and_adds_nothing(self):
+        one = draft(neighbour("mem_1"), retracts=True)
+
+        assert settled(one, Decision("ADD")).event == "NONE"
+
+    def test_one_without_a_neighbour_changes_nothing(self):
+        assert settled(draft(retracts=True), Decision("DELETE", ())).event == "NONE"
+
+    def test_one_that_supersedes_only_ends(self):
+        one = draft(neighbour("mem_1"), retracts=True)
+
+        assert settled(one, Decision("SUPERSEDE", ("mem_1",))).event == "DELETE"
+
+    def test_one_that_may_not_end_its_neighbour_changes_nothing(self):
+        saved = neighbour("mem_1", protected=True, saved_by_person=True)
+
+        assert settled(draft(saved, retracts=True), Decision("DELETE", ("mem_1",))).event == "NONE"
+
+
+def test_a_new_value_ends_every_other_value_of_its_attribute():
+    first = neighbour("mem_1", attribute="user.residence")
+    restored = neighbour("mem_2", attribute="user.residence", similarity=0.5)
+    by_hand = neighbour("mem_3", attribute="user.residence", protected=True, saved_by_person=True)
+    other = neighbour("mem_4", attribute="user.employer")
+    one = draft(first, restored, by_hand, other, attribute="user.residence")
+
+    assert settled(one, Decision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1", "mem_2")
