@@ -1,0 +1,99 @@
+"""The client's types and the service's schemas say the same, field by field."""
+
+import dataclasses
+
+import pytest
+
+import kemem
+from app.extraction.schemas import ExtractAnswer, ExtractRequest, JobAccepted
+from app.feedback.schemas import FeedbackAdded, FeedbackCreate
+from app.memories import record_schemas as records
+from app.memories import schemas as memories
+from app.memories import search_schemas as searching
+from app.messages.schemas import (
+    ExtractionScheduled,
+    MessageAppend,
+    MessageAppended,
+    MessageQuery,
+    MessageRead,
+)
+from app.operations.schemas import JobRead
+from app.sessions.schemas import SessionRead
+from app.usage import schemas as usage
+from kemem import options
+
+ANSWERS = [
+    (kemem.MemoryItem, memories.MemoryRead),
+    (kemem.Hit, searching.Hit),
+    (kemem.ScoreParts, searching.ScoreExplained),
+    (kemem.Outcome, memories.Outcome),
+    (kemem.Reason, memories.Reason),
+    (kemem.Added, memories.MemoryAdded),
+    (kemem.Restored, memories.MemoryRestored),
+    (kemem.HistoryEntry, records.HistoryRead),
+    (kemem.Feedback, FeedbackAdded),
+    (kemem.Message, MessageRead),
+    (kemem.Appended, MessageAppended),
+    (kemem.Scheduled, ExtractionScheduled),
+    (kemem.Session, SessionRead),
+    (kemem.Extraction, ExtractAnswer),
+    (kemem.Job, JobRead),
+    (kemem.Figures, usage.Figures),
+    (kemem.UsageOfDay, usage.UsageRead),
+    (kemem.Allowance, usage.LimitRead),
+    (kemem.Today, usage.TodayRead),
+]
+
+
+def names(kind: type) -> set[str]:
+    return {one.name for one in dataclasses.fields(kind)} - {"raw"}
+
+
+@pytest.mark.parametrize(("ours", "theirs"), ANSWERS, ids=lambda kind: kind.__name__)
+def test_an_answer_has_the_fields_of_the_service(ours, theirs) -> None:
+    assert names(ours) == set(theirs.model_fields)
+
+
+def test_answers_of_several_kinds_have_the_fields_of_all() -> None:
+    # The client renders the prompt itself.
+    assert names(kemem.SearchResults) == set(searching.SearchAnswer.model_fields) - {"prompt"}
+    listed = {"results" if name == "items" else name for name in usage.UsageAnswer.model_fields}
+    assert names(kemem.Usage) == listed
+    assert names(kemem.Deleted) == {
+        *records.MemoriesDeleted.model_fields,
+        *records.DeletionScheduled.model_fields,
+    }
+    assert names(kemem.Job) > set(JobAccepted.model_fields)
+
+
+def parameters(method: str, *others: type) -> set[str]:
+    """What a method takes, with the keys of its options."""
+    code = getattr(kemem.Memory, method).__code__
+    taken = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"self"}
+    return taken.union(*(one.__annotations__ for one in others))
+
+
+def test_a_method_takes_what_the_route_takes() -> None:
+    assert parameters("add", options.AddOptions) - {"async_"} == set(
+        memories.MemoryCreate.model_fields
+    )
+    assert parameters("update", options.MemoryChanges) - {"memory_id", "version"} == set(
+        memories.MemoryPatch.model_fields
+    )
+    assert parameters("supersede", options.SupersedeOptions) - {"memory_id"} == set(
+        memories.MemorySupersede.model_fields
+    )
+    assert parameters("restore") - {"memory_id", "version"} == set(
+        memories.MemoryRestore.model_fields
+    )
+    assert parameters("feedback") - {"memory_id"} == set(FeedbackCreate.model_fields)
+    searched = set(searching.SearchRequest.model_fields) - {"format"}
+    assert parameters("search", options.SearchOptions) - {"run_id"} == searched
+    assert parameters("delete_all", options.DeleteOptions) == set(records.BulkDelete.model_fields)
+    assert parameters("extract") - {"session_id"} == set(ExtractRequest.model_fields)
+    assert parameters("append") - {"session_id"} == set(MessageAppend.model_fields)
+    assert parameters("messages") - {"session_id"} == set(MessageQuery.model_fields) - {"cursor"}
+    assert parameters("usage") == set(usage.UsageQuery.model_fields)
+    listed = set(searching.MemoryQuery.model_fields) - {"cursor"}
+    assert parameters("get_all", options.ListOptions) == listed
+    assert parameters("iterate", options.ListOptions) == listed - {"limit"}

@@ -1,0 +1,77 @@
+"""A client install is small: httpx and what that brings, and no more."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import kemem
+
+ROOT = Path(__file__).parents[2]
+
+CODE = """
+import importlib.abc
+import sys
+
+ALLOWED = {"kemem", "httpx", "httpcore", "h11", "anyio", "certifi", "idna", "sniffio",
+           "typing_extensions"}  # What httpx brings along.
+refused = []
+
+
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in ALLOWED or top in sys.stdlib_module_names:
+            return None
+        refused.append(top)
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Refuse())
+import asyncio
+import kemem
+
+memory = kemem.Memory("http://127.0.0.1:1", "kem_x", max_retries=0)
+try:
+    memory.search("tea", user_id="ana")
+except kemem.ConnectionFailedError as error:
+    assert error.code == "connection_failed"
+memory.close()
+
+
+async def main():
+    async with kemem.AsyncMemory("http://127.0.0.1:1", "kem_x", max_retries=0) as other:
+        try:
+            await other.search("tea", user_id="ana")
+        except kemem.ConnectionFailedError:
+            print("ok")
+
+
+asyncio.run(main())
+assert not {"app", "pydantic", "numpy", "sqlalchemy"} & set(sys.modules)
+"""
+
+
+def test_both_clients_work_with_httpx_alone() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", CODE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ok\n"
+
+
+def test_the_distribution_asks_for_httpx_alone_and_is_this_release() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert [one.split(">")[0] for one in project["dependencies"]] == ["httpx"]
+    assert project["version"] == kemem.__version__
+
+
+def test_types_are_published() -> None:
+    assert (ROOT / "kemem" / "py.typed").is_file()
