@@ -13,6 +13,7 @@ COMPILE := $(TOOLS)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --s
 	--no-emit-trusted-host
 
 args ?=
+LOCOMO ?= ../shared/data/locomo/locomo10.json
 
 .DEFAULT_GOAL := help
 .PHONY: help install run demo test check format migrate migration bench constraints clean
@@ -65,9 +66,14 @@ migration: $(READY) ## Draft a migration from the changed tables: make migration
 		echo 'Say what it does: make migration name="let memories expire"'; exit 1; fi
 	@$(BIN)/kemem draft-migration "$(name)"
 
-bench: $(READY) ## Measure search and saving against references in the same run; writes benchmarks/results.
+bench: $(READY) ## Measure everything beside references in the same run; args="--quick" measures less.
 	@$(BIN)/python -m benchmarks.search $(args)
 	@$(BIN)/python -m benchmarks.save $(args)
+	@$(BIN)/python -m benchmarks.append $(args)
+	@$(BIN)/python -m benchmarks.queue $(args)
+	@$(BIN)/python -m benchmarks.extraction_quality
+	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.extraction_cost "$(LOCOMO)"; \
+		else echo "Left out: what extraction costs; give the data set with LOCOMO=/path/to/locomo10.json."; fi
 
 constraints: ## Compile both requirements files anew: names, versions and hashes, no address.
 	@[ -x $(TOOLS)/bin/pip-compile ] || { "$(PYTHON)" -m venv $(TOOLS) && \

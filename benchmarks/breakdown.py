@@ -16,7 +16,7 @@ import uvloop
 from pydantic_core import to_json
 
 from app.main import create_app
-from app.memories.schemas import SearchRequest
+from app.memories.search_schemas import SearchRequest
 from app.memories.search_sql import search_statement
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

@@ -14,38 +14,42 @@ from app.cli.first_key import key_file, read_key
 from app.cli.locomo import read_conversation
 from app.cli.opening import DataDirOption, data_dir_of, run, settings_with
 
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of the service; this machine at MEMORY_PORT when left out.",
+        show_default=False,
+    ),
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        help="API key with the scope admin; the one in the data folder when left out.",
+        show_default=False,
+    ),
+]
+LocomoOption = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="Load a conversation of this file in the format of LoCoMo instead.",
+        show_default=False,
+    ),
+]
+
 
 def demo_command(
-    url: Annotated[
-        str | None,
-        typer.Option(
-            help="Address of the service; this machine at MEMORY_PORT when left out.",
-            show_default=False,
-        ),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            help="API key with the scope admin; the one in the data folder when left out.",
-            show_default=False,
-        ),
-    ] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
     keep: Annotated[
         bool,
         typer.Option(
             "--keep/--clean", help="Leave what it made, to look around in; or delete it at the end."
         ),
     ] = True,
-    locomo: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            help="Load a conversation of this file in the format of LoCoMo instead.",
-            show_default=False,
-        ),
-    ] = None,
+    locomo: LocomoOption = None,
     conversation: Annotated[
         int, typer.Option(min=0, help="Which conversation of the file, from 0.")
     ] = 0,

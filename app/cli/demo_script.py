@@ -84,3 +84,11 @@ QUERIES = (
     "What does she drink in the morning?",
     "How does she get to work?",
 )
+
+HEARD = (
+    ("Hi! I'm Mei, I live in Munich and I work as a nurse.", "Nice to meet you, Mei."),
+    ("我对花生过敏，平时喜欢喝绿茶。", "记住了。"),
+    ("Thanks!", "You are welcome."),
+    ("By the way, I moved to Hamburg.", "How do you like it there?"),
+)
+"""What is said in a session that is then read by itself, with the replies."""

@@ -10,6 +10,7 @@ from app.cli.demo_script import (
     CORRECTION,
     FIRST_SESSION,
     FORGOTTEN,
+    HEARD,
     QUERIES,
     SAVES,
     SECOND_SESSION,
@@ -40,7 +41,15 @@ class Story:
         for session_id, batches in zip(
             self._sessions, (FIRST_SESSION, SECOND_SESSION), strict=True
         ):
-            await self._api.post("/sessions", {"session_id": session_id, "user_id": self.user_id})
+            # What this part shows is saved by hand: nothing else is to be remembered of it.
+            await self._api.post(
+                "/sessions",
+                {
+                    "session_id": session_id,
+                    "user_id": self.user_id,
+                    "memory_enabled": session_id != self._sessions[0],
+                },
+            )
             for batch in batches:
                 await self._append(session_id, batch)
         ended = await self._api.post(f"/sessions/{self._sessions[0]}/end")
@@ -53,6 +62,34 @@ class Story:
                 call["function"]["name"] for call in message["tool_calls"] or []
             )
             out.print(f"  {message['sequence_no']:>2}  {message['role']:<9}  {said}", markup=False)
+
+    async def listen(self) -> None:
+        """A session of somebody else becomes memories by itself."""
+        listener = f"{self.user_id}-heard"
+        session_id = f"{listener}-talk"
+        _heading("What a conversation leaves by itself")
+        for said, reply in HEARD:
+            batch = [{"role": "user", "content": said}, {"role": "assistant", "content": reply}]
+            appended = await self._api.post(
+                f"/sessions/{session_id}/messages",
+                {"user_id": listener, "agent_id": self.agent_id, "messages": batch},
+            )
+            told = appended.body["extraction"]
+            when = f"read at {told['due_at']}" if told["scheduled"] else told["reason"]
+            out.print(f"  {said}  [{when}]", markup=False)
+        read = await self._api.post(f"/sessions/{session_id}/extract", {"wait": True})
+        if not read.body["done"]:
+            out.print("  Nobody has read it yet: is a worker running?")
+            return
+        listed = await self._api.get("/memories/decisions", user_id=listener)
+        print_table(
+            f"Read by {read.body['result']['extractor']}",
+            ("statement", "event", "why"),
+            [
+                (line["content"], line["event"], ", ".join(line["codes"]))
+                for line in reversed(listed["items"])
+            ],
+        )
 
     async def remember(self) -> None:
         """Each statement, and what the gate made of it."""
@@ -149,7 +186,11 @@ class Story:
 
     async def clean(self) -> None:
         """Delete everything this run made."""
-        for path in (f"/users/{self.user_id}", f"/agents/{self.agent_id}"):
+        for path in (
+            f"/users/{self.user_id}",
+            f"/users/{self.user_id}-heard",
+            f"/agents/{self.agent_id}",
+        ):
             await self._api.call("DELETE", path, params={"confirm": True})
         out.print(f"\nDeleted {self.user_id} and {self.agent_id} again.")
 
@@ -158,6 +199,7 @@ async def play_story(api: Api, *, keep: bool) -> None:
     """Play the demo and print it; `keep` leaves what it made."""
     story = Story(api)
     await story.talk()
+    await story.listen()
     await story.remember()
     await story.correct()
     await story.search()

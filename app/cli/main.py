@@ -11,6 +11,7 @@ from app.cli.maintenance import purge_command, reembed_command
 from app.cli.migrate import draft_migration_command, migrate_command, openapi_command
 from app.cli.serve import serve_command
 from app.cli.tenants import keys_cli, tenants_cli
+from app.cli.worker import worker_command
 
 cli = typer.Typer(
     name="kemem",
@@ -21,6 +22,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.command("serve")(serve_command)
+cli.command("worker")(worker_command)
 cli.command("migrate")(migrate_command)
 cli.command("draft-migration", hidden=True)(draft_migration_command)
 cli.add_typer(tenants_cli, name="tenants")

@@ -109,13 +109,14 @@ async def _serve_embedded(settings: Settings, listener: socket.socket) -> None:
         async with open_runtime(settings, dsn) as runtime:
             key, note = await ensure_key(runtime, data_dir)
             text = embedded_greeting(address_of(listener), key, data_dir, note)
-            await serve(runtime, listener, stopping, lambda: print(text, flush=True))
+            await serve(runtime, dsn, listener, stopping, lambda: print(text, flush=True))
 
 
 async def _serve_external(settings: Settings, listener: socket.socket) -> None:
     text = greeting(address_of(listener))
-    async with stoppable() as stopping, open_runtime(settings, _url(settings)) as runtime:
-        await serve(runtime, listener, stopping, lambda: print(text, flush=True))
+    dsn = _url(settings)
+    async with stoppable() as stopping, open_runtime(settings, dsn) as runtime:
+        await serve(runtime, dsn, listener, stopping, lambda: print(text, flush=True))
 
 
 def _serve_many(settings: Settings, listener: socket.socket, *, pretty: bool) -> None:

@@ -131,6 +131,9 @@ def test_compose_hands_every_setting_on():
     wanted = {variable(name) for name in Settings.model_fields}
     # The service in a container has a database and an address of its own.
     fixed = {"DATABASE_URL", "MEMORY_HOST", "MEMORY_PORT", "MEMORY_DATA_DIR"}
+    # A worker of its own does the work there.
+    assert "    MEMORY_WORKER_ENABLED: ${MEMORY_WORKER_ENABLED:-false}\n" in text
+    fixed |= {"MEMORY_WORKER_ENABLED"}
     assert [one for one in sorted(wanted - fixed) if f"    {one}: ${{{one}:-}}\n" not in text] == []
     assert "    MEMORY_HOST: 0.0.0.0\n" in text
     assert '    MEMORY_PORT: "8000"\n' in text

@@ -66,6 +66,37 @@ async def test_a_purge_removes_words_and_keeps_that_there_was_something(service)
     assert [row["content"] for row in verdicts] == [None]
 
 
+async def test_a_purge_takes_along_all_that_goes_with_time(service):
+    with service.client() as client:
+        expired = save(client, "She has a cold this week.", "cy")
+    await query(service, "UPDATE memories SET expires_at = now() WHERE memory_id = $1", expired)
+    for statement in (
+        "INSERT INTO jobs (tenant_id, job_id, kind, key, status, finished_at) "
+        "VALUES ('default', 'job_old', 'extract', 'k', 'succeeded', now() - interval '7 days')",
+        "INSERT INTO usage (tenant_id, day, operation, model) "
+        "VALUES ('default', '2020-01-01', 'extraction', 'm')",
+        "INSERT INTO extraction_runs (tenant_id, run_id, trigger, status, extractor, create_time) "
+        "VALUES ('default', 'run_old', 'end', 'failed', 'rules/1', now() - interval '90 days')",
+    ):
+        await query(service, statement)
+    kinds = ("expired memories, archived", "finished jobs", "days of usage", "extraction runs")
+    left = """SELECT (SELECT count(*) FROM jobs WHERE job_id = 'job_old')
+        + (SELECT count(*) FROM usage WHERE day = '2020-01-01')
+        + (SELECT count(*) FROM extraction_runs WHERE run_id = 'run_old')
+        + (SELECT count(*) FROM memories WHERE status = 'active' AND expires_at IS NOT NULL)
+        AS rows"""
+
+    due = command(service, "purge", "--dry-run")
+    assert all(kind in due for kind in kinds)
+    assert "Due" in due
+    assert [row["rows"] for row in await query(service, left)] == [4]
+    done = command(service, "purge")
+    assert all(kind in done for kind in kinds)
+    assert "Done" in done
+    assert [row["rows"] for row in await query(service, left)] == [0]
+    assert "Nothing is due." in command(service, "purge")
+
+
 async def test_reembed_brings_rows_over_and_forgets_the_old_model(service):
     with service.client() as client:
         memory_id = save(client, "He grows tomatoes on the balcony.", "bo")

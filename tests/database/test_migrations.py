@@ -200,6 +200,7 @@ COLUMNS = {
         "injection_enabled": "boolean" + REQUIRED,  # + B-41
         "last_sequence_no": "bigint" + REQUIRED,  # + design.md 13, Sequence
         "last_message_time": TIME,  # + design.md 13, Sequence
+        "last_extracted_seq": "bigint" + REQUIRED,  # + design.md 13, how far it was read
         "version": "bigint" + REQUIRED,  # + B-65
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
@@ -219,6 +220,7 @@ COLUMNS = {
         "name": "character varying(255)",  # + B-09
         "metadata": "jsonb" + REQUIRED,
         "parent_message_id": ID,
+        "captured": "boolean" + REQUIRED,  # + design.md 13, what extraction leaves out
         "create_time": TIME + REQUIRED,
         "sequence_no": "bigint" + REQUIRED,
     },
@@ -327,11 +329,112 @@ INSERT INTO memories (tenant_id, memory_id, user_id, scope, scope_id, content, c
 VALUES ('t', 'm', 'u', 'user', 'u', 'tea', 'x', 'fact', 'long', 'user', 1, 'members', 'none');
 """
 
+WORK = """
+INSERT INTO jobs (tenant_id, job_id, kind, key) VALUES ('t', 'j', 'extract', 's');
+INSERT INTO webhooks (tenant_id, webhook_id, url, secret, events)
+VALUES ('t', 'w', 'https://kemem.invalid', 'secret', '{*}');
+INSERT INTO webhook_deliveries (tenant_id, delivery_id, webhook_id, event_id, event_type, payload)
+VALUES ('t', 'd', 'w', 'e', 'memory.added', '{}');
+"""
+
+# What the first release writes beside the rows above.
+BEFORE = """
+UPDATE sessions SET last_sequence_no = 1;
+INSERT INTO messages (tenant_id, message_id, agent_id, user_id, session_id, role, content,
+    content_type, sequence_no)
+VALUES ('t', 'n', 'a', 'u', 's', 'user', 'I drink tea.', 'text', 1);
+INSERT INTO memory_history (tenant_id, history_id, memory_id, user_id, event, after, version)
+VALUES ('t', 'h', 'm', 'u', 'ADD', '{"content": "tea"}', 1);
+INSERT INTO gate_decisions (tenant_id, decision_id, user_id, scope, verdict, codes, content,
+    memory_id, source)
+VALUES ('t', 'g', 'u', 'user', 'accepted', '{}', 'tea', 'm', 'user');
+"""
+
+
+SHAPE = {
+    "columns": "SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable "
+    "|| ' ' || coalesce(column_default, '') FROM information_schema.columns "
+    "WHERE table_schema = 'public'",
+    "indexes": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'",
+    "constraints": "SELECT conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint "
+    "WHERE connamespace = 'public'::regnamespace",
+    "policies": "SELECT concat_ws(' ', tablename, policyname, roles, cmd, qual, with_check) "
+    "FROM pg_policies",
+    "triggers": "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
+    "rights": "SELECT concat_ws(' ', table_name, column_name, grantee, privilege_type) "
+    "FROM information_schema.column_privileges WHERE table_schema = 'public'",
+}
+
+
+async def shape(connection: asyncpg.Connection) -> dict[str, set[str]]:
+    """Everything of the schema but its rows."""
+    return {
+        name: {row[0] for row in await connection.fetch(statement)}
+        for name, statement in SHAPE.items()
+    }
+
+
+async def columns_of(connection: asyncpg.Connection) -> dict[str, str]:
+    """Columns of each table, in order."""
+    rows = await connection.fetch(
+        "SELECT table_name, string_agg(column_name, ', ' ORDER BY column_name) "
+        "FROM information_schema.columns WHERE table_schema = 'public' "
+        "AND table_name <> 'alembic_version' GROUP BY 1"
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def contents(
+    connection: asyncpg.Connection, columns: dict[str, str]
+) -> dict[str, list[asyncpg.Record]]:
+    """Rows of each table, as far as `columns` go."""
+    return {
+        table: await connection.fetch(f"SELECT {names} FROM {table} ORDER BY {names}")
+        for table, names in columns.items()
+    }
+
+
+class TestFromTheFirstRelease:
+    """0002 is the first half of an expand and contract: 0001 runs beside it, and after it."""
+
+    async def test_its_rows_survive_up_down_and_up_again(self, postgres: EmbeddedPostgres) -> None:
+        dsn = await new_database(postgres, "with_rows")
+        await run(command.upgrade, "0001", dsn=dsn)
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(f"SET ROLE {OWNER}")
+        await connection.execute(ROWS + BEFORE)
+        first, columns = await shape(connection), await columns_of(connection)
+        rows = await contents(connection, columns)
+        assert all(rows[table] for table in columns.keys() - {"api_keys", "idempotency_keys"})
+
+        await upgrade(dsn)
+        second = await shape(connection)
+        assert await contents(connection, columns) == rows
+        # What was said before is not read by itself.
+        assert await connection.fetchval("SELECT last_extracted_seq FROM sessions") == 1
+        await connection.execute(WORK)
+        await run(command.downgrade, "0001", dsn=dsn)
+        assert await shape(connection) == first
+        assert await contents(connection, columns) == rows
+        await upgrade(dsn)
+
+        assert await shape(connection) == second
+        assert await contents(connection, columns) == rows
+        await connection.close()
+
+    async def test_it_can_write_what_it_did_after_the_upgrade(
+        self, owner: asyncpg.Connection
+    ) -> None:
+        await owner.execute(ROWS + BEFORE)
+
+        assert await owner.fetchval("SELECT last_extracted_seq FROM sessions") == 0
+        assert await owner.fetchval("SELECT captured FROM messages") is True
+
 
 class TestUpdateTime:
     @pytest.fixture
     async def rows(self, owner: asyncpg.Connection) -> asyncpg.Connection:
-        await owner.execute(ROWS)
+        await owner.execute(ROWS + WORK)
         return owner
 
     async def touched(self, rows: asyncpg.Connection, table: str, change: str) -> bool:
@@ -351,6 +454,9 @@ class TestUpdateTime:
             ("project_members", "role = 'viewer'"),
             ("sessions", "session_name = 'New'"),
             ("memories", "content = 'coffee'"),
+            ("jobs", "status = 'cancelled'"),
+            ("webhooks", "enabled = false"),
+            ("webhook_deliveries", "status = 'dead'"),
         ],
     )
     async def test_plain_sql_moves_it(

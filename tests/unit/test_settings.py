@@ -149,10 +149,36 @@ class TestRefusals:
             ("MEMORY_STATEMENT_TIMEOUT_SECONDS", "nan"),
             ("MEMORY_STATEMENT_TIMEOUT_SECONDS", "0"),
             ("MEMORY_REQUEST_MAX_BYTES", "1"),
+            ("MEMORY_WORKER_ENABLED", "perhaps"),
+            ("MEMORY_WEBHOOK_PRIVATE_TARGETS", "internal"),
+            ("MEMORY_LEASE_SECONDS", "nan"),
         ],
     )
     def test_a_value_out_of_bounds_is_named(self, name: str, value: str) -> None:
         assert refusal(**{name: value}).startswith(f"{name}: ")
+
+    @pytest.mark.parametrize(
+        ("name", "least", "most"),
+        [
+            ("DEBOUNCE_SECONDS", 1, 300),
+            ("SIGNAL_WINDOW", 1, 50),
+            ("MAX_EXTRACTIONS", 1, 1000),
+            ("MAX_FACTS", 10, 500),
+            ("DAILY_CALLS", 0, 10**9),
+            ("DAILY_TOKENS", 0, 10**12),
+            ("WORKER_CONCURRENCY", 1, 64),
+            ("LEASE_SECONDS", 5, 3600),
+            ("JOB_TIMEOUT_SECONDS", 5, 7200),
+        ],
+    )
+    def test_what_bounds_the_worker_has_bounds_itself(
+        self, name: str, least: int, most: int
+    ) -> None:
+        for value in (least, most):
+            settings = load(**{f"MEMORY_{name}": str(value)})
+            assert getattr(settings, name.lower()) == value
+        for value in (least - 1, most + 1):
+            assert refusal(**{f"MEMORY_{name}": str(value)}).startswith(f"MEMORY_{name}: ")
 
     def test_every_fault_is_said_at_once(self) -> None:
         sentence = refusal(MEMORY_PORT="x", MEMORY_LOG_LEVEL="loud")

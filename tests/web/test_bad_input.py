@@ -31,6 +31,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "/memories/search": {"query": "tea", "user_id": "u"},
     "/memories/delete": {"user_id": "u", "confirm": True},
     "/memories/m/supersede": {"content": "She drinks tea."},
+    "/memories?async=true": {"messages": "She drinks tea.", "user_id": "u"},
+    "/memories/m/restore": {"history_id": "h"},
+    "/memories/m/feedback": {"rating": "wrong"},
+    "/sessions/s/extract": {"wait": False},
+    "/webhooks": {"url": "https://kemem.invalid/hook"},
     "/keys": {"scopes": ["read"]},
 }
 
@@ -45,6 +50,11 @@ FREE_TEXT = {
     "/memories/search": ("query",),
     "/memories/delete": ("reason",),
     "/memories/m/supersede": ("content", "reason"),
+    "/memories?async=true": ("messages", "prompt"),
+    "/memories/m/restore": ("reason",),
+    "/memories/m/feedback": ("comment",),
+    "/sessions/s/extract": ("prompt",),
+    "/webhooks": ("url", "description"),
     "/keys": ("key_name",),
 }
 OBJECTS = {
@@ -55,6 +65,7 @@ OBJECTS = {
     "/sessions/s/messages": ("metadata",),
     "/memories": ("metadata",),
     "/memories/m/supersede": ("metadata",),
+    "/memories?async=true": ("metadata",),
 }
 IDS = {
     "/agents": ("agent_id",),
@@ -63,6 +74,8 @@ IDS = {
     "/sessions": ("session_id", "user_id", "agent_id", "project_id"),
     "/sessions/s/messages": ("message_id", "parent_message_id"),
     "/memories": ("user_id", "agent_id", "session_id", "project_id", "source_id"),
+    "/memories?async=true": ("user_id", "agent_id", "session_id", "project_id"),
+    "/memories/m/restore": ("history_id",),
     "/memories/search": ("user_id", "agent_id", "session_id", "project_id"),
     "/memories/delete": ("user_id", "agent_id", "session_id", "project_id"),
     "/keys": ("agent_id", "user_id"),
@@ -75,12 +88,22 @@ WORDS = {
     "/memories/search": ("memory_type", "tier", "scopes"),
     "/memories/delete": ("memory_type", "scope"),
     "/memories/m/supersede": ("memory_type",),
+    "/memories/m/feedback": ("rating",),
+    "/webhooks": ("events", "url"),
     "/keys": ("scopes",),
 }
+# A request without a body means the defaults.
+WITHOUT_BODY = {"/sessions/s/extract"}
+
 DEEP: list[Any] = []
 for _ in range(200):
     DEEP = [DEEP]
-TIMES = {"/memories": ("valid_from", "valid_to", "expires_at"), "/keys": ("expires_at",)}
+TIMES = {
+    "/memories": ("valid_from", "valid_to", "expires_at"),
+    "/memories?async=true": ("expires_at",),
+    "/memories/search": ("as_of", "known_at"),
+    "/keys": ("expires_at",),
+}
 
 
 def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
@@ -231,6 +254,25 @@ class TestRefused:
             ("/sessions/s/messages/delete", "oldest", 0),
             ("/sessions/s/messages/delete", "oldest", 2**63),
             ("/sessions/s/messages/delete", "message_ids", []),
+            ("/sessions/s/extract", "wait", None),
+            ("/sessions/s/extract", "wait", 2),
+            ("/sessions/s/extract", "wait", "soon"),
+            ("/sessions/s/extract", "prompt", ""),
+            ("/sessions/s/extract", "prompt", "x" * 8001),
+            ("/memories?async=true", "prompt", "x" * 8001),
+            ("/memories?async=true", "infer", "perhaps"),
+            ("/memories/m/feedback", "comment", ""),
+            ("/memories/m/feedback", "comment", "  "),
+            ("/memories/m/feedback", "comment", "x" * 2001),
+            ("/memories/m/restore", "reason", "x" * 20_000),
+            ("/webhooks", "url", "ftp://kemem.invalid"),
+            ("/webhooks", "url", "https://ana:secret@kemem.invalid"),
+            ("/webhooks", "url", "https://kemem.invalid/#part"),
+            ("/webhooks", "url", "https://kemem.invalid/" + "x" * 2000),
+            ("/webhooks", "events", []),
+            ("/webhooks", "events", ["memory.added"] * 21),
+            ("/webhooks", "events", ["webhook.test"]),
+            ("/webhooks", "enabled", "perhaps"),
             ("/keys", "scopes", []),
             ("/keys", "scopes", ["root"]),
         ],
@@ -271,7 +313,10 @@ class TestRefused:
             path, content=content, headers={"Content-Type": "application/json"}
         )
 
-        named(response, "body")
+        if path in WITHOUT_BODY and content in {b"", b"null"}:
+            assert (response.status_code, response.json()["code"]) == (404, "session_not_found")
+        else:
+            named(response, "body")
 
     @pytest.mark.parametrize("path", BODIES)
     @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "x"])
@@ -329,7 +374,7 @@ class TestRefused:
         [
             (path, parameter)
             for path in ("/agents", "/users", "/projects", "/sessions", "/memories", "/keys",
-                         "/memories/decisions")
+                         "/memories/decisions", "/jobs", "/extractions", "/webhooks")
             for parameter in ("limit=0", "limit=101", "limit=x", "limit=NaN", "limit=1e400",
                               "limit=" + "9" * 5000, "extra=1", "user=ana", "cursor=x",
                               "cursor=", "cursor=%00", "cursor=%F0%9F%98%80", "%00=1")
@@ -355,18 +400,60 @@ class TestRefused:
 
         named(response, query.split("=", maxsplit=1)[0])
 
+    @pytest.mark.parametrize(
+        ("path", "query"),
+        [
+            ("/jobs", "status=none"), ("/jobs", "kind="), ("/jobs", "kind=" + "x" * 41),
+            ("/jobs", "kind=%00"), ("/jobs", "user_id=a%2Fb"), ("/jobs", "session_id="),
+            ("/extractions", "status=pending"), ("/extractions", "job_id=a%20b"),
+            ("/extractions", "agent_id=%ED%A0%80"),
+            ("/usage", "since=today"), ("/usage", "until=2026-13-01"), ("/usage", "since=%00"),
+            ("/usage", "operation="), ("/usage", "model=%00"), ("/usage", "model=" + "x" * 256),
+            ("/feedback/stats", "user_id=a%2Fb"), ("/feedback/stats", "rating=wrong"),
+            ("/webhooks/w/deliveries", "status=none"),
+            ("/webhooks/w/deliveries", "event_type=memory.none"),
+            ("/memories", "known_at=yesterday"), ("/memories", "as_of=2026-11-21"),
+            ("/memories/decisions", "run_id="), ("/memories/decisions", "job_id=%00"),
+        ],
+    )  # fmt: skip
+    async def test_selections_of_work(self, client: AsyncClient, path: str, query: str) -> None:
+        response = await client.get(f"{path}?{query}")
+
+        named(response, query.split("=", maxsplit=1)[0])
+
+    @pytest.mark.parametrize("value", ["perhaps", "", "2", "%00", "null"])
+    async def test_whether_to_wait_is_yes_or_no(self, client: AsyncClient, value: str) -> None:
+        body = BODIES["/memories?async=true"]
+
+        named(await post(client, f"/memories?async={value}", body), "async")
+        named(await post(client, "/memories?wait=true", body), "wait")
+
     @pytest.mark.parametrize("since", ["2026-11-21", "x", "0001-01-01T00:00:00%2B14:00", "NaN"])
     async def test_times_in_a_query(self, client: AsyncClient, since: str) -> None:
         named(await client.get(f"/sessions/s/messages?since={since}"), "since")
 
     @pytest.mark.parametrize(
-        "path", ["/users/{}", "/agents/{}", "/sessions/{}", "/memories/{}", "/projects/{}/members"]
+        "path",
+        [
+            "/users/{}",
+            "/agents/{}",
+            "/sessions/{}",
+            "/memories/{}",
+            "/projects/{}/members",
+            "/jobs/{}",
+            "/extractions/{}",
+            "/webhooks/{}",
+            "/webhooks/{}/deliveries",
+            "/memories/{}/feedback",
+            "/sessions/{}/messages",
+        ],
     )
     @pytest.mark.parametrize("value", ["😀", "名", "x" * 65, "%00", "a%20b", "%ED%A0%80", "%0A"])
     async def test_odd_ids_in_a_path(self, client: AsyncClient, path: str, value: str) -> None:
         response = await client.get(path.format(value))
 
-        named(response, path.split("/")[1][:-1].replace("memorie", "memory") + "_id")
+        noun = path.split("/")[1][:-1]
+        named(response, {"memorie": "memory", "extraction": "run"}.get(noun, noun) + "_id")
 
     @pytest.mark.parametrize("value", ["a/b", "a%2Fb", "..", "%2E%2E", "//"])
     async def test_slashes_in_a_path_lead_nowhere(self, client: AsyncClient, value: str) -> None:
@@ -429,6 +516,8 @@ class TestRefused:
 LISTS = (
     "/agents", "/users", "/projects", "/sessions", "/memories", "/memories/decisions", "/keys",
     "/sessions/talk/messages", "/memories/{memory_id}/history", "/projects/apollo/members",
+    "/jobs", "/extractions", "/webhooks", "/webhooks/{webhook_id}/deliveries",
+    "/memories/{memory_id}/feedback", "/memories?known_at=2090-01-01T00:00:00Z",
 )  # fmt: skip
 
 made_up = st.one_of(

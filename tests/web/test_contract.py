@@ -49,8 +49,8 @@ CONFIG = SchemathesisConfig.from_dict(
     {
         # Our client carries the key; a request without it would only look like bad data.
         "generation": {"with-security-parameters": False},
-        # 501 is documented: `infer` waits for the write pipeline.
-        "checks": {"not_a_server_error": {"expected-statuses": ["2xx", "3xx", "4xx", 501]}},
+        # 413: what is too long for its field may be too long for a request.
+        "checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}},
     }
 )
 SCHEMA = schemathesis.openapi.from_dict(create_app(nullcontext()).openapi(), config=CONFIG)
@@ -60,6 +60,8 @@ OPERATIONS = {
 }
 # What removes rows comes last, so that the others find some.
 NAMES = sorted(OPERATIONS, key=lambda name: (name.startswith("DELETE"), name))
+
+TAKING_NOTHING = {"GET /livez", "GET /readyz", "GET /metrics", "GET /v1/jobs/stats"}
 
 bounded = settings(
     max_examples=6,
@@ -110,11 +112,14 @@ async def test_requests_that_fit_are_answered_as_published(
     if data.draw(st.booleans(), label="of rows that are there"):
         known = {key: world.ids[key] for key in case.path_parameters if key in world.ids}
         case.path_parameters.update(known)
+    if name.endswith("/extract"):
+        # No worker runs here, and whoever waits for one waits a minute.
+        case.body = {**case.body, "wait": False} if isinstance(case.body, dict) else {}
 
     await check(client, case)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(("z", "metrics"))])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TAKING_NOTHING])
 @bounded
 @given(data=st.data())
 async def test_requests_that_do_not_fit_are_refused_as_published(

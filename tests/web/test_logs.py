@@ -1,4 +1,7 @@
-"""What the log says: one line per request, ids and sizes, and never what was said."""
+"""What the log says: one line per request, ids and sizes, and never what was said.
+
+A worker runs beside the service: what it reads and whom it tells is in the log too.
+"""
 
 import asyncio
 import json
@@ -10,8 +13,13 @@ from typing import Any
 
 import pytest
 
-from app.runtime import Runtime
+from app.database.migrate import upgrade
+from app.embedded.server import EmbeddedPostgres
+from app.runtime import open_runtime
+from app.settings import Settings
+from tests.conftest import new_database
 from tests.support.tenants import make_tenant
+from tests.support.webhook_receiver import Receiver, answering, webhook_receiver
 
 ROOT = Path(__file__).parents[2]
 NAME = "Zerberus"
@@ -26,6 +34,8 @@ class Transcript:
     lines: list[dict[str, Any]]
     errors: str
     key: str
+    called: list[str]
+    """Where the webhooks' receiver was called."""
 
     def of(self, name: str) -> list[dict[str, Any]]:
         """Lines of one request, in order."""
@@ -33,7 +43,9 @@ class Transcript:
         return [line for line in self.lines if line.get("request_id") == request_id]
 
 
-def requests(key: str) -> dict[str, dict[str, Any]]:
+def requests(key: str, hook: str = "http://127.0.0.1:9/hook") -> dict[str, dict[str, Any]]:
+    """What is asked, by name; `hook` is where events are sent to."""
+
     def post(path: str, body: Any, **headers: str) -> dict[str, Any]:
         return {
             "method": "POST",
@@ -50,7 +62,13 @@ def requests(key: str) -> dict[str, dict[str, Any]]:
         }
 
     saved = {"messages": SAID, "user_id": "ana", "infer": False}
+    told = {"role": "user", "content": f"My cat is called {NAME}."}
     return {
+        "tell of events": post(
+            "/v1/webhooks", {"url": f"{hook}?token={NAME}", "description": SAID}
+        ),
+        "tell nobody": post("/v1/webhooks", {"url": f"https://kemem.invalid/?token={NAME}"}),
+        "tell a wrong address": post("/v1/webhooks", {"url": f"ftp://{NAME}.invalid/"}),
         "save": post("/v1/memories", saved | {"metadata": {"cat": NAME}}),
         "save again": post("/v1/memories", saved),
         "refused by the gate": post("/v1/memories", saved | {"messages": SAID, "confidence": 0.1}),
@@ -59,6 +77,15 @@ def requests(key: str) -> dict[str, dict[str, Any]]:
             "/v1/sessions/talk/messages",
             {"user_id": "ana", "messages": [{"role": "user", "content": SAID}]},
         ),
+        "told": post("/v1/sessions/told/messages", {"user_id": "eve", "messages": [told]}),
+        "extract": post("/v1/sessions/told/extract", {"wait": True, "prompt": SAID}),
+        "infer": post("/v1/memories", {"messages": [told], "user_id": "bob"}),
+        "order": post("/v1/memories?async=true", {"messages": [told], "user_id": "cem"}),
+        "order in vain": post(
+            "/v1/memories?async=true", saved | {"user_id": "dot", "confidence": 0.1}
+        ),
+        "jobs": get("/v1/jobs"),
+        "known then": get(f"/v1/memories?known_at={NAME}"),
         "search": post("/v1/memories/search", {"query": SAID, "user_id": "ana"}),
         "list": get(f"/v1/memories?external_id={NAME}"),
         "not valid": post("/v1/memories", {"messages": {"content": [SAID]}, "user_id": SAID}),
@@ -83,9 +110,19 @@ def requests(key: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-async def transcript(runtime: Runtime, dsn: str) -> Transcript:
-    caller = await make_tenant(runtime)
-    asked = requests(caller.key)
+async def transcript(postgres: EmbeddedPostgres, settings: Settings) -> Transcript:
+    """In a database without work of other tests."""
+    dsn = await new_database(postgres, "logs")
+    await upgrade(dsn)
+    async with open_runtime(settings, dsn) as runtime:
+        caller = await make_tenant(runtime)
+    async with webhook_receiver() as receiver:
+        receiver.script(answering(500, SAID.encode()))
+        return await transcribed(dsn, caller.key, receiver)
+
+
+async def transcribed(dsn: str, key: str, receiver: Receiver) -> Transcript:
+    asked = requests(key, receiver.url)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -100,7 +137,11 @@ async def transcript(runtime: Runtime, dsn: str) -> Transcript:
     assert process.returncode == 0, errors.decode()
     lines = [json.loads(line) for line in errors.decode().splitlines()]
     return Transcript(
-        dict(zip(asked, json.loads(answers), strict=True)), lines, errors.decode(), caller.key
+        dict(zip(asked, json.loads(answers), strict=True)),
+        lines,
+        errors.decode(),
+        key,
+        [one.path for one in receiver.requests],
     )
 
 
@@ -115,6 +156,10 @@ def test_the_requests_went_as_they_should(transcript: Transcript) -> None:
     assert statuses["append"] == 201
     assert NAME in transcript.answers["save"]["body"]
     assert NAME in transcript.answers["search"]["body"]
+    assert NAME in transcript.answers["infer"]["body"]
+    assert (statuses["extract"], statuses["order"], statuses["order in vain"]) == (200, 202, 202)
+    assert '"ADD":1' in transcript.answers["extract"]["body"]
+    assert f"/hook?token={NAME}" in transcript.called
     assert statuses["refused by the gate"] == 422
     assert (statuses["database error"], statuses["crash"]) == (500, 500)
 
@@ -151,9 +196,21 @@ class TestLines:
             "messages_appended",
             "request_served",
         ]
+        assert [line["event"] for line in transcript.of("infer")] == [
+            "run_committed",
+            "request_served",
+        ]
+
+    def test_the_worker_tells_what_it_did(self, transcript: Transcript) -> None:
+        runs = [line for line in transcript.lines if line["event"] == "run_committed"]
+        sent = [line for line in transcript.lines if line["event"] == "webhook_attempted"]
+
+        assert len(runs) == 3
+        assert all(line["run_id"] and line["extractor"] == "rules/1" for line in runs)
+        assert {line["outcome"] for line in sent} > {"delivered"}
 
     def test_only_a_crash_is_an_error(self, transcript: Transcript) -> None:
-        loud = {line["request_id"] for line in transcript.lines if line["level"] == "error"}
+        loud = {line.get("request_id") for line in transcript.lines if line["level"] == "error"}
 
         crashes = {transcript.answers[name]["request_id"] for name in ("database error", "crash")}
         assert loud == crashes
@@ -170,6 +227,13 @@ class TestSilence:
     def test_no_line_says_what_was_said(self, transcript: Transcript) -> None:
         assert NAME not in transcript.errors
         assert "she said" not in transcript.errors
+
+    def test_no_line_holds_the_secret_of_a_webhook(self, transcript: Transcript) -> None:
+        secret = json.loads(transcript.answers["tell of events"]["body"])["secret"]
+
+        assert secret.startswith("whsec_")
+        assert secret.removeprefix("whsec_") not in transcript.errors
+        assert "token=" not in transcript.errors
 
     def test_no_line_holds_a_key(self, transcript: Transcript) -> None:
         assert transcript.key not in transcript.errors
@@ -200,8 +264,8 @@ class TestSilence:
 
     @pytest.mark.parametrize(
         "name",
-        ["refused by the gate", "not valid", "filter not valid", "unknown key", "conflict",
-         "database error", "crash"],
+        ["tell a wrong address", "known then", "refused by the gate", "not valid",
+         "filter not valid", "unknown key", "conflict", "database error", "crash"],
     )  # fmt: skip
     def test_an_error_answer_does_not_repeat_what_was_sent(
         self, transcript: Transcript, name: str

@@ -47,6 +47,12 @@ class Call:
 
 
 SAVED = {"messages": "She keeps bees.", "infer": False, "on_duplicate": "allow"}
+READ = {"messages": "I moved to Bonn last year."}
+# Nothing is remembered of it, so that searches do not find it under somebody's id.
+NOTHING = {"messages": "What time is it?"}
+
+# A moment at which all rows are there.
+THEN = {"known_at": "2090-01-01T00:00:00Z"}
 
 OPERATIONS = {
     "POST /v1/tenants": Call("operator", {"tenant_name": "Acme"}),
@@ -113,6 +119,28 @@ OPERATIONS = {
     "DELETE /v1/memories/{memory_id}": Call("write", query={"hard": "true"}),
     "POST /v1/memories/{memory_id}/supersede": Call("write", {"content": "She moved to Bonn."}),
     "GET /v1/memories/{memory_id}/history": Call("read"),
+    "POST /v1/memories/{memory_id}/restore": Call("write", {"history_id": "{history_id}"}),
+    "POST /v1/memories/{memory_id}/feedback": Call("write", {"rating": "wrong"}),
+    "GET /v1/memories/{memory_id}/feedback": Call("read"),
+    "GET /v1/feedback/stats": Call("read", query={"user_id": "{user_id}"}),
+    "POST /v1/sessions/{session_id}/extract": Call("write", {"prompt": "Only what she eats."}),
+    "GET /v1/extractions": Call("read", query={"user_id": "{user_id}"}),
+    "GET /v1/extractions/{run_id}": Call("read"),
+    "GET /v1/usage": Call("read"),
+    "GET /v1/jobs": Call("read", query={"user_id": "{user_id}"}),
+    "GET /v1/jobs/stats": Call("read"),
+    "GET /v1/jobs/{job_id}": Call("read"),
+    "POST /v1/jobs/{job_id}/retry": Call("write"),
+    "POST /v1/jobs/{job_id}/cancel": Call("write"),
+    "POST /v1/webhooks": Call("admin", {"url": "https://kemem.invalid/new"}),
+    "GET /v1/webhooks": Call("admin"),
+    "GET /v1/webhooks/{webhook_id}": Call("admin"),
+    "PATCH /v1/webhooks/{webhook_id}": Call("admin", {"enabled": False}),
+    "DELETE /v1/webhooks/{webhook_id}": Call("admin"),
+    "POST /v1/webhooks/{webhook_id}/rotate-secret": Call("admin"),
+    "POST /v1/webhooks/{webhook_id}/test": Call("admin"),
+    "GET /v1/webhooks/{webhook_id}/deliveries": Call("admin"),
+    "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": Call("admin"),
 }
 
 # More ids for the same operations: each is a way to somebody else's rows.
@@ -134,6 +162,40 @@ FURTHER = {
     "POST /v1/memories (project)": Call(
         "write",
         SAVED | {"user_id": "own-user", "project_id": "{project_id}", "scope": "project"},
+    ),
+    "POST /v1/memories (inferred)": Call("write", READ | {"user_id": "{user_id}"}, creates=True),
+    "POST /v1/memories (inferred, agent)": Call(
+        "write", NOTHING | {"user_id": "own-user", "agent_id": "{agent_id}"}
+    ),
+    "POST /v1/memories (inferred, project)": Call(
+        "write", READ | {"user_id": "own-user", "project_id": "{project_id}"}
+    ),
+    "POST /v1/memories (inferred, session)": Call(
+        "write", READ | {"user_id": "own-user", "session_id": "{session_id}"}, creates=True
+    ),
+    "POST /v1/memories (ordered)": Call(
+        "write", READ | {"user_id": "{user_id}"}, {"async": "true"}, creates=True
+    ),
+    "POST /v1/memories (ordered, session)": Call(
+        "write",
+        READ | {"user_id": "own-user", "session_id": "{session_id}"},
+        {"async": "true"},
+        creates=True,
+    ),
+    "GET /v1/jobs (agent)": Call("read", query={"agent_id": "{agent_id}"}),
+    "GET /v1/jobs (session)": Call("read", query={"session_id": "{session_id}"}),
+    "GET /v1/extractions (agent)": Call("read", query={"agent_id": "{agent_id}"}),
+    "GET /v1/extractions (session)": Call("read", query={"session_id": "{session_id}"}),
+    "GET /v1/extractions (job)": Call("read", query={"job_id": "{job_id}"}),
+    "GET /v1/memories/decisions (run)": Call("read", query={"run_id": "{run_id}"}),
+    "GET /v1/memories/decisions (job)": Call("read", query={"job_id": "{job_id}"}),
+    "GET /v1/feedback/stats (agent)": Call("read", query={"agent_id": "{agent_id}"}),
+    "GET /v1/memories (known_at)": Call("read", query={"user_id": "{user_id}"} | THEN),
+    "POST /v1/memories/search (known_at)": Call(
+        "read", {"query": "Munich", "user_id": "{user_id}"} | THEN
+    ),
+    "POST /v1/memories/search (known_at, session)": Call(
+        "read", {"query": "train", "user_id": "own-user", "session_id": "{session_id}"} | THEN
     ),
     "POST /v1/memories/search (project)": Call(
         "read", {"query": "Apollo", "user_id": "own-user", "project_id": "{project_id}"}
@@ -207,13 +269,15 @@ async def make(client: AsyncClient, name: str, call: Call, ids: dict[str, str]) 
 
 
 def blurred(response: Response, ids: dict[str, str]) -> tuple[int, Any]:
-    """An answer without what may differ: the ids asked for, new ids, the request, the time."""
-    text = response.text
+    """An answer without what may differ: the ids asked for, new ids, the request, the time,
+    and how often something was found, which is counted behind the answer.
+    """
+    text = re.sub(r'"(use_count|last_used_at)":[^,}]+', r'"\1":0', response.text)
     for name, value in sorted(ids.items(), key=lambda one: -len(one[1])):
         text = text.replace(value, f"<{name}>")
-    text = re.sub(r"\b(agt|usr|ses|msg|mem|prj|key|gat|tnt)_[0-9a-f]{32}", r"<new \1>", text)
+    text = re.sub(r"\b([a-z]{3})_[0-9a-f]{32}(_\d+)?\b", r"<new \1>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text)
-    text = re.sub(r"kem_\w+|[0-9a-f]{16}\b", "<key>", text)
+    text = re.sub(r"kem_\w+|(?<=\")[0-9a-f]{16}(?=\")", "<key>", text)
     body = json.loads(text) if text else None
     if isinstance(body, dict):
         body.pop("request_id", None)
@@ -318,7 +382,7 @@ class TestDocument:
 
         assert tags == [
             "tenants", "keys", "agents", "users", "projects", "sessions", "messages", "memories",
-            "operations",
+            "usage", "extraction", "feedback", "webhooks", "jobs", "operations",
         ]  # fmt: skip
         assert {one["tags"][0] for one in DOCUMENTED.values()} == set(tags)
 
@@ -329,7 +393,9 @@ class TestExamples:
         self, by_scope: dict[str, AsyncClient], world: World, name: str
     ) -> None:
         [content] = DOCUMENTED[name]["requestBody"]["content"].values()
-        schema = DOCUMENT["components"]["schemas"][content["schema"]["$ref"].split("/")[-1]]
+        # A body that may be left out is one of two.
+        [name_of, *_] = content["schema"].get("anyOf", [content["schema"]])
+        schema = DOCUMENT["components"]["schemas"][name_of["$ref"].split("/")[-1]]
         assert schema["examples"]
 
         for example in schema["examples"]:
@@ -422,9 +488,15 @@ SHARED_WITH_USERS = {
     "PATCH /v1/memories/{agent_memory_id}",
     "DELETE /v1/memories/{agent_memory_id}",
     "POST /v1/memories/{agent_memory_id}/supersede",
+    "POST /v1/memories/{agent_memory_id}/restore",
+    "GET /v1/memories/{agent_memory_id}/feedback",
+    "POST /v1/memories/{agent_memory_id}/feedback",
     "GET /v1/memories (agent)",
     "POST /v1/memories/search (agent)",
 }
+
+# Whoever may read a memory may say what it is worth.
+RATING = {"POST /v1/memories/{agent_memory_id}/feedback"}
 
 
 @pytest.fixture(scope="module")
@@ -458,7 +530,8 @@ class TestRestrictedKeys:
         assert before <= await rows_of(dsn, world.owner.tenant_id)
         if who == "another user" and name in SHARED_WITH_USERS:
             changing = not name.startswith("GET ") and "search" not in name
-            assert theirs.status_code == (403 if changing else 200)
+            allowed = 201 if name in RATING else 200
+            assert theirs.status_code == (403 if changing and name not in RATING else allowed)
             return
         if call.creates or name in MADE_ON_FIRST_USE:
             # An id cannot be made twice in a tenant; that it is taken is all that is said.
@@ -478,10 +551,16 @@ class TestRestrictedKeys:
     ) -> None:
         seen = ""
         async with client_of(app, bound[who]) as client:
-            for path in ("/users", "/sessions", "/projects", "/memories", "/memories/decisions"):
+            for path in (
+                "/users", "/sessions", "/projects", "/memories", "/memories/decisions", "/jobs",
+                "/extractions", "/memories?known_at=2090-01-01T00:00:00Z",
+            ):  # fmt: skip
                 response = await client.get(path)
                 assert response.status_code == 200
                 seen += response.text
 
-        for name in ("user_id", "session_id", "project_id", "memory_id", "session_memory_id"):
+        for name in (
+            "user_id", "session_id", "project_id", "memory_id", "session_memory_id", "job_id",
+            "run_id",
+        ):  # fmt: skip
             assert f'"{world.ids[name]}"' not in seen
