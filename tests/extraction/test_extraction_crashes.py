@@ -137,6 +137,9 @@ async def holding(dsn: str, statement: str) -> AsyncIterator[None]:
         await connection.close()
 
 
+LOCK_RUNS = "LOCK TABLE extraction_runs IN EXCLUSIVE MODE"
+"""Lets everything happen but the log of a run, which is written once a model has answered."""
+
 LOCK_SESSIONS = "SELECT 1 FROM sessions FOR NO KEY UPDATE"
 """Lets everything happen but the move of the watermark, just before the commit."""
 
@@ -156,7 +159,21 @@ class TestKilledWorkers:
 
         await remembered_once(client)
 
-    async def test_after_the_model_and_before_the_commit(self, client, start, chat, crash_dsn):
+    async def test_after_the_model_has_answered(self, client, start, chat, crash_dsn):
+        """Not even the log of the run is written yet."""
+        async with start() as worker, holding(crash_dsn, LOCK_RUNS):
+            job_id = await ordered(client)
+            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            await asyncio.sleep(0.5)
+            assert not await in_log(client, "extracted")
+            await worker.kill()
+        async with start():
+            await until(lambda: is_over(client, job_id))
+
+        await remembered_once(client)
+        assert [run["status"] for run in await every_page(client, "/extractions")] == ["committed"]
+
+    async def test_just_before_the_commit(self, client, start, chat, crash_dsn):
         async with start() as worker:
             await append(client, "talk", SAID, REPLY)
             async with holding(crash_dsn, LOCK_SESSIONS):
