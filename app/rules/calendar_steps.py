@@ -1,7 +1,7 @@
 """Steps through the calendar from the time of saying: days, weeks, months, years."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -15,8 +15,8 @@ SEASON_MONTH: Final = {
 }  # fmt: skip
 
 
-def either(names: object) -> str:
-    return "|".join(sorted(map(str, names), key=len, reverse=True))  # type: ignore[call-overload]
+def either(names: Iterable[str]) -> str:
+    return "|".join(sorted(names, key=len, reverse=True))
 
 
 def midnight(moment: datetime) -> datetime:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from app.rules import english_words as words
+from app.rules import english_verbs as verbs
 from app.rules.english_whole_frames import WHOLE_FRAMES
 from app.rules.patterns import compiled
 
@@ -218,7 +218,7 @@ _SUBJECTLESS: Final = (
             rf"""
             (?:(?:just|finally|recently|also) )*
             (?!married|left|quit|changed|put |retired \w+ (?:here|from|in|living|and)\b)
-            (?:{words.EVENT_VERBS})(?![\w-])
+            (?:{verbs.EVENT_VERBS})(?![\w-])
             """
         ),
         "I ",

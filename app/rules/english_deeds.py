@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from app.rules import english_verbs as verbs
 from app.rules import english_words as words
 from app.rules.english_frames import ADVERBIAL, frame
 from app.rules.english_lives import work_and_place
@@ -29,7 +30,7 @@ EVENTS: Final = (
         "event",
         rf"""
         (?:have )?(?:just |finally |recently |also |once |officially |successfully |already )*
-        (?:{words.EVENT_VERBS})(?! (?:it|this file|the file|the page|the error|an error)\b)
+        (?:{verbs.EVENT_VERBS})(?! (?:it|this file|the file|the page|the error|an error)\b)
         (?![\w-])
         """,
         split=work_and_place,
@@ -48,7 +49,7 @@ HABITS: Final = (
     frame(
         "habit",
         rf"""
-        (?:do not|will|am|have been) {ADVERBIAL}(?:(?:{words.HABIT_VERBS})\b(?! to\b)|\w+ing\b)
+        (?:do not|will|am|have been) {ADVERBIAL}(?:(?:{verbs.HABIT_VERBS})\b(?! to\b)|\w+ing\b)
         """,
         lead=compiled(
             rf"""
@@ -59,9 +60,9 @@ HABITS: Final = (
     # The same with the frequency behind: "I swim every day".
     frame(
         "habit",
-        rf"(?!have (?:always|never|been|had|to)\b)(?:{words.HABIT_VERBS})(?![\w-])",
+        rf"(?!have (?:always|never|been|had|to)\b)(?:{verbs.HABIT_VERBS})(?![\w-])",
         lead=compiled(rf"\b(?:{words.RECURRING})(?!\w)"),
     ),
     # Habits that need no frequency: "I cycle to work".
-    frame("habit", rf"(?:{words.STEADY_HABITS})(?! (?:it|this)\b)", may_retract=True),
+    frame("habit", rf"(?:{verbs.STEADY_HABITS})(?! (?:it|this)\b)", may_retract=True),
 )

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from app.rules import english_verbs as verbs
 from app.rules import english_words as words
 from app.rules.patterns import compiled
 
@@ -86,7 +87,7 @@ _MODALS: Final = frozenset(
 )
 _COMMON_VERBS: Final = frozenset(
     verb.split()[0]
-    for group in (words.LIKING, words.HABIT_VERBS, words.SKILL_VERBS)
+    for group in (words.LIKING, verbs.HABIT_VERBS, verbs.SKILL_VERBS)
     for verb in re.sub(r"\([^()]*\)", "", group).split("|")
     if verb.split() and verb.split()[0].isalpha()
 ) | {"live", "work", "own", "want", "need", "plan", "know", "teach", "lead", "manage"} - {"am"}
@@ -105,7 +106,7 @@ def _third(verb: str) -> str:
     low = verb.casefold()
     if low in _IRREGULAR:
         return _IRREGULAR[low]
-    if low in _MODALS or low in words.PAST_IRREGULAR or (low.endswith("ed") and low != "need"):
+    if low in _MODALS or low in verbs.PAST_IRREGULAR or (low.endswith("ed") and low != "need"):
         return verb
     if low.endswith(("s", "sh", "ch", "x", "z", "o")):
         return verb + "es"

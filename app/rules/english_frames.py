@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from app.rules import english_words as words
 from app.rules.patterns import compiled
@@ -55,9 +55,9 @@ def starts_of(predicate: str) -> list[int]:
     return starts[::-1]
 
 
-def frame(kind: str | None, pattern: str, **more: object) -> Frame:
-    """Make a frame of a pattern that may span lines."""
-    return Frame(compiled(pattern), kind, **more)  # type: ignore[arg-type]
+def frame(kind: str | None, pattern: str, **more: Any) -> Frame:
+    """Make a frame of a pattern that may span lines; `more` are further fields of it."""
+    return Frame(compiled(pattern), kind, **more)
 
 
 NAME: Final = r"[A-ZÀ-Þ][\w'’-]+"

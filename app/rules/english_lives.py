@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from app.rules import english_verbs as verbs
 from app.rules import english_words as words
 from app.rules.english_frames import ADVERBIAL, NAME, Frame, frame
 from app.rules.patterns import compiled, exact, joined
@@ -365,7 +366,7 @@ DOINGS: Final = (
     frame(
         "fact",
         rf"""
-        (?:{words.FACT_VERBS})
+        (?:{verbs.FACT_VERBS})
         (?! ?(?:it|this|that|these|those|your|the (?:following|same|function|command))\b).+
         """,
         may_retract=True,

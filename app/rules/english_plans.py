@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from app.rules import english_words as words
+from app.rules import english_verbs as verbs
 from app.rules.english_frames import ADVERBIAL, frame
 from app.rules.patterns import compiled
 
@@ -97,7 +97,7 @@ PLANS: Final = (
     frame(
         "goal",
         rf"""
-        (?:going|am going|will be|am gonna) to (?:{words.GOAL_VERBS})\b
+        (?:going|am going|will be|am gonna) to (?:{verbs.GOAL_VERBS})\b
         (?! (?:it|this|that|you)\b)
         """,
         past=False,
@@ -125,7 +125,7 @@ PLANS: Final = (
             want|would like|would love|hope|wish|need|aspire|dream of|dream about|
             have always wanted|have been wanting|have long wanted|am eager|am keen|am itching|
             am excited
-        ) (?:to )?(?:{words.GOAL_VERBS})\b(?!
+        ) (?:to )?(?:{verbs.GOAL_VERBS})\b(?!
             [ ](?:
                 it|this|that|you|about|how (?:this|that|you|it|to use)|more about|see the|
                 from (?:this|you)|the (?:code|difference|basics)|why|whether|if|what

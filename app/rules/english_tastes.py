@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from app.rules import english_verbs as verbs
 from app.rules import english_words as words
 from app.rules.english_frames import ADVERBIAL, frame
 from app.rules.patterns import joined
@@ -115,7 +116,7 @@ SKILLS: Final = (
                 really|also|fluently|barely|already|even|hardly|still|not|actually|kind of|
                 sort of|finally
             )
-        )* (?:{words.SKILL_VERBS})(?![\w-])(?! (?:it|this|that|to you|you)\b)(?!.*\bof it$)
+        )* (?:{verbs.SKILL_VERBS})(?![\w-])(?! (?:it|this|that|to you|you)\b)(?!.*\bof it$)
         """,
     ),
     # Instruments: "I play the cello".

@@ -89,9 +89,9 @@ def test_answers_do_not_change() -> None:
     [one] = found(HIT)
 
     with pytest.raises(dataclasses.FrozenInstanceError):
-        one.content = "She drinks coffee."  # type: ignore[misc]
+        one.content = "She drinks coffee."
     with pytest.raises((AttributeError, TypeError)):
-        one.mood = "calm"  # type: ignore[attr-defined]
+        one.mood = "calm"
 
 
 def test_a_list_is_a_sequence() -> None:
@@ -110,7 +110,7 @@ def test_a_list_is_a_sequence() -> None:
     with pytest.raises(IndexError):
         _ = three[3]
     with pytest.raises(TypeError):
-        _ = three["results"]  # type: ignore[call-overload]
+        _ = three["results"]
 
 
 def test_hits_print_as_one_line_each() -> None:

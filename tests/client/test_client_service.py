@@ -243,7 +243,7 @@ async def test_feedback_is_kept(memory: AsyncMemory) -> None:
 
     assert (given.rating, given.memory_id, given.version) == ("outdated", memory_id, 1)
     with pytest.raises(UnprocessableError):
-        await memory.feedback(memory_id, "splendid")  # type: ignore[arg-type]
+        await memory.feedback(memory_id, "splendid")
 
 
 async def test_a_bulk_deletion_needs_a_selector_and_to_be_meant(memory: AsyncMemory) -> None:
