@@ -7,12 +7,16 @@ compatible endpoint). One contract test holds both; `catalogue` chooses between 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
+
+EmbeddingOperation = Literal["embed", "embed_query", "reembed"]
+"""What vectors are for, as the ledger names it: what is stored, what is searched for, and
+what moves to another model."""
 
 # Kana, Han with its extensions and compatibility forms, Hangul, half-width kana.
 _CJK: Final = re.compile(
@@ -37,6 +41,25 @@ class DuplicateThreshold:
         return self.cjk if _CJK.search(text) else self.latin
 
 
+@dataclass(slots=True)
+class EmbeddingUse:
+    """What embedding cost so far; all zero for what is done without a provider."""
+
+    calls: int = 0
+    """What a client repeats by itself is one call."""
+
+    failures: int = 0
+    """How many of the calls brought no vectors."""
+
+    input_tokens: int = 0
+    """As the provider counted them; 0 where it does not say."""
+
+    def add(self, other: "EmbeddingUse") -> None:
+        self.calls += other.calls
+        self.failures += other.failures
+        self.input_tokens += other.input_tokens
+
+
 class Embedder(Protocol):
     """Turns texts into unit vectors. One instance is shared by the whole process.
 
@@ -54,6 +77,11 @@ class Embedder(Protocol):
         ...
 
     @property
+    def model(self) -> str:
+        """The model as its provider names it; what the ledger counts it under."""
+        ...
+
+    @property
     def dimension(self) -> int: ...
 
     @property
@@ -64,13 +92,17 @@ class Embedder(Protocol):
         """Cosine similarity below which a memory is no neighbour of a new statement (B-01)."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:
         """One row per text, in the order of the texts; the caller owns the array.
 
         Shape `(len(texts), dimension)`, so `(0, dimension)` for no texts. Rows have unit
         length, except that a text with nothing to embed (empty, blank) gives a row of zeros:
         similarity 0 to everything. Every value is finite. A row depends on its own text
         alone, up to rounding, never on the rest of the batch. Safe to repeat.
+
+        Args:
+            texts: any number of them.
+            use: what is spent is added to it, also by a call that fails or is cancelled.
 
         Raises:
             EmbeddingUnavailableError: no vectors; safe to retry.

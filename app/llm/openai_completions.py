@@ -25,8 +25,14 @@ class Completion:
     output_tokens: int
 
 
+# More than any window holds; the ledger adds up what providers say, and has bounds.
+_MOST_TOKENS: Final = 1_000_000_000
+
+
 def _count(value: Any) -> int:
-    return max(int(value), 0) if isinstance(value, int | float) and math.isfinite(value) else 0
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return min(max(int(value), 0), _MOST_TOKENS)
 
 
 _Count = Annotated[int, BeforeValidator(_count)]

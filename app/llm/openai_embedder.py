@@ -13,7 +13,7 @@ import numpy as np
 import openai
 
 from app.errors import ConfigurationError
-from app.llm.embeddings import DuplicateThreshold, Vectors, encodable
+from app.llm.embeddings import DuplicateThreshold, EmbeddingUse, Vectors, encodable
 from app.llm.errors import EmbeddingUnavailableError
 from app.llm.openai_answers import request_vectors
 
@@ -150,16 +150,24 @@ class OpenAIEmbedder:
     async def probe(client: openai.AsyncOpenAI, model: str) -> int:
         """The dimension in which the endpoint answers for `model`, by one small call.
 
+        The whole deployment has it from then on, so the call is counted for no tenant.
+
         Raises:
             EmbeddingUnavailableError: it did not answer, or not with a vector.
 
         """
-        vectors = await request_vectors(client, model, ["dimension"], dimensions=None)
+        vectors = await request_vectors(
+            client, model, ["dimension"], dimensions=None, use=EmbeddingUse()
+        )
         return int(vectors.shape[1])
 
     @property
     def name(self) -> str:
         return f"openai/{self._model}:{self._dimension}"
+
+    @property
+    def model(self) -> str:
+        return self._model
 
     @property
     def dimension(self) -> int:
@@ -174,22 +182,23 @@ class OpenAIEmbedder:
         # B-01 names it for the models of its sources; none was measured here.
         return 0.45
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:
         """As the port says. Texts past the length limit are cut, silently; blank ones not sent."""
+        use = EmbeddingUse() if use is None else use
         vectors = np.zeros((len(texts), self._dimension), np.float32)
         prepared = [_cut(encodable(text), self._limits.bytes_per_text) for text in texts]
         # The provider refuses a whole call for one empty text.
         rows = [row for row, text in enumerate(prepared) if text and not text.isspace()]
         calls = list(_calls(rows, prepared, self._limits))
         if len(calls) == 1:
-            vectors[calls[0]] = await self._request([prepared[row] for row in calls[0]])
+            vectors[calls[0]] = await self._request([prepared[row] for row in calls[0]], use)
             return vectors
 
         pending = iter(calls)
 
         async def work() -> None:
             for call in pending:
-                vectors[call] = await self._request([prepared[row] for row in call])
+                vectors[call] = await self._request([prepared[row] for row in call], use)
 
         # Few workers instead of one task per call, so that a large batch stands in line for a
         # slot with few calls at a time and a query behind it waits for one round, not for all.
@@ -202,24 +211,27 @@ class OpenAIEmbedder:
             raise first from first.__cause__
         return vectors
 
-    async def _request(self, texts: Sequence[str]) -> Vectors:
+    async def _request(self, texts: Sequence[str], use: EmbeddingUse) -> Vectors:
         async with self._slots:
             try:
-                return await self._checked(texts, asked=self._asked)
+                return await self._checked(texts, use, asked=self._asked)
             except EmbeddingUnavailableError as error:
                 # A server that does not know the argument at all may still have a model
                 # of the right length.
                 unsure = self._asked is not None and self._native is None
                 if error.reason != "refused" or not unsure:
                     raise
-            vectors = await self._checked(texts, asked=None)
+            vectors = await self._checked(texts, use, asked=None)
             # Kept only now: the refusal may have been for another reason.
             self._asked = None
             return vectors
 
-    async def _checked(self, texts: Sequence[str], *, asked: int | None) -> Vectors:
-        vectors = await request_vectors(self._client, self._model, texts, dimensions=asked)
+    async def _checked(
+        self, texts: Sequence[str], use: EmbeddingUse, *, asked: int | None
+    ) -> Vectors:
+        vectors = await request_vectors(self._client, self._model, texts, dimensions=asked, use=use)
         if vectors.shape[1] != self._dimension:
+            use.failures += 1
             raise EmbeddingUnavailableError(
                 "bad_answer",
                 what=f"The provider sent vectors of {vectors.shape[1]} dimensions; "

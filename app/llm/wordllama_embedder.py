@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from app.errors import ConfigurationError
-from app.llm.embeddings import DuplicateThreshold, Vectors, encodable
+from app.llm.embeddings import DuplicateThreshold, EmbeddingUse, Vectors, encodable
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -42,6 +42,7 @@ class WordLlamaEmbedder:
     """`l2_supercat` with 256 dimensions. Read-only after `open`, so any thread may use it."""
 
     name: Final = f"wordllama/{MODEL}:{DIMENSION}"
+    model: Final = MODEL
     dimension: Final = DIMENSION
     # Measured on 120 labelled pairs, with the guard behind it (design.md 5): English at 0.75
     # merges 13 % of contradictions and loses no paraphrase; Chinese scores run higher.
@@ -90,8 +91,8 @@ class WordLlamaEmbedder:
             )
         return cls(_read_tokenizer(tokenizer), _read_weights(weights))
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """As the port says; never fails. Long calls run in a thread, in chunks."""
+    async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:  # noqa: ARG002 (nobody is paid)
+        """As the port says; never fails, costs nothing. Long calls run in a thread, in chunks."""
         if _is_short(texts):
             return self._embed_now(texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)

@@ -1,18 +1,29 @@
-"""How much of its models a tenant may use in a day, and whether it has. Pure."""
+"""How much of its chat models a tenant may use in a day, and whether it has. Pure.
+
+Embeddings are in the ledger and not in the quota. A quota makes work of the background wait,
+and refuses reading by a model that somebody asks for; a search and an explicit save go on
+whatever was used (`design.md` 6). If their embeddings counted, a day of searches would keep
+what is said from being read, while the embeddings themselves could not be held back.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
+from app.llm.embeddings import EmbeddingOperation
 from app.web.fields import LARGEST_INTEGER
 
 QuotaName = Literal["daily_calls", "daily_tokens"]
 
 
+UNLIMITED: Final = get_args(EmbeddingOperation)
+"""Operations that no quota counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was used on `day` (UTC), of all operations and models together."""
+    """What counts of the use on `day` (UTC): all operations but the unlimited, all models."""
 
     day: date
     calls: int = 0
@@ -32,7 +43,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Most calls and tokens of a day; 0 means no limit."""
+    """Most calls and tokens of chat models in a day; 0 means no limit."""
 
     daily_calls: int = 0
     daily_tokens: int = 0

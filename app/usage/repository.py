@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.usage.models import Usage
-from app.usage.quota import Totals
+from app.usage.quota import UNLIMITED, Totals
 
 # The database's clock and its day in UTC: workers whose clocks differ share one day.
 _TODAY = cast(func.timezone("UTC", func.now()), Date)
@@ -37,7 +37,8 @@ class UsageRepository:
         what the call was for, so that a rollback there forgets no tokens.
 
         Args:
-            operation: what the model was asked for, such as `extract`; at most 40 characters.
+            operation: what the model was asked for, such as `extract` or `embed`; at most 40
+                characters.
             model: its name; at most 255 characters.
             calls: requests that reached the model, failed ones among them.
             input_tokens: tokens read, as the provider counted them.
@@ -63,7 +64,7 @@ class UsageRepository:
         )
 
     async def today(self) -> Totals:
-        """What was used today (UTC), of all operations and models together."""
+        """What was used today (UTC) of what quotas limit, all models together."""
         row = (
             await self._db.execute(
                 select(
@@ -77,7 +78,11 @@ class UsageRepository:
                             Usage.output_tokens,
                         )
                     ),
-                ).where(Usage.tenant_id == self._tenant_id, Usage.day == _TODAY)
+                ).where(
+                    Usage.tenant_id == self._tenant_id,
+                    Usage.day == _TODAY,
+                    Usage.operation.not_in(UNLIMITED),
+                )
             )
         ).one()
         day, *figures = row

@@ -24,7 +24,7 @@ class UsageQuery(Schema):
 
 
 class Figures(Shown):
-    calls: int = Field(description="Requests that reached a model, failed ones among them.")
+    calls: int = Field(description="Requests that went to a model, failed ones among them.")
     failures: int
     input_tokens: int
     output_tokens: int
@@ -33,7 +33,10 @@ class Figures(Shown):
 class UsageRead(Figures):
     day: date
     operation: str = Field(
-        description="`extract`, `summarise` or `reconcile`.", examples=["extract"]
+        description="`extract`, `summarise` and `reconcile` are asked of chat models; `embed` "
+        "(what is stored), `embed_query` (what is searched for) and `reembed` of a provider's "
+        "embedding models. Local models cost nothing and are not listed.",
+        examples=["extract"],
     )
     model: str
 
@@ -47,7 +50,10 @@ class LimitRead(Shown):
 
 
 class TodayRead(Shown):
-    """Today (UTC) against its quota, whatever the list is narrowed to."""
+    """Today (UTC) against its quota, whatever the list is narrowed to.
+
+    Embeddings are listed and do not count here: no quota holds back a search or a save.
+    """
 
     day: date
     calls: LimitRead

@@ -39,6 +39,10 @@ async def test_the_name_says_provider_model_and_dimension(embedder: Embedder):
     assert re.fullmatch(rf"[a-z]+/[^/]+:{embedder.dimension}", embedder.name)
 
 
+async def test_the_model_is_in_the_name(embedder: Embedder):
+    assert embedder.name.split("/", 1)[1] == f"{embedder.model}:{embedder.dimension}"
+
+
 async def test_there_is_one_unit_row_of_single_precision_per_text(embedder: Embedder):
     vectors = await embedder.embed(TEXTS)
 

@@ -294,6 +294,7 @@ class TestBadAnswer:
         ({"prompt_tokens": None, "completion_tokens": "many"}, (0, 0)),
         ({"prompt_tokens": 7.0, "completion_tokens": -1}, (7, 0)),
         ({"prompt_tokens": float("nan"), "completion_tokens": float("inf")}, (0, 0)),
+        ({"prompt_tokens": 10**9, "completion_tokens": 1e30}, (10**9, 10**9)),
     ],
 )
 async def test_tokens_that_are_not_told_count_as_none(

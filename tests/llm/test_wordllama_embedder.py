@@ -11,6 +11,7 @@ import pytest
 from test_embedder_contract import TEXTS
 
 from app.errors import ConfigurationError
+from app.llm.embeddings import EmbeddingUse
 from app.llm.wordllama_embedder import INLINE_BYTES, WordLlamaEmbedder
 
 OWN_ANSWERS = """
@@ -151,3 +152,11 @@ async def test_a_cancelled_batch_stops_working(wordllama: WordLlamaEmbedder):
     worked = time.process_time()
     await asyncio.sleep(0.4)
     assert time.process_time() - worked < 0.2
+
+
+async def test_nothing_is_spent(wordllama: WordLlamaEmbedder):
+    use = EmbeddingUse()
+
+    await wordllama.embed(["green tea", "long " * 900], use)
+
+    assert use == EmbeddingUse()

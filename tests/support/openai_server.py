@@ -75,7 +75,11 @@ def rows_of(request: Request, dimension: int | None = None) -> list[dict[str, An
 
 
 def listed(rows: list[dict[str, Any]]) -> Answer:
-    return Answer.of({"object": "list", "model": "m", "data": rows, "usage": {}})
+    return reporting({}, rows)
+
+
+def reporting(usage: Any, rows: list[dict[str, Any]]) -> Answer:
+    return Answer.of({"object": "list", "model": "m", "data": rows, "usage": usage})
 
 
 def failed(status: int, message: str, code: str, headers: Mapping[str, str] | None = None):
@@ -87,6 +91,16 @@ def failed(status: int, message: str, code: str, headers: Mapping[str, str] | No
 
 async def good(request: Request) -> Answer:
     return listed(rows_of(request))
+
+
+def charging(tokens: int) -> Behaviour:
+    """Counts so many tokens for each text, as providers do."""
+
+    async def behave(request: Request) -> Answer:
+        total = tokens * len(request.texts)
+        return reporting({"prompt_tokens": total, "total_tokens": total}, rows_of(request))
+
+    return behave
 
 
 def slow(seconds: float) -> Behaviour:

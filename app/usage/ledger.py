@@ -1,0 +1,96 @@
+"""What embedding cost, gathered in memory and written to the ledger about once a second.
+
+A search writes nothing while it runs (`design.md` 11), and no save waits for a second
+transaction. An orderly end of the process writes everything; one that is killed loses what
+it gathered since it last wrote.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+
+import structlog
+
+from app.database.engine import Database
+from app.llm.embeddings import EmbeddingOperation, EmbeddingUse
+from app.usage.repository import UsageRepository
+
+log = structlog.get_logger()
+
+TENANTS_PER_FLUSH = 100
+"""Each is a transaction of 1 to 2 ms; those beyond are written the next time."""
+
+WAITING = 10_000
+"""Most rows that wait, 3 MB of them: only a database that is away lets them become so many.
+Then further ones go uncounted, which is better than growing without bound."""
+
+_Row = tuple[EmbeddingOperation, str]
+
+
+class EmbeddingLedger:
+    """Gathers calls of providers' embedders. Belongs to one event loop."""
+
+    def __init__(
+        self, database: Database, *, waiting: int = WAITING, tenants: int = TENANTS_PER_FLUSH
+    ) -> None:
+        """Write to `database`; let so many rows wait, and so many tenants be written at once."""
+        self._database = database
+        self._most_waiting = waiting
+        self._tenants_per_flush = tenants
+        # By tenant, the longest waiting first, then by operation and model.
+        self._spent: dict[str, dict[_Row, EmbeddingUse]] = {}
+        self._waiting = 0
+        self._uncounted = 0
+
+    def note(
+        self, tenant_id: str, operation: EmbeddingOperation, model: str, use: EmbeddingUse
+    ) -> None:
+        """Count calls towards the day (UTC) on which they will be written."""
+        rows = self._spent.get(tenant_id, {})
+        if (operation, model) not in rows and self._waiting >= self._most_waiting:
+            self._uncounted += use.calls
+            return
+        self._add(tenant_id, (operation, model), use)
+
+    async def flush(self, *, everything: bool = False) -> None:
+        """Write some tenants' counts, or all of them before the process ends.
+
+        Raises:
+            DatabaseUnavailableError, DatabaseBusyError: what is unwritten is kept.
+            OutcomeUnknownError: kept too, so one write may count twice.
+
+        """
+        if self._uncounted:
+            log.warning("embeddings_not_counted", calls=self._uncounted)
+            self._uncounted = 0
+        for tenant_id in list(islice(self._spent, None if everything else self._tenants_per_flush)):
+            # Taken out before it is written: what is noted meanwhile counts the next time.
+            rows = self._spent.pop(tenant_id, {})
+            self._waiting -= len(rows)
+            try:
+                await self._write(tenant_id, rows)
+            except BaseException:
+                # It goes behind the others, so that none of them waits for what fails.
+                for row, use in rows.items():
+                    self._add(tenant_id, row, use)
+                raise
+
+    def _add(self, tenant_id: str, row: _Row, use: EmbeddingUse) -> None:
+        rows = self._spent.setdefault(tenant_id, {})
+        if row not in rows:
+            rows[row] = EmbeddingUse()
+            self._waiting += 1
+        rows[row].add(use)
+
+    async def _write(self, tenant_id: str, rows: Mapping[_Row, EmbeddingUse]) -> None:
+        async with self._database.begin(tenant_id) as db:
+            ledger = UsageRepository(db, tenant_id)
+            # One order of locks everywhere, so that two processes cannot wait for each other.
+            for (operation, model), use in sorted(rows.items(), key=lambda item: item[0]):
+                await ledger.note(
+                    operation,
+                    model,
+                    calls=use.calls,
+                    failures=use.failures,
+                    input_tokens=use.input_tokens,
+                    output_tokens=0,
+                )
