@@ -4,7 +4,7 @@ The caller holds the buckets' locks. Whatever stands here is written with the jo
 the watermark, or not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.database.ids import new_id
 from app.extraction.drafts import Buckets, Draft
 from app.extraction.neighbourhood import Neighbourhood
-from app.extraction.planning import MOST_REMOVALS
 from app.extraction.waves import name_of, resolved
 from app.extraction.work import MovedError, Work
 from app.llm.extraction import Malformed
@@ -158,6 +157,7 @@ class Storing:
             "confidence": max(row.confidence, draft.proposed.confidence),
             "evidence": list(dict.fromkeys([*row.evidence, *draft.evidence]))[-MOST_EVIDENCE:],
             "attribute": draft.proposed.attribute or row.attribute,
+            "expected_valid_days": draft.proposed.expected_valid_days or row.expected_valid_days,
         }
         await self._rewrite(row, values, "UPDATE", draft.reason)
 
@@ -177,12 +177,24 @@ class Storing:
         if change is not None:
             await self._note([change], reason)
 
-    async def trim(self, buckets: Buckets, neighbourhood: Neighbourhood, *, cap: int) -> None:
+    async def trim(
+        self,
+        buckets: Buckets,
+        neighbourhood: Neighbourhood,
+        *,
+        cap: int,
+        left: int,
+        spared: Collection[str],
+    ) -> None:
         """Archive the weakest extracted memories beyond `cap` in each bucket (D-37).
 
         A draft that is among them was not kept, and says so (C-28).
+
+        Args:
+            left: how many memories the run may still end.
+            spared: ids of those that stand for others, which would be lost with them.
+
         """
-        left = MOST_REMOVALS
         for place, drafts in buckets.items():
             if left <= 0 or not any(one.event in {"ADD", "SUPERSEDE"} for one in drafts):
                 continue
@@ -190,7 +202,9 @@ class Storing:
             left -= len(over)
             fresh = {one.memory_id: one for one in drafts}
             for row in over:
-                if row.memory_id in fresh and fresh[row.memory_id].target_ids:
+                if row.memory_id in spared or (
+                    row.memory_id in fresh and fresh[row.memory_id].target_ids
+                ):
                     # What it took the place of has ended: both would be lost (C-26).
                     continue
                 before = snapshot(row)
@@ -254,7 +268,8 @@ class Storing:
         )
 
     def _row(self, draft: Draft) -> dict[str, Any]:
-        proposed, base = draft.proposed, dict(self._work.base)
+        proposed = draft.proposed
+        base = dict(self._work.base if draft.base is None else draft.base)
         metadata = base.pop("metadata_", {}) | {"extractor": self._extractor}
         begins = proposed.valid_from
         if begins is None and draft.event in {"SUPERSEDE", "MERGE"}:
@@ -276,6 +291,7 @@ class Storing:
             "external_id": None,
             "valid_from": begins,
             "valid_to": proposed.valid_to,
+            "expected_valid_days": proposed.expected_valid_days,
             "expires_at": None,
             "embedding": draft.words.vector,
             "embedding_model": self._model,

@@ -1,6 +1,6 @@
 """Proposals on their way into memory, each with what became of it so far. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ class Draft:
         reasons: every rule it broke.
         target_ids: memories that it changes, ends or repeats.
         memory_id: the memory that holds it in the end.
+        base: columns of its memory in the place of those that the request gave.
 
     """
 
@@ -48,6 +49,7 @@ class Draft:
     previous: str | None = None
     reason: str | None = None
     decision_id: str | None = None
+    base: Mapping[str, Any] | None = None
 
     @property
     def open(self) -> bool:

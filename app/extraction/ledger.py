@@ -75,7 +75,9 @@ class RunLog:
 
     async def committed(self, db: AsyncSession, work: Work, ran: Ran) -> None:
         """Close the run, in the transaction that stores its results."""
-        await ExtractionRepository(db, work.principal.access).finish_run(ran.run_id, ran.events)
+        await ExtractionRepository(db, work.principal.access).finish_run(
+            ran.run_id, ran.events, ran.upkeep
+        )
         EXTRACTION_RUNS.labels(work.trigger, "committed").inc()
 
 

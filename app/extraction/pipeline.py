@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.embedding import Embedders, embed
 from app.database.engine import Database
 from app.database.failures import DatabaseBusyError
+from app.extraction.agenda import AgendaRepository
 from app.extraction.applying import Storing
 from app.extraction.drafts import Buckets, Draft, Words, by_place
 from app.extraction.judging import judge
@@ -20,14 +22,15 @@ from app.extraction.ledger import RunLog
 from app.extraction.neighbourhood import Near, Neighbourhood
 from app.extraction.planning import Agreement
 from app.extraction.repository import ExtractionRepository
+from app.extraction.tending import Tending
+from app.extraction.upkeep import Shown, Upkeep, settle
 from app.extraction.waves import Company, meet
 from app.extraction.work import MovedError, Ran, Work
 from app.llm.embeddings import Embedder
 from app.llm.errors import ModelUnavailableError
 from app.llm.extraction import Extraction
 from app.llm.model_catalogue import ExtractionModel
-from app.llm.reconciling import Decision, Reconciler
-from app.memories.embedding import Embedders, embed
+from app.llm.reconciling import NO_AGENDA, Agenda, Decision, Reconciler, Reconciliation
 from app.memories.gate import Gate, Proposal
 from app.memories.repository import MemoryRepository
 from app.memories.saving import SavingRules
@@ -113,14 +116,16 @@ class Pipeline:
         company = Company(undecided, embedder.neighbour_floor)
         for turn in range(ROUNDS):
             last = turn == ROUNDS - 1
-            seen: dict[int, Near] | None = None
+            decided: _Decided | None = None
             if not last:
                 async with self._database.begin(work.principal.tenant_id) as db:
                     seen = await self._look(db, work, buckets, embedder)
-                await self._decide(work, model, company, seen)
-                await self._prepare(undecided, embedder)
+                    shown = await _agenda(db, work, model, buckets)
+                upkeep = await self._decide(work, model, company, seen, shown)
+                await self._prepare(undecided, upkeep, embedder)
+                decided = _Decided(seen, upkeep)
             try:
-                await self._commit(work, ran, buckets, company, embedder, seen, finish)
+                await self._commit(work, ran, buckets, company, embedder, decided, finish)
             except MovedError as error:
                 if last:
                     # Somebody deletes faster than this can look: nothing is stored, try again.
@@ -147,30 +152,49 @@ class Pipeline:
         )
 
     async def _decide(
-        self, work: Work, model: ExtractionModel, company: Company, seen: dict[int, Near]
-    ) -> None:
-        """Give every draft its event, by the reconciler where there is something to compare."""
+        self,
+        work: Work,
+        model: ExtractionModel,
+        company: Company,
+        seen: dict[int, Near],
+        shown: Shown | None,
+    ) -> Upkeep:
+        """Give every draft its event, by the reconciler where there is something to compare.
+
+        The first time it is asked it is shown the agenda, too.
+        """
         agreement = Agreement()
+        drafts: list[Draft] = []
+        first: Reconciliation | None = None
+        agenda = NO_AGENDA if shown is None else shown.agenda
         for wave in company.waves():
             _compare(wave, seen, company)
+            drafts += wave
             asked = [draft for draft in wave if draft.open and draft.neighbours]
             decisions: Sequence[Decision] = ()
             if asked:
-                decisions = await self._ask(work, model, asked)
+                answer = await self._ask(work, model, asked, NO_AGENDA if first else agenda)
+                first = first or answer
+                decisions = answer.decisions
             _agree(agreement, wave, asked, decisions)
+        return settle(shown, first, agreement, drafts, self._rules.gate)
 
     async def _ask(
-        self, work: Work, model: ExtractionModel, asked: Sequence[Draft]
-    ) -> Sequence[Decision]:
+        self, work: Work, model: ExtractionModel, asked: Sequence[Draft], agenda: Agenda
+    ) -> Reconciliation:
         try:
-            answer = await model.reconciler.reconcile([one.question() for one in asked])
+            answer = await model.reconciler.reconcile([one.question() for one in asked], agenda)
         except ModelUnavailableError as error:
             await self._runs.not_reconciled(work, model.reconciler, error)
-            raise
+            if not agenda or error.fault is None:
+                raise
+            # The endpoint answered and would answer so again: the old memories must not keep
+            # the new statements out.
+            return await self._ask(work, model, asked, NO_AGENDA)
         await self._runs.reconciled(work, model.reconciler, answer.use)
-        return answer.decisions
+        return answer
 
-    async def _prepare(self, drafts: Sequence[Draft], embedder: Embedder) -> None:
+    async def _prepare(self, drafts: Sequence[Draft], upkeep: Upkeep, embedder: Embedder) -> None:
         """Judge and embed the words that a reconciler brought; refused ones change nothing."""
         for draft in drafts:
             if draft.new is None:
@@ -182,7 +206,7 @@ class Pipeline:
         reworded = [draft.new for draft in drafts if draft.new is not None]
         for words in reworded:
             words.content_hash = content_hash(words.text)
-        await _embed(embedder, reworded)
+        await _embed(embedder, reworded + [merge.own for merge in upkeep.granted])
 
     async def _commit(
         self,
@@ -191,10 +215,10 @@ class Pipeline:
         buckets: Buckets,
         company: Company,
         embedder: Embedder,
-        seen: dict[int, Near] | None,
+        decided: "_Decided | None",
         finish: Finish,
     ) -> None:
-        """Store it all, if nothing moved; without `seen`, decide by rules under the locks."""
+        """Store it all, if nothing moved; what is not decided is, by rules, under the locks."""
         async with self._database.begin(work.principal.tenant_id) as db:
             memories = MemoryRepository(db, work.principal.access)
             for place in buckets:
@@ -205,33 +229,66 @@ class Pipeline:
             )
             now = await self._look(db, work, buckets, embedder)
             drafts = [draft for wave in company.waves() for draft in wave]
-            if seen is None:
-                await self._decide_now(company, now)
-            elif any(now[index].seen != near.seen for index, near in seen.items()):
+            if decided is None:
+                upkeep = Upkeep(await self._decide_now(company, now))
+            elif any(now[index].seen != near.seen for index, near in decided.seen.items()):
                 raise MovedError
+            else:
+                upkeep = decided.upkeep
+            time = await memories.transaction_time()
             storing = Storing(
                 db,
                 work,
                 run_id=ran.run_id,
                 extractor=ran.extractor,
                 model=embedder.name,
-                now=await memories.transaction_time(),
+                now=time,
             )
             await storing.store(drafts)
+            if upkeep.shown is not None:
+                tending = Tending(db, work, storing, run_id=ran.run_id, now=time)
+                ran.upkeep.update(upkeep.counted(await tending.store(upkeep, drafts)))
             await storing.trim(
-                buckets, self._neighbourhood(db, work, embedder), cap=self._rules.cap
+                buckets,
+                self._neighbourhood(db, work, embedder),
+                cap=self._rules.cap,
+                left=upkeep.left,
+                spared={str(merge.memory_id) for merge in upkeep.granted},
             )
             await storing.decide(ran.drafts, ran.malformed, work.hearing.grounds.first)
             await self._runs.committed(db, work, ran)
             await finish(db, ran)
 
-    async def _decide_now(self, company: Company, now: dict[int, Near]) -> None:
+    async def _decide_now(self, company: Company, now: dict[int, Near]) -> int:
+        """Decide by rules; how many memories the run may still end."""
         agreement = Agreement()
         for wave in company.waves():
             _compare(wave, now, company)
             asked = [draft for draft in wave if draft.open and draft.neighbours]
             answer = await self._rules.reconciler.reconcile([one.question() for one in asked])
             _agree(agreement, wave, asked, [_in_own_words(one) for one in answer.decisions])
+        return agreement.allowance.left
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What was decided, and what it was decided among."""
+
+    seen: dict[int, Near]
+    upkeep: Upkeep
+
+
+async def _agenda(
+    db: AsyncSession, work: Work, model: ExtractionModel, buckets: Buckets
+) -> Shown | None:
+    """What a model may look at besides; None where none is there to look.
+
+    A second attempt goes without: old memories must not keep a session from being read.
+    """
+    again = work.job is not None and work.job.attempts > 1
+    if model.reconciler.model is None or again:
+        return None
+    return await AgendaRepository(db, work.principal.access).of(list(buckets))
 
 
 def _in_own_words(decision: Decision) -> Decision:
@@ -286,4 +343,6 @@ def _count(ran: Ran) -> None:
         MEMORY_EVENTS.labels(draft.event or "ADD").inc()
         for code in [reason.code for reason in draft.reasons] or ["accepted"]:
             GATE_DECISIONS.labels("duplicate" if draft.event == "NONE" else code).inc()
+    for verdict, event in (("REMOVE", "ARCHIVE"), ("merged", "MERGE")):
+        MEMORY_EVENTS.labels(event).inc(ran.upkeep.get(verdict, 0))
     log.info("run_committed", run_id=ran.run_id, extractor=ran.extractor, **ran.events)

@@ -109,10 +109,11 @@ class Agreement:
     """Settles the drafts of one run, wave by wave, under one allowance."""
 
     def __init__(self) -> None:
-        self._allowance = Allowance()
-        self._ended: set[str] = set()
+        self.allowance = Allowance()
+        self.ended: set[str] = set()
+        """Memories that a statement of the run ends or changes."""
 
     def settle(self, drafts: Sequence[Draft], decisions: Sequence[Decision]) -> None:
         """Settle each open draft with its decision, in order."""
         for draft, decision in zip(drafts, decisions, strict=True):
-            draft.settle(allowed(draft, decision, self._allowance, self._ended))
+            draft.settle(allowed(draft, decision, self.allowance, self.ended))

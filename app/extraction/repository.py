@@ -126,11 +126,18 @@ class ExtractionRepository:
     async def add_run(self, values: Mapping[str, Any]) -> None:
         await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
 
-    async def finish_run(self, run_id: str, outcomes: Mapping[str, int]) -> None:
+    async def finish_run(
+        self, run_id: str, outcomes: Mapping[str, int], upkeep: Mapping[str, Any]
+    ) -> None:
         await self._db.execute(
             update(ExtractionRun)
             .where(ExtractionRun.tenant_id == self._tenant_id, ExtractionRun.run_id == run_id)
-            .values(status="committed", outcomes=dict(outcomes), finish_time=func.clock_timestamp())
+            .values(
+                status="committed",
+                outcomes=dict(outcomes),
+                upkeep=dict(upkeep),
+                finish_time=func.clock_timestamp(),
+            )
             .execution_options(synchronize_session=False)
         )
 

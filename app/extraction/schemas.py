@@ -79,6 +79,10 @@ class RunRead(Shown):
     latency_ms: int
     proposals: int
     outcomes: dict[str, int] = Field(description="How many proposals ended as what.")
+    upkeep: dict[str, Any] = Field(
+        description="What a model looked at besides: how many memories it reviewed and kept, "
+        "extended or removed, and how many merges it made of which type."
+    )
     create_time: Moment
     finish_time: Moment | None
 

@@ -68,6 +68,8 @@ class Ran:
     extractor: str
     drafts: Sequence[Draft]
     malformed: Sequence[Malformed] = ()
+    upkeep: dict[str, Any] = field(default_factory=dict)
+    """What was looked at besides, counted."""
 
     @property
     def events(self) -> dict[str, int]:
@@ -78,7 +80,8 @@ class Ran:
 
     def result(self) -> dict[str, Any]:
         """What a job's row says of it: ids and counts, no words."""
-        return {
+        besides = {"upkeep": self.upkeep} if self.upkeep else {}
+        return besides | {
             "run_id": self.run_id,
             "extractor": self.extractor,
             "events": self.events,

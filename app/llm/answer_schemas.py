@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from app.llm.chat import JsonSchema
 from app.llm.extraction import MEMORY_TYPES, Scope
-from app.llm.reconciling import ReconcileEvent
+from app.llm.reconciling import Agenda, ReconcileEvent, ReviewVerdict
 
 
 def _object(**members: JsonSchema) -> dict[str, Any]:
@@ -23,6 +23,10 @@ def _object(**members: JsonSchema) -> dict[str, Any]:
 
 def _list(items: JsonSchema) -> dict[str, Any]:
     return {"type": "array", "items": items}
+
+
+def _list_or_null(items: JsonSchema) -> dict[str, Any]:
+    return {"type": ["array", "null"], "items": items}
 
 
 def _one_of(values: Sequence[str]) -> dict[str, Any]:
@@ -45,6 +49,7 @@ def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
         attribute=_TEXT_OR_NULL,
         valid_from=_TEXT_OR_NULL,
         valid_to=_TEXT_OR_NULL,
+        expected_valid_days={"type": ["integer", "null"]},
         source_error=_TEXT_OR_NULL,
         retracts={"type": "boolean"},
     )
@@ -61,14 +66,28 @@ EXPERIENCE_SCHEMA: Final[JsonSchema] = _object(
     },
 )
 
-RECONCILE_SCHEMA: Final[JsonSchema] = _object(
-    decisions=_list(
-        _object(
-            statement=_TEXT,
-            reason=_TEXT,
-            event=_one_of(get_args(ReconcileEvent)),
-            memories=_list(_TEXT),
-            content=_TEXT_OR_NULL,
-        )
+_DECISIONS: Final = _list(
+    _object(
+        statement=_TEXT,
+        reason=_TEXT,
+        event=_one_of(get_args(ReconcileEvent)),
+        memories=_list(_TEXT),
+        content=_TEXT_OR_NULL,
     )
 )
+_REVIEWS: Final = _list_or_null(
+    _object(memory=_TEXT, reason=_TEXT, verdict=_one_of(get_args(ReviewVerdict)))
+)
+_MERGES: Final = _list_or_null(
+    _object(memories=_list(_TEXT), reason=_TEXT, content=_TEXT, confidence=_NUMBER)
+)
+
+
+def reconcile_schema(agenda: Agenda) -> JsonSchema:
+    """Decisions; for what is on the agenda further lists, without which the answer counts too."""
+    members: dict[str, JsonSchema] = {"decisions": _DECISIONS}
+    if agenda.due:
+        members["reviews"] = _REVIEWS
+    if agenda.parts:
+        members["merges"] = _MERGES
+    return _object(**members)

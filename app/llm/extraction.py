@@ -17,6 +17,9 @@ MEMORY_TYPES = (
     "constraint", "decision", "goal", "correction", "knowledge", "experience",
 )  # fmt: skip
 
+LONGEST_VALID_DAYS = 3650
+"""What is thought to hold for longer is thought to last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -72,6 +75,8 @@ class Proposed:
         attribute: what it gives the value of, as `subject.name` in snake_case
             (`user.residence`), where only one value can hold at a time; else None.
         valid_from, valid_to: when it holds, resolved; None where nothing was said.
+        expected_valid_days: for how long such a thing usually holds, 1 to LONGEST_VALID_DAYS;
+            None where it lasts, or nobody can tell.
         source_error: of a correction, the mistake it mends.
         retracts: it says that something remembered holds no longer, and nothing in its place
             ("The user has no dog any more").
@@ -88,6 +93,7 @@ class Proposed:
     valid_to: datetime | None = None
     source_error: str | None = None
     retracts: bool = False
+    expected_valid_days: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,12 @@ def _fits(value: Any, schema: JsonSchema) -> bool:
 
 
 def _needed(schema: JsonSchema) -> set[str]:
-    return {name for name in schema["required"] if _type(schema, name) != "string"}
+    """Members without which it is no answer: neither remarks nor what may be null."""
+    return {
+        name
+        for name in schema["required"]
+        if (form := _type(schema, name)) != "string" and not isinstance(form, list)
+    }
 
 
 def _type(schema: JsonSchema, name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from app.llm.embeddings import encodable
-from app.llm.extraction import MEMORY_TYPES, Proposed, Scope
+from app.llm.extraction import LONGEST_VALID_DAYS, MEMORY_TYPES, Proposed, Scope
 
 # As if the model had hesitated: it fails the gate (B-14).
 _NO_CONFIDENCE: Final = 0.5
@@ -50,7 +50,7 @@ def remark(value: Any) -> str | None:
     return (storable(value) or None) if isinstance(value, str) else None
 
 
-def _confidence(value: Any) -> float:
+def confidence_of(value: Any) -> float:
     """0 to 1; a value out of bounds is the bound, and what is no number counts as unsure (C-04)."""
     if isinstance(value, str):
         try:
@@ -95,6 +95,15 @@ def _moment(value: Any) -> datetime | None:
         return None
 
 
+def _days(value: Any) -> int | None:
+    """Whole days from 1 on; None for what is no such number, as if nothing was said."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < math.inf:
+        return None
+    return int(min(value, LONGEST_VALID_DAYS))
+
+
 def _scope(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -122,7 +131,7 @@ class _Statement(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     content: Annotated[str, BeforeValidator(_words)]
-    confidence: Annotated[float, BeforeValidator(_confidence)] = _NO_CONFIDENCE
+    confidence: Annotated[float, BeforeValidator(confidence_of)] = _NO_CONFIDENCE
     evidence: Annotated[tuple[str, ...], BeforeValidator(_evidence)] = ()
 
 
@@ -132,6 +141,7 @@ class _Entry(_Statement):
     attribute: Annotated[str | None, BeforeValidator(_attribute)] = None
     valid_from: Annotated[datetime | None, BeforeValidator(_moment)] = None
     valid_to: Annotated[datetime | None, BeforeValidator(_moment)] = None
+    expected_valid_days: Annotated[int | None, BeforeValidator(_days)] = None
     source_error: Annotated[str | None, BeforeValidator(remark)] = None
     retracts: Annotated[bool, BeforeValidator(_truth)] = False
 
@@ -174,6 +184,7 @@ def read_entry(value: Any, message_ids: Mapping[str, str]) -> Proposed:
         valid_to=entry.valid_to,
         source_error=entry.source_error,
         retracts=entry.retracts,
+        expected_valid_days=entry.expected_valid_days,
     )
 
 

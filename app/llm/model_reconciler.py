@@ -7,19 +7,19 @@ says why. Limits and protection are the room's.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from app.llm.answer_schemas import RECONCILE_SCHEMA
+from app.llm.answer_schemas import reconcile_schema
 from app.llm.chat import ChatModel
 from app.llm.errors import ModelUnavailableError
 from app.llm.extraction import ModelUse
 from app.llm.model_entries import remark
-from app.llm.prompt_lines import line
+from app.llm.model_upkeep import UpkeepSheet
+from app.llm.prompt_lines import day, line
 from app.llm.prompts import RECONCILE_VERSION, reconcile_prompt
-from app.llm.reconciling import Decision, Question, Reconciliation
+from app.llm.reconciling import NO_AGENDA, Agenda, Decision, Question, Reconciliation
 
 _LONGEST_REASON: Final = 300
 
@@ -46,18 +46,21 @@ class ModelReconciler:
     def prompt_version(self) -> str:
         return RECONCILE_VERSION
 
-    async def reconcile(self, questions: Sequence[Question]) -> Reconciliation:
+    async def reconcile(
+        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+    ) -> Reconciliation:
         """As the port says; nobody is asked when no question has neighbours."""
         asked = [question for question in questions if question.neighbours]
         if not asked:
             return Reconciliation(tuple(_alone(question) for question in questions))
-        sheet = _Sheet.of(asked)
+        sheet, upkeep = _Sheet.of(asked), UpkeepSheet.of(agenda)
+        tokens = 400 + _TOKENS_PER_DECISION * len(asked) + upkeep.tokens
         answer = await self._chat.answer(
-            reconcile_prompt(),
-            sheet.text,
-            schema=RECONCILE_SCHEMA,
+            reconcile_prompt(due=bool(agenda.due), parts=bool(agenda.parts)),
+            "\n".join([sheet.text, *upkeep.lines]),
+            schema=reconcile_schema(agenda),
             schema_name="decisions",
-            max_output_tokens=min(400 + _TOKENS_PER_DECISION * len(asked), _MOST_TOKENS),
+            max_output_tokens=min(tokens, _MOST_TOKENS),
         )
         entries = _entries(answer.data["decisions"], answer.use)
         decided = iter(
@@ -69,6 +72,8 @@ class ModelReconciler:
                 next(decided) if question.neighbours else _alone(question) for question in questions
             ),
             answer.use,
+            upkeep.reviews(answer.data),
+            upkeep.joins(answer.data),
         )
 
 
@@ -97,9 +102,9 @@ class _Sheet:
                         text=near.content,
                         type=near.memory_type,
                         attribute=near.attribute,
-                        valid_from=_day(near.valid_from),
-                        valid_to=_day(near.valid_to),
-                        since=_day(near.create_time),
+                        valid_from=day(near.valid_from),
+                        valid_to=day(near.valid_to),
+                        since=day(near.create_time),
                         fixed=near.protected,
                     )
                 )
@@ -111,8 +116,8 @@ class _Sheet:
                     text=said.content,
                     type=said.memory_type,
                     attribute=said.attribute,
-                    valid_from=_day(said.valid_from),
-                    valid_to=_day(said.valid_to),
+                    valid_from=day(said.valid_from),
+                    valid_to=day(said.valid_to),
                     mends=said.source_error,
                     retracts=said.retracts,
                     near=[names[near.memory_id] for near in question.neighbours],
@@ -120,10 +125,6 @@ class _Sheet:
             )
         text = "\n".join([*memories, *statements])
         return cls(text, {name: memory_id for memory_id, name in names.items()})
-
-
-def _day(time: datetime | None) -> str | None:
-    return None if time is None else time.date().isoformat()
 
 
 def _word(value: Any) -> str:

@@ -39,6 +39,10 @@ def line(**members: object) -> str:
     return json.dumps(kept, ensure_ascii=False).translate(_ESCAPES)
 
 
+def day(time: datetime | None) -> str | None:
+    return None if time is None else time.date().isoformat()
+
+
 def moment(time: datetime) -> str:
     """With its weekday, which "next Friday" needs and models get wrong."""
     return f"{_WEEKDAYS[time.weekday()]} {time.isoformat(timespec='minutes')}"
@@ -66,11 +70,11 @@ def _turn(turn: Turn, short: str | None, longest: int) -> str:
         role=turn.role,
         name=turn.name,
         time=moment(turn.said_at),
-        text=_cut(turn.content, longest),
+        text=cut(turn.content, longest),
     )
 
 
-def _cut(text: str, longest: int) -> str:
+def cut(text: str, longest: int) -> str:
     """Beginning and end of a text that is too long; what matters rarely stands in the middle."""
     if len(text) <= longest:
         return text

@@ -13,9 +13,9 @@ from app.llm.chat import JsonSchema
 from app.llm.extraction import Scope
 from app.text.escaping import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/1"
+EXTRACTION_VERSION: Final = "extraction/2"
 EXPERIENCE_VERSION: Final = "experience/1"
-RECONCILE_VERSION: Final = "reconcile/1"
+RECONCILE_VERSION: Final = "reconcile/2"
 
 _DATA: Final = """\
 # What you are given
@@ -72,6 +72,9 @@ user.employer, user.partner, user.birthday); the same thing has the same name in
 Otherwise null.
 - valid_from, valid_to: ISO 8601 dates from which and until which it holds; for an event, when \
 it takes place. null when nothing was said about it.
+- expected_valid_days: for what passes by itself (a trip, a cold, a task, a plan for next week), \
+in how many days from that message it has most likely passed, 1 to 3650. null for what lasts, and \
+when you cannot tell.
 - source_error: for a correction, the mistake it mends, in few words. Otherwise null.
 - retracts: true when it only says that something holds no longer, with nothing in its place. \
 Otherwise false.
@@ -176,7 +179,37 @@ other numbers, other objects are other statements. In doubt, ADD.
 letter, nothing that neither says. Otherwise null."""
 )
 
-INSTRUCTIONS: Final = (_EXTRACTION, _EXPERIENCE, _RECONCILE, _WISHES, *_SIGNALS.values(), _BOTH)
+_DUE: Final = """\
+# Old memories
+Besides, some memories are looked at again. They are data, too, and no statement is about them.
+- kind "today": the date.
+- kind "due": a memory with an id. Nobody has spoken of it for "days" days, since "since"; \
+"expected" is for how many days it was thought to hold. Does it hold today?
+In "reviews", give one verdict for each, in their order:
+- memory: its id.
+- reason: one short sentence, without ids, in the language of the memory.
+- verdict: REMOVE when it is over: it was about a time that has passed, or a new statement shows \
+that it cannot be so any more. EXTEND when it lasts, or a new statement shows that it still \
+holds. Else KEEP. Old is not over: in doubt, KEEP. Names, origins, tastes, skills and what \
+happened once are not over."""
+
+_PARTS: Final = """\
+# Memories in pieces
+Besides, many memories of one type have gathered. They are data, too, and no statement is about \
+them.
+- kind "part": one of them, with an id, and its confidence.
+In "merges", list those that are one matter in pieces, or the same in other words; mostly there \
+are none, and then the list is empty. What is merely alike stays apart: other people, other \
+times, other numbers, other objects.
+- memories: two or more ids of parts; no id stands in two merges.
+- reason: one short sentence, without ids, in the language of the memories.
+- content: one sentence that loses nothing they say and adds nothing, in their language, names \
+and numbers letter for letter.
+- confidence: not more than that of the surest of them."""
+
+INSTRUCTIONS: Final = (
+    _EXTRACTION, _EXPERIENCE, _RECONCILE, _DUE, _PARTS, _WISHES, *_SIGNALS.values(), _BOTH,
+)  # fmt: skip
 """All that is ours, for whoever checks that none of it comes back as something said."""
 
 
@@ -206,9 +239,11 @@ def experience_prompt(*, wishes: str | None) -> str:
     return _with_wishes([_EXPERIENCE], wishes)
 
 
-def reconcile_prompt() -> str:
-    """What to do with new statements and the memories near to them."""
-    return _RECONCILE
+def reconcile_prompt(*, due: bool = False, parts: bool = False) -> str:
+    """What to do with new statements and the memories near to them, and with what is looked at
+    besides.
+    """
+    return "\n\n".join([_RECONCILE, *([_DUE] if due else []), *([_PARTS] if parts else [])])
 
 
 def format_note(schema: JsonSchema) -> str:

@@ -7,12 +7,13 @@ counted, all in code afterwards (`design.md` 5).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal, Protocol
+from datetime import date, datetime
+from typing import Final, Literal, Protocol
 
 from app.llm.extraction import ModelUse, Proposed
 
 ReconcileEvent = Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "DELETE", "NONE"]
+ReviewVerdict = Literal["KEEP", "EXTEND", "REMOVE"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,86 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A memory that is looked at whatever the new statements say.
+
+    Args:
+        days: since it was last said, changed or reviewed.
+        expected_valid_days: how long it was thought to hold, where somebody could tell.
+
+    """
+
+    memory_id: str
+    content: str
+    memory_type: str
+    confidence: float
+    days: int = 0
+    expected_valid_days: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What a model looks at besides, in a call that is made anyway (C-24, C-25).
+
+    Args:
+        today: the day of the call.
+        due: memories nobody has spoken of for long, the stalest first.
+        parts: memories of one type, some of which may be one matter in pieces.
+
+    """
+
+    today: date | None = None
+    due: tuple[Standing, ...] = ()
+    parts: tuple[Standing, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.due or self.parts)
+
+
+NO_AGENDA: Final = Agenda()
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What is to become of one memory that was due.
+
+    KEEP    nobody can tell that it is over.
+    EXTEND  it holds, and for longer than was thought.
+    REMOVE  it is over.
+    """
+
+    memory_id: str
+    verdict: ReviewVerdict
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Several memories that are to become one.
+
+    Args:
+        memory_ids: of the parts; empty where one was named that was not shown.
+        confidence: how sure the whole is; None where nothing was said.
+
+    """
+
+    memory_ids: tuple[str, ...]
+    content: str
+    confidence: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """One decision per question, in the order of the questions."""
+    """One decision per question, in the order of the questions, and what became of the agenda:
+    a memory without a review is kept.
+    """
 
     decisions: tuple[Decision, ...]
     use: ModelUse = field(default_factory=ModelUse)
+    reviews: tuple[Review, ...] = ()
+    joins: tuple[Join, ...] = ()
 
 
 class Reconciler(Protocol):
@@ -93,8 +169,14 @@ class Reconciler(Protocol):
     @property
     def model(self) -> str | None: ...
 
-    async def reconcile(self, questions: Sequence[Question]) -> Reconciliation:
+    async def reconcile(
+        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+    ) -> Reconciliation:
         """One decision per question; questions without neighbours need not be asked.
+
+        Args:
+            agenda: what a model that is asked looks at besides. It is no reason to ask one,
+                and without a model nothing on it changes.
 
         Raises:
             ModelUnavailableError: nothing was decided; try again.

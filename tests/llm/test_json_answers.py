@@ -6,10 +6,12 @@ import time
 
 import pytest
 
-from app.llm.answer_schemas import EXPERIENCE_SCHEMA, RECONCILE_SCHEMA, extraction_schema
+from app.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
 from app.llm.json_answers import _LONGEST_MENDED, LONGEST, read_answer
+from app.llm.reconciling import NO_AGENDA
 
 SCHEMA = extraction_schema(("user",))
+DECISIONS = reconcile_schema(NO_AGENDA)
 ENTRY = {"content": "用户住在慕尼黑。", "type": "fact"}
 WHOLE = {"reflection": "r", "memories": [ENTRY]}
 TEXT = json.dumps(WHOLE, ensure_ascii=False)
@@ -146,5 +148,5 @@ def test_an_entrys_own_keys_do_not_make_it_the_answer():
     # A decision has a member `memories`, as an extraction has.
     decision = '{"statement": "q1", "event": "ADD", "memories": []}'
 
-    assert read_answer(decision, RECONCILE_SCHEMA) == {"decisions": [json.loads(decision)]}
-    assert read_answer(f'{{"decisions": [{decision}', RECONCILE_SCHEMA) is None
+    assert read_answer(decision, DECISIONS) == {"decisions": [json.loads(decision)]}
+    assert read_answer(f'{{"decisions": [{decision}', DECISIONS) is None

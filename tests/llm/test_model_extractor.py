@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.answer_schemas import EXPERIENCE_SCHEMA, RECONCILE_SCHEMA, extraction_schema
+from app.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
 from app.llm.errors import ModelUnavailableError
 from app.llm.extraction import (
     MEMORY_TYPES,
@@ -23,6 +23,7 @@ from app.llm.extraction import (
 from app.llm.model_extractor import MOST_ENTRIES, ModelExtractor
 from app.llm.openai_chat import OpenAIChat
 from app.llm.prompts import INSTRUCTIONS, extraction_prompt, reconcile_prompt
+from app.llm.reconciling import NO_AGENDA, Agenda, Standing
 from app.text.signal_patterns import Signal
 from tests.support.chat_behaviours import (
     cut_off,
@@ -40,6 +41,8 @@ from tests.support.chat_behaviours import (
 from tests.support.openai_server import OpenAIServer, Request, refusal
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+OLD = Standing("mem_1", "The user lives in Munich.", "fact", 0.9)
+FULL_AGENDA = Agenda(NOON.date(), (OLD,), (OLD,))
 
 
 @pytest.fixture
@@ -77,7 +80,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/1"
+    assert extractor.prompt_version == "extraction/2"
 
 
 class TestAnswer:
@@ -96,6 +99,7 @@ class TestAnswer:
                     attribute="user.residence",
                     valid_from="2026-11-01",
                     valid_to="2027-01-31T18:00:00+08:00",
+                    expected_valid_days=30,
                     source_error="Not Berlin.",
                     retracts=True,
                 ),
@@ -119,6 +123,7 @@ class TestAnswer:
             valid_to=datetime(2027, 1, 31, 10, tzinfo=UTC),
             source_error="Not Berlin.",
             retracts=True,
+            expected_valid_days=30,
         )
         assert second.content == "用户喜欢绿茶。"
         assert second.evidence == ("msg_a",)
@@ -358,6 +363,19 @@ class TestEntry:
         assert (await only(server, extractor, attribute=said)).attribute == attribute
 
     @pytest.mark.parametrize(
+        ("said", "days"),
+        [
+            (0, None), (1, 1), (2, 2), (3649, 3649), (3650, 3650), (3651, 3650),
+            (30.7, 30), ("14", 14), (" 14 ", 14), ("two weeks", None), (-1, None), (0.5, None),
+            (10**400, 3650), ("9" * 12, None), (None, None), (True, None), ([30], None),
+        ],
+    )  # fmt: skip
+    async def test_says_for_how_many_days_it_holds(
+        self, server: OpenAIServer, extractor: ModelExtractor, said: Any, days: int | None
+    ):
+        assert (await only(server, extractor, expected_valid_days=said)).expected_valid_days == days
+
+    @pytest.mark.parametrize(
         ("said", "kept"), [("Berlin", "Berlin"), ("  ", None), ("", None), (None, None), (3, None)]
     )
     async def test_has_a_source_error_with_words(
@@ -591,12 +609,17 @@ class TestInstructions:
     def test_explain_every_member_type_and_scope(self):
         system = extraction_prompt(scopes=get_args(Scope), signals=(), wishes=None)
         members = extraction_schema(("user",))["properties"]["memories"]["items"]["required"]
-        decision = RECONCILE_SCHEMA["properties"]["decisions"]["items"]
+        decision = reconcile_schema(NO_AGENDA)["properties"]["decisions"]["items"]
 
         assert all(re.search(rf"(^- |, ){name}\b", system, re.MULTILINE) for name in members)
         assert all(f"{name} (" in system for name in MEMORY_TYPES)
         assert all(f"- {scope}: " in system for scope in get_args(Scope))
         assert all(f"- {name}: " in reconcile_prompt() for name in decision["required"])
+        besides = reconcile_prompt(due=True, parts=True)
+        for name in ("reviews", "merges"):
+            entry_of = reconcile_schema(FULL_AGENDA)["properties"][name]["items"]
+            assert f'"{name}"' in besides
+            assert all(f"- {member}: " in besides for member in entry_of["required"])
         events = decision["properties"]["event"]["enum"]
         assert all(f"- {event}: " in reconcile_prompt() for event in events)
 
@@ -650,9 +673,9 @@ def test_forms_are_what_strict_output_takes():
             for value in schema:
                 yield from objects(value)
 
-    forms = (extraction_schema(("user",)), EXPERIENCE_SCHEMA, RECONCILE_SCHEMA)
+    forms = (extraction_schema(("user",)), EXPERIENCE_SCHEMA, reconcile_schema(FULL_AGENDA))
     found = [one for form in forms for one in objects(form)]
-    assert len(found) == 6
+    assert len(found) == 8
     for one in found:
         assert one["required"] == list(one["properties"])
         assert one["additionalProperties"] is False
