@@ -1,0 +1,225 @@
+"""Days, weeks, months, seasons and years as periods, and the feasts that the library knows."""
+
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from dateutil.relativedelta import relativedelta
+from holidays import country_holidays
+
+
+class Span(NamedTuple):
+    """Days from `first` up to, not including, `after`; without year when none was named."""
+
+    first: date
+    after: date
+    yearless: bool = False
+
+
+Reader = tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]
+"""A pattern, and what it names on a day; None, or ValueError, where that is no time at all."""
+
+
+def either(names: Iterable[str]) -> str:
+    return "|".join(re.escape(each) for each in sorted(names, key=len, reverse=True))
+
+
+def days(first: date, count: int = 1) -> Span:
+    return Span(first, first + timedelta(days=count))
+
+
+def week_of(today: date, step: int = 0) -> Span:
+    """The week from Monday to Sunday, so many weeks from today's."""
+    return days(today + timedelta(days=7 * step - today.weekday()), 7)
+
+
+def weekend_of(today: date, step: int = 0) -> Span:
+    return days(week_of(today, step).first + timedelta(days=5), 2)
+
+
+def months(year: int, month: int, count: int = 1) -> Span:
+    first = date(year, month, 1)
+    return Span(first, first + relativedelta(months=count))
+
+
+def month_of(today: date, step: int = 0) -> Span:
+    then = today + relativedelta(months=step)
+    return months(then.year, then.month)
+
+
+def year_of(year: int) -> Span:
+    return months(year, 1, 12)
+
+
+SEASONS: Final = {
+    "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12,
+    "春": 3, "夏": 6, "秋": 9, "冬": 12,
+}  # fmt: skip
+
+
+def season_of(year: int, name: str) -> Span:
+    """Three whole months of the northern calendar; winter belongs to the year it begins in."""
+    return months(year, SEASONS[name], 3)
+
+
+def latest(today: date, named: Callable[[int], Span]) -> Span:
+    """What recurs each year, the last time it had begun."""
+    # Nine years hold a 29 February, even around 1900.
+    for year in range(today.year, max(today.year - 9, 0), -1):
+        with suppress(ValueError):
+            span = named(year)
+            if span.first <= today:
+                return span._replace(yearless=True)
+    raise ValueError("No year has such a day.")
+
+
+def month_part(span: Span, part: str) -> Span:
+    """The first ten days of a month, the next ten, or the rest; or a half."""
+    borders = {
+        "early": (0, 10), "mid": (10, 20), "late": (20, 31), "first": (0, 15), "second": (15, 31),
+    }  # fmt: skip
+    begin, end = borders[part]
+    after = min(span.first + timedelta(days=end), span.after)
+    return Span(span.first + timedelta(days=begin), after, span.yearless)
+
+
+def year_part(year: int, part: str) -> Span:
+    """Four months of a year, or a half."""
+    begin, count = {
+        "early": (1, 4), "mid": (5, 4), "late": (9, 4), "first": (1, 6), "second": (7, 6),
+    }[part]  # fmt: skip
+    return months(year, begin, count)
+
+
+def ago(today: date, count: int, unit: str) -> Span:
+    """The day, month or year so long ago; of weeks the seven days around, for they are rounded."""
+    if unit == "day":
+        return days(today - timedelta(days=count))
+    if unit == "week":
+        return days(today - timedelta(days=7 * count + 3), 7)
+    if unit == "month":
+        return month_of(today, -count)
+    return year_of(today.year - count)
+
+
+def some_ago(today: date, unit: str) -> Span:
+    """A few days, weeks, months or years ago: two to five."""
+    return Span(ago(today, 5, unit).first, ago(today, 2, unit).after)
+
+
+def _step(unit: str, count: int) -> relativedelta:
+    if unit in {"day", "week"}:
+        return relativedelta(days=count * (7 if unit == "week" else 1))
+    return relativedelta(months=count * (12 if unit == "year" else 1))
+
+
+def back_from(today: date, count: int, unit: str) -> Span:
+    """The last so many days, weeks, months or years up to and with today."""
+    step = _step(unit, count)
+    return Span(today - step, today + timedelta(days=1))
+
+
+def beside(span: Span, unit: str, count: int | None, sign: int) -> Span:
+    """A time before (-1) or after (1) another; without `count` the one right beside it."""
+    edge = span.first if sign < 0 else span.after - timedelta(days=1)
+    if unit == "weekend":
+        # Of a Sunday the one before, not the one it is part of.
+        return days(
+            beside(span, "5", None, sign).first
+            - timedelta(days=7 * (sign < 0 and edge.weekday() == 6)),
+            2,
+        )
+    if unit.isdecimal():
+        step = (edge.weekday() - int(unit)) * -sign % 7 or 7
+        return days(edge + timedelta(days=sign * step))
+    if count is None and unit != "day":
+        step_back = _step(unit, 1)
+        if sign < 0:
+            return Span(span.first - step_back, span.first)
+        return Span(span.after, span.after + step_back)
+    return ago(edge, -sign * (count or 1), unit)
+
+
+def moved(span: Span, years: int) -> Span:
+    """The same days of another year."""
+    shift = relativedelta(years=years)
+    return Span(span.first + shift, span.after + shift)
+
+
+def feast(today: date, name: str, year: int | None, step: int | None) -> Span:
+    """A feast in a year, or so many years from this one; else the last one up to today."""
+
+    def named(year: int) -> Span:
+        key, offset, count = FEASTS[name]
+        first = _feast_days(key[0], year).get(key[1])
+        if first is None:
+            raise ValueError("The library does not know the feast in this year.")
+        return days(first + timedelta(days=offset), count)
+
+    if year is not None or step is not None:
+        return named(today.year + (step or 0) if year is None else year)
+    return latest(today, named)
+
+
+@lru_cache(maxsize=256)
+def _feast_days(country: str, year: int) -> dict[str, date]:
+    """First day of each feast of a year, by the name that the library gives it."""
+    kinds, language = _CALENDARS[country]
+    calendar = country_holidays(country, years=year, categories=kinds, language=language)
+    found: dict[str, date] = {}
+    for day, names in sorted(calendar.items()):
+        for name in names.split("; "):
+            found.setdefault(name, day)
+    return found
+
+
+def _feasts(
+    country: str, rows: Iterable[tuple[str, str, int, int]]
+) -> dict[str, tuple[tuple[str, str], int, int]]:
+    return {
+        name: ((country, key), offset, count)
+        for names, key, offset, count in rows
+        for name in names.split("|")
+    }
+
+
+# Without a language the library takes that of the machine.
+_CALENDARS: Final = {"US": (("public", "unofficial"), "en_US"), "CN": (("public",), "zh_CN")}
+# What people say; the library's name; days from that day; how many days.
+FEASTS: Final = _feasts(
+    "US",
+    (
+        ("christmas eve|圣诞夜|平安夜", "Christmas Eve", 0, 1),
+        ("christmas day|christmas|xmas|圣诞节|圣诞", "Christmas Day", 0, 1),
+        ("new year's eve|new years eve", "New Year's Eve", 0, 1),
+        ("new year's day|new years day", "New Year's Day", 0, 1),
+        ("thanksgiving day|thanksgiving|感恩节", "Thanksgiving Day", 0, 1),
+        ("halloween|万圣节", "Halloween", 0, 1),
+        ("valentine's day|valentines day|情人节", "Valentine's Day", 0, 1),
+        ("good friday", "Good Friday", 0, 1),
+        ("easter sunday|easter|复活节", "Easter Sunday", 0, 1),
+        ("easter monday", "Easter Sunday", 1, 1),
+        ("mother's day|mothers day|母亲节", "Mother's Day", 0, 1),
+        ("father's day|fathers day|父亲节", "Father's Day", 0, 1),
+        ("labor day", "Labor Day", 0, 1),
+        ("independence day", "Independence Day", 0, 1),
+        ("memorial day", "Memorial Day", 0, 1),
+        ("saint patrick's day|st patrick's day|st. patrick's day", "Saint Patrick's Day", 0, 1),
+    ),
+) | _feasts(
+    "CN",
+    (
+        ("元旦节|元旦", "元旦", 0, 1),
+        ("除夕夜|除夕|年三十|chinese new year's eve", "春节", -1, 1),
+        ("春节|chinese new year|lunar new year|spring festival", "春节", 0, 7),
+        ("元宵节|lantern festival", "春节", 14, 1),
+        ("清明节|清明", "清明节", 0, 1),
+        ("五一劳动节|五一假期|五一长假|五一|劳动节", "劳动节", 0, 5),
+        ("端午节|端午|dragon boat festival", "端午节", 0, 1),
+        ("中秋节|中秋|mid-autumn festival", "中秋节", 0, 1),
+        ("国庆节|国庆|十一假期|十一长假|十一黄金周", "国庆节", 0, 7),
+    ),
+)
