@@ -12,7 +12,7 @@ DomainError
 A room's own errors are in its `errors.py`; those that every room raises are at the end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -128,6 +128,18 @@ class ConfirmationRequiredError(ConflictError):
             f"This {kind} holds {listed}. Repeat with `confirm=true` to delete them too, or "
             "with `dry_run=true` to only count.",
             holds=dict(holds),
+        )
+
+
+class SelectorRequiredError(UnprocessableError):
+    code = "selector_required"
+    title = "Nothing selected"
+
+    def __init__(self, location: str, names: Sequence[str]) -> None:
+        listed = ", ".join(names)
+        super().__init__(
+            f"Name at least one of {listed}.",
+            errors=[{"location": [location, names[0]], "detail": f"one of {listed} is required"}],
         )
 
 

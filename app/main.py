@@ -13,6 +13,7 @@ from app.extraction.router import router as extraction
 from app.feedback.router import router as feedback
 from app.memories.router import router as memories
 from app.messages.router import router as messages
+from app.messages.router import search_router
 from app.operations.router import router as jobs
 from app.privacy.router import router as privacy
 from app.projects.router import router as projects
@@ -56,6 +57,7 @@ ROUTERS = (
     saving,
     memories,
     messages,
+    search_router,
     sessions,
     users,
     agents,

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import structlog
 
+from app.agents.embedding import Embedders
 from app.database.engine import Database, open_database
 from app.database.migrate import check_schema
+from app.errors import ConfigurationError
 from app.extraction.inferring import InferenceRules, InferringService
 from app.extraction.jobs import SessionJobs
 from app.extraction.ledger import RunLog
@@ -20,14 +22,20 @@ from app.extraction.service import ExtractionService
 from app.llm.catalogue import EmbedderCatalogue, OpenAIParameters
 from app.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
 from app.llm.openai_embedder import OpenAILimits
+from app.llm.reranker_catalogue import connect_reranker
+from app.llm.reranking import Reranker
 from app.memories.editing import EditingService
-from app.memories.embedding import Embedders
 from app.memories.gate import Gate
 from app.memories.ranking import RankWeights, ScopeWeights
 from app.memories.saving import SavingRules, SavingService
-from app.memories.search import SearchService
+from app.memories.search import SearchRanks, SearchService
 from app.memories.usage import MemoryUse
+from app.messages.filling import MessageFilling
+from app.messages.indexing import Indexer
 from app.messages.scheduling import CaptureRules
+from app.messages.search import MessageSearchService
+from app.ranking.boosts import Boosts, parsed_weights
+from app.ranking.errors import InvalidWeightsError
 from app.rules.extractor import RulesExtractor
 from app.rules.reconciler import RulesReconciler
 from app.sessions.reading_order import Debounce
@@ -35,6 +43,7 @@ from app.settings import Settings, metrics_folder
 from app.tenants.repository import KeyDirectory
 from app.tenants.service import Identification, KeyUse
 from app.text.stop_words import StopWords, stop_words
+from app.usage.ledger import EmbeddingLedger
 from app.usage.quota import Quota
 from app.web.switches import Switches
 
@@ -54,10 +63,14 @@ class Runtime:
     identification: Identification
     key_use: KeyUse
     memory_use: MemoryUse
+    embedding_ledger: EmbeddingLedger
     saving: SavingService
     editing: EditingService
     search: SearchService
     capture: CaptureRules
+    indexer: Indexer
+    filling: MessageFilling
+    message_search: MessageSearchService
     quota: Quota
     inferring: InferringService
     extraction: ExtractionService
@@ -65,6 +78,15 @@ class Runtime:
     now: Callable[[], datetime]
     metrics_folder: Path | None
     """Shared with the other processes of the service, when there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """Whoever answers outside of the database."""
+
+    catalogue: EmbedderCatalogue
+    models: ModelCatalogue
+    reranker: Reranker | None
 
 
 def utc_now() -> datetime:
@@ -115,6 +137,24 @@ async def open_models(settings: Settings) -> AsyncIterator[ModelCatalogue]:
 
 
 @asynccontextmanager
+async def open_reranker(settings: Settings) -> AsyncIterator[Reranker | None]:
+    """The deployment's reranker, if it has one. Raises ConfigurationError."""
+    if settings.rerank_model is None:
+        yield None
+        return
+    key = settings.rerank_api_key
+    reranker = connect_reranker(
+        settings.rerank_model,
+        api_key=key.get_secret_value() if key else None,
+        timeout=timedelta(seconds=settings.rerank_seconds),
+    )
+    try:
+        yield reranker
+    finally:
+        await reranker.aclose()
+
+
+@asynccontextmanager
 async def open_runtime(
     settings: Settings, dsn: str, *, now: Callable[[], datetime] = utc_now
 ) -> AsyncIterator[Runtime]:
@@ -128,34 +168,38 @@ async def open_runtime(
     async with (
         open_catalogue(settings) as catalogue,
         open_models(settings) as models,
+        open_reranker(settings) as reranker,
         open_database(
             dsn,
             pool_size=settings.database_pool_size,
             statement_timeout_seconds=settings.statement_timeout_seconds,
         ) as database,
     ):
-        runtime = _build(settings, database, catalogue, models, now)
+        runtime = _build(settings, database, Providers(catalogue, models, reranker), now)
         await _notice_other_models(runtime)
-        flushing = asyncio.create_task(_flush_for_ever(runtime))
+        closing = asyncio.Event()
+        flushing = asyncio.create_task(_flush_until(closing, runtime))
         try:
             yield runtime
         finally:
-            flushing.cancel()
-            with suppress(asyncio.CancelledError):
-                await flushing
+            # Not cancelled: a write that is cut off may have been written, and counts twice.
+            closing.set()
+            await asyncio.wait([flushing])
             await _attempt("memory_use", lambda: runtime.memory_use.flush(everything=True))
+            await _attempt("embeddings", lambda: runtime.embedding_ledger.flush(everything=True))
             await _attempt("key_use", runtime.key_use.flush)
 
 
 def _build(
     settings: Settings,
     database: Database,
-    catalogue: EmbedderCatalogue,
-    models: ModelCatalogue,
+    providers: Providers,
     now: Callable[[], datetime],
 ) -> Runtime:
+    catalogue, models = providers.catalogue, providers.models
     directory = KeyDirectory(database)
-    embedders = Embedders(database, catalogue)
+    embedding_ledger = EmbeddingLedger(database)
+    embedders = Embedders(database, catalogue, embedding_ledger)
     switches = Switches(enabled=settings.enabled)
     key_use, memory_use = KeyUse(directory), MemoryUse(database)
     rules = _saving_rules(settings)
@@ -163,6 +207,7 @@ def _build(
     quota = Quota(settings.daily_calls, settings.daily_tokens)
     limits = Limits(settings.max_extractions, quota)
     saving = SavingService(database, embedders, switches, rules)
+    indexer = Indexer(embedders, capture.tags)
     pipeline = Pipeline(
         database,
         embedders,
@@ -179,10 +224,16 @@ def _build(
         identification=Identification(directory, key_use, now),
         key_use=key_use,
         memory_use=memory_use,
+        embedding_ledger=embedding_ledger,
         saving=saving,
         editing=EditingService(database, embedders, switches, rules.gate),
-        search=SearchService(database, embedders, memory_use, *_weights(settings), now),
+        search=SearchService(
+            database, embedders, memory_use, _ranks(settings), providers.reranker, now
+        ),
         capture=capture,
+        indexer=indexer,
+        filling=MessageFilling(database, indexer, embedders),
+        message_search=MessageSearchService(database, embedders, _boosts(settings), now),
         quota=quota,
         inferring=InferringService(
             database,
@@ -216,14 +267,20 @@ def _stop_words(settings: Settings) -> StopWords:
     return stop_words(settings.stop_words.split(","))
 
 
+def stripped_tags(settings: Settings) -> list[str]:
+    """Blocks that somebody else puts into messages."""
+    return [tag.strip() for tag in settings.stripped_tags.split(",") if tag.strip()]
+
+
 def _capture(settings: Settings) -> CaptureRules:
-    tags = [tag.strip() for tag in settings.stripped_tags.split(",") if tag.strip()]
     debounce = Debounce(timedelta(seconds=settings.debounce_seconds))
-    return CaptureRules(debounce, tags, settings.signal_window, _stop_words(settings))
+    return CaptureRules(
+        debounce, stripped_tags(settings), settings.signal_window, _stop_words(settings)
+    )
 
 
-def _weights(settings: Settings) -> tuple[RankWeights, ScopeWeights]:
-    return (
+def _ranks(settings: Settings) -> SearchRanks:
+    return SearchRanks(
         RankWeights(settings.rank_w_similarity, settings.rank_w_confidence, settings.rank_w_scope),
         ScopeWeights(
             session=settings.scope_w_session,
@@ -231,7 +288,15 @@ def _weights(settings: Settings) -> tuple[RankWeights, ScopeWeights]:
             user=settings.scope_w_user,
             agent=settings.scope_w_agent,
         ),
+        _boosts(settings),
     )
+
+
+def _boosts(settings: Settings) -> Boosts:
+    try:
+        return Boosts().with_changes(parsed_weights(settings.search_boosts))
+    except InvalidWeightsError as error:
+        raise ConfigurationError(f"MEMORY_SEARCH_BOOSTS: {error}") from None
 
 
 async def _notice_other_models(runtime: Runtime) -> None:
@@ -249,11 +314,14 @@ async def _notice_other_models(runtime: Runtime) -> None:
         )
 
 
-async def _flush_for_ever(runtime: Runtime) -> None:
+async def _flush_until(closing: asyncio.Event, runtime: Runtime) -> None:
     while True:
-        await asyncio.sleep(runtime.settings.usage_flush_seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(closing.wait(), runtime.settings.usage_flush_seconds)
+            return
         await _attempt("key_use", runtime.key_use.flush)
         await _attempt("memory_use", runtime.memory_use.flush)
+        await _attempt("embeddings", runtime.embedding_ledger.flush)
 
 
 async def _attempt(what: str, flush: Callable[[], Awaitable[None]]) -> None:

@@ -57,6 +57,10 @@ class Settings(BaseSettings):
 
     extraction_model: str = "rules"
 
+    rerank_model: str | None = None
+    rerank_api_key: SecretStr | None = None
+    rerank_seconds: Annotated[float, Gt(0), Le(60)] = 2.0
+
     # --- what is accepted
     enabled: bool = True
     auto_create: bool = True
@@ -91,6 +95,8 @@ class Settings(BaseSettings):
     scope_w_project: Share = 0.8
     scope_w_user: Share = 0.6
     scope_w_agent: Share = 0.4
+    search_boosts: str = ""
+    exact_rows: Annotated[int, Ge(100), Le(1_000_000_000)] = 2_000
 
     # --- keeping and letting go
     idempotency_hours: Annotated[int, Ge(1), Le(24 * 30)] = 24
@@ -117,6 +123,12 @@ class Settings(BaseSettings):
                 f"MEMORY_EMBEDDING_MODEL={self.embedding_model} needs OPENAI_API_KEY, or "
                 "OPENAI_BASE_URL for a local endpoint that wants none. Leave "
                 "MEMORY_EMBEDDING_MODEL out to embed locally without a key."
+            )
+            raise ValueError(msg)
+        if self.rerank_api_key is not None and self.rerank_model is None:
+            msg = (
+                "MEMORY_RERANK_API_KEY needs MEMORY_RERANK_MODEL beside it: without a model "
+                "nothing is reranked."
             )
             raise ValueError(msg)
         if self.database_url is None and self.migration_url is not None:

@@ -20,6 +20,10 @@ from app.jobs.recurring import Recurring
 from app.jobs.ticking import Ticker
 from app.jobs.worker import Worker, WorkerLimits
 from app.memories import bulk_delete
+from app.memories.earning import EarningService
+from app.memories.filling import MemoryFilling
+from app.messages.jobs import MessageJobs
+from app.messages.scheduling import INDEX
 from app.operations import housekeeping
 from app.operations.retention import Retention
 from app.runtime import Runtime
@@ -47,7 +51,14 @@ def handlers_of(runtime: Runtime) -> dict[str, Handler]:
         EXTRACT: runtime.session_jobs.extract,
         INFER: runtime.inferring.work_off,
         delivery.KIND: deliverer.handle,
-        housekeeping.KIND: housekeeping.Housekeeping(runtime.database, retention),
+        INDEX: MessageJobs(runtime.database, runtime.filling, runtime.now).index,
+        housekeeping.KIND: housekeeping.Housekeeping(
+            runtime.database,
+            retention,
+            reading=MemoryFilling(runtime.database),
+            filling=runtime.filling,
+            earning=EarningService(runtime.database, settings.exact_rows),
+        ),
         bulk_delete.KIND: bulk_delete.BulkDeletion(runtime.database),
     }
 

@@ -17,6 +17,7 @@ from app.database.registry import metadata
 from app.database.roles import OWNER, prepare_cluster
 
 ADVISORY_LOCK = 4_750_311_907_622_105_731
+LOOK_SECONDS = 0.1
 
 
 def _run(connection: Connection) -> None:
@@ -33,12 +34,20 @@ def _run(connection: Connection) -> None:
         context.run_migrations()
 
 
+async def _take_turns(connection: asyncpg.Connection) -> None:
+    # Asked again and again: a statement that waits has a snapshot, which an index that is built
+    # concurrently waits for, while we wait for whoever builds it.
+    asking = f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})"
+    while not await connection.fetchval(asking):  # noqa: ASYNC110 (another process holds it)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
 async def _migrate(dsn: str) -> None:
     async def connect() -> Any:
         connection = await asyncpg.connect(dsn)
         try:
             # Before the first GRANT: two at once would trip over the same catalogue rows.
-            await connection.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
+            await _take_turns(connection)
             await prepare_cluster(connection)
             await connection.execute(f"SET ROLE {OWNER}")
         except BaseException:

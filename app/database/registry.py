@@ -7,7 +7,7 @@ from app.database.base import Base
 from app.extraction.models import ExtractionRun
 from app.feedback.models import MemoryFeedback
 from app.jobs.models import Job
-from app.memories.models import GateDecision, Memory, MemoryHistory
+from app.memories.models import GateDecision, Memory, MemoryBucket, MemoryHistory
 from app.messages.models import Message
 from app.outbox.models import Webhook, WebhookDelivery
 from app.projects.models import Project, ProjectMember
@@ -19,8 +19,8 @@ from app.web.idempotency import IdempotencyKey
 
 TABLES = (
     Tenant, ApiKey, IdempotencyKey, Agent, User, Project, ProjectMember, Session, Message,
-    Memory, MemoryHistory, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage, Webhook,
-    WebhookDelivery,
+    Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
+    Webhook, WebhookDelivery,
 )  # fmt: skip
 
 metadata: MetaData = Base.metadata

@@ -112,6 +112,11 @@ class EmbedderCatalogue:
             return self._default
         return await self._once(handle, partial(self._open_handle, handle))
 
+    async def in_process(self, handle: str | None) -> Embedder | None:
+        """The embedder for a handle, None for the default, if it asks nobody outside."""
+        handle = self._default_handle if handle is None else _canonical(handle)
+        return await self.resolve(handle) if handle == _WORDLLAMA else None
+
     async def by_name(self, name: str) -> Embedder | None:
         """The embedder for vectors stored under `name`, or None when it cannot be had.
 

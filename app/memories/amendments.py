@@ -28,6 +28,7 @@ JUDGED = {"content", "confidence", "source_error", "metadata_"}
 RESTORED = (
     "content", "memory_type", "attribute", "tier", "source", "source_id", "source_error",
     "evidence", "confidence", "visibility", "status", "superseded_by", "external_id", "metadata",
+    "expected_valid_days",
 )  # fmt: skip
 RESTORED_TIMES = ("valid_from", "valid_to", "expires_at")
 """What a memory says and how far it counts; never whose it is, nor where it hangs."""

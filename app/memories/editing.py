@@ -7,6 +7,7 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.embedding import Embedders, embed
 from app.database.engine import Database
 from app.errors import VersionConflictError
 from app.memories.amendments import (
@@ -22,7 +23,6 @@ from app.memories.amendments import (
     successor,
 )
 from app.memories.duplicates import EXPIRED
-from app.memories.embedding import Embedders, embed
 from app.memories.errors import DuplicateMemoryError, GateRejectedError, NotChangeableError
 from app.memories.gate import Gate
 from app.memories.models import Memory

@@ -1,6 +1,5 @@
 """What can go wrong with a memory."""
 
-from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -58,18 +57,6 @@ class DuplicateMemoryError(ConflictError):
             memory_id=memory_id,
             similarity=similarity,
             decision_id=decision_id,
-        )
-
-
-class SelectorRequiredError(UnprocessableError):
-    code = "selector_required"
-    title = "Nothing selected"
-
-    def __init__(self, location: str, names: Sequence[str]) -> None:
-        listed = ", ".join(names)
-        super().__init__(
-            f"Name at least one of {listed}.",
-            errors=[{"location": [location, names[0]], "detail": f"one of {listed} is required"}],
         )
 
 

@@ -1,7 +1,6 @@
 """SQL for the upkeep of one tenant's memories: what is due for removal, what waits for vectors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,11 +21,14 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.embedding import InForce
 from app.memories.models import GateDecision, Memory
 from app.memories.records import Change, snapshot
 from app.memories.repository import compiled
 from app.memories.visibility import visible
+from app.ranking.document import COLUMNS
 from app.tenants.access import Access
+from app.text.terms import ANALYSER_VERSION
 from app.web.idempotency import IdempotencyKey
 
 # The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
@@ -66,25 +68,11 @@ SELECT listed.model FROM unnest(CAST(:models AS text[])) AS listed(model)
 WHERE EXISTS (
     SELECT 1 FROM memories m WHERE m.tenant_id = CAST(:tenant_id AS text)
       AND m.embedding_model = listed.model AND m.status <> 'deleted'
+) OR EXISTS (
+    SELECT 1 FROM messages m WHERE m.tenant_id = CAST(:tenant_id AS text)
+      AND m.embedding_model = listed.model
 )
 """
-
-
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """Which model each memory should have: names by handle, and the handle of those whose
-    agent names none.
-    """
-
-    models: Mapping[str, str]
-    home: str
-
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "handles": list(self.models),
-            "models": list(self.models.values()),
-            "home": self.home,
-        }
 
 
 class MaintenanceRepository:
@@ -312,3 +300,42 @@ class MaintenanceRepository:
         """Those of `models` that made a vector which is still here."""
         parameters = {"tenant_id": self._tenant_id, "models": list(models)}
         return set(await self._db.scalars(text(_WITH_ROWS), parameters))
+
+    async def count_unread(self) -> int:
+        """How many memories no analyser has read, or an older one."""
+        statement = select(func.count()).select_from(Memory).where(*self._unread())
+        return int(await self._db.scalar(statement) or 0)
+
+    async def unread(self, limit: int) -> list[dict[str, Any]]:
+        """Some of them: what they say, and their version."""
+        columns = (
+            Memory.memory_id, Memory.version, Memory.content,
+            Memory.metadata_.label("metadata_"), Memory.valid_from,
+        )  # fmt: skip
+        rows = await self._db.execute(select(*columns).where(*self._unread()).limit(limit))
+        return [dict(row) for row in rows.mappings()]
+
+    async def write_terms(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Give rows of `unread` their terms; how many had not changed meanwhile."""
+        written = 0
+        for row in rows:
+            result: Any = await self._db.execute(
+                update(Memory)
+                .where(
+                    Memory.tenant_id == self._tenant_id,
+                    Memory.memory_id == row["memory_id"],
+                    Memory.version == row["version"],
+                    Memory.status != "deleted",
+                )
+                .values({name: row[name] for name in COLUMNS})
+                .execution_options(synchronize_session=False)
+            )
+            written += result.rowcount
+        return written
+
+    def _unread(self) -> tuple[ColumnElement[bool], ...]:
+        return (
+            Memory.tenant_id == self._tenant_id,
+            or_(Memory.analyser.is_(None), Memory.analyser < ANALYSER_VERSION),
+            Memory.status != "deleted",
+        )

@@ -11,17 +11,19 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     LargeBinary,
+    SmallInteger,
     String,
     Text,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database.base import Base, Id, TenantOwned, Timed
+from app.database.searched import Searched
 
 
-class Memory(TenantOwned, Timed, Base):
+class Memory(TenantOwned, Timed, Searched, Base):
     """One remembered statement, with the vector that finds it in the same row (B-47).
 
     `scope` and `scope_id` say for whom it counts; together with the tenant they are the
@@ -65,6 +67,7 @@ class Memory(TenantOwned, Timed, Base):
             name="scope",
         ),
         CheckConstraint("confidence >= 0 AND confidence <= 1", name="confidence"),
+        CheckConstraint("expected_valid_days BETWEEN 1 AND 3650", name="expected_valid_days"),
         CheckConstraint("visibility IN ('public', 'members', 'owner_only')", name="visibility"),
         CheckConstraint("status IN ('active', 'archived', 'superseded', 'deleted')", name="status"),
         CheckConstraint(
@@ -115,6 +118,7 @@ class Memory(TenantOwned, Timed, Base):
         Index("memories_idx_session_id", "tenant_id", "session_id"),
         Index("memories_idx_project_id", "tenant_id", "project_id"),
         Index("memories_idx_embedding_model", "tenant_id", "embedding_model", "memory_id"),
+        Index("memories_idx_analyser", "tenant_id", "analyser"),
         Index(
             "memories_idx_superseded_by",
             "tenant_id",
@@ -160,6 +164,10 @@ class Memory(TenantOwned, Timed, Base):
     superseded_by: Mapped[str | None] = mapped_column(Id)
     valid_from: Mapped[datetime | None]
     valid_to: Mapped[datetime | None]
+    # How long it is thought to hold, where that was to be told when it was said, and when a
+    # model last looked whether it does, or somebody said it again (C-24).
+    expected_valid_days: Mapped[int | None] = mapped_column(SmallInteger)
+    reviewed_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
     external_id: Mapped[str | None] = mapped_column(String(255))
@@ -170,13 +178,33 @@ class Memory(TenantOwned, Timed, Base):
     # models live side by side, so the column has no dimension; `embedding_model` has.
     embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
     embedding_model: Mapped[str] = mapped_column(String(255))
+    # The signs of `embedding`, in buckets that have earned them; a trigger clears them when it
+    # changes. Null compares exactly.
+    code: Mapped[Any | None] = mapped_column(BIT(varying=True), deferred=True)
     creator: Mapped[str | None] = mapped_column(Id)
     use_count: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     last_used_at: Mapped[datetime | None]
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
 
 
-class MemoryHistory(TenantOwned, Base):
+class MemoryBucket(TenantOwned, Base):
+    """A bucket of vectors of one model that has earned codes, or was found unfit for them."""
+
+    __tablename__ = "memory_buckets"
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    scope: Mapped[str] = mapped_column(String(20), primary_key=True)
+    scope_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    embedding_model: Mapped[str] = mapped_column(String(255), primary_key=True)
+    rows: Mapped[int]
+    # When all rows first had codes; null while they are made, and after they were refused.
+    coded_at: Mapped[datetime | None]
+    # What part of the nearest ten is found with the codes, and when that was last measured.
+    sampled_recall: Mapped[float | None] = mapped_column(Double)
+    sampled_at: Mapped[datetime | None]
+
+
+class MemoryHistory(TenantOwned, Searched, Base):
     """One change of one item: what it was, what it became, who did it and why."""
 
     __tablename__ = "memory_history"
@@ -202,8 +230,8 @@ class MemoryHistory(TenantOwned, Base):
     job_id: Mapped[str | None] = mapped_column(Id)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    # The vector of the words that a change replaced, so that they are still found by
-    # `known_at`; null when the words stayed.
+    # The vector of the words that a change replaced, and their terms, so that they are still
+    # found by `known_at`; null when the words stayed.
     embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
     embedding_model: Mapped[str | None] = mapped_column(String(255))
     version: Mapped[int]
@@ -245,7 +273,8 @@ class GateDecision(TenantOwned, Base):
     scope: Mapped[str] = mapped_column(String(20))
     memory_id: Mapped[str | None] = mapped_column(Id)
     source: Mapped[str] = mapped_column(String(20))
-    # What became of it: ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE, REJECT.
+    # What became of it: ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE, REJECT; of a memory that
+    # was reviewed: KEEP, EXTEND, REMOVE.
     event: Mapped[str | None] = mapped_column(String(20))
     evidence: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list

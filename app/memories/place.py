@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.agents.errors import AgentNotFoundError
 from app.agents.repository import AgentRepository
 from app.memories.errors import ScopeRequiresError, SharedByAllUsersError
 from app.memories.models import Memory
@@ -12,9 +11,10 @@ from app.memories.schemas import MemoryCreate
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.projects.repository import ProjectRepository
 from app.sessions.repository import Participants, SessionRepository, refuse_disabled
-from app.tenants.access import Access, Principal
+from app.tenants.access import Principal
 from app.tenants.errors import InsufficientScopeError
-from app.users.errors import UserNotFoundError, UserRequiredError
+from app.users.access import meant
+from app.users.errors import UserRequiredError
 from app.users.repository import UserRepository
 from app.web.switches import MemoryPausedError
 
@@ -29,24 +29,6 @@ class Place:
     agent_id: str | None
     session_id: str | None
     project_id: str | None
-
-
-def meant(
-    access: Access, user_id: str | None, agent_id: str | None
-) -> tuple[str | None, str | None]:
-    """The user and the agent that a request means: those of the key where it names none.
-
-    Raises:
-        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
-
-    """
-    user_id = user_id or access.user_id
-    if access.user_id not in {None, user_id}:
-        raise UserNotFoundError(user_id or "")
-    agent_id = agent_id or access.agent_id
-    if access.agent_id not in {None, agent_id}:
-        raise AgentNotFoundError(agent_id or "")
-    return user_id, agent_id
 
 
 def place_of(principal: Principal, body: MemoryCreate) -> Place:

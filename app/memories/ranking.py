@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-
-class InvalidWeightsError(ValueError):
-    """Weights that are no shares of one whole; a fault of the configuration."""
+from app.ranking.errors import InvalidWeightsError
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,20 @@ from app.database.ids import new_id
 from app.database.keyset import after
 from app.memories.errors import HistoryNotFoundError
 from app.memories.models import GateDecision, Memory, MemoryHistory
+from app.memories.searchable import DERIVED_FROM, row_terms
 from app.outbox.events import Event, EventType
 from app.outbox.repository import OutboxRepository
+from app.ranking.document import COLUMNS
 from app.tenants.access import Access
+from app.text.offload import read_text
 from app.users.repository import visible_user_ids
 from app.web.idempotency import IdempotencyKey
 
-NOT_IN_HISTORY = ("tenant_id", "content_hash", "embedding", "use_count", "last_used_at")
+NOT_IN_HISTORY = (
+    "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *COLUMNS,
+)  # fmt: skip
+
+_NOTHING_REPLACED: Final = dict.fromkeys(("embedding", "embedding_model", *COLUMNS))
 
 _ANSWER_NAMES_ONE = text(
     "EXISTS (SELECT 1 FROM regexp_matches(convert_from(idempotency_keys.answer, 'UTF8'), "
@@ -70,14 +77,14 @@ class Change(NamedTuple):
 
     Args:
         before: the snapshot before it, and `after` the one after.
-        embedding: the vector of the words it replaced; every change of words has one.
+        replaced: what found the words it replaced, by column; every change of words has it.
 
     """
 
     event: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
-    embedding: Any = None
+    replaced: Mapping[str, Any] | None = None
 
 
 def snapshot(row: Memory) -> dict[str, Any]:
@@ -107,19 +114,33 @@ async def rewrite(
     before = snapshot(row)
     replaced = None
     if values.get("content", row.content) != row.content:
-        # Not as an attribute: what is loaded is compared with what is set, and vectors of two
-        # models cannot be.
-        replaced = await db.scalar(
-            select(Memory.embedding).where(
-                Memory.tenant_id == row.tenant_id, Memory.memory_id == row.memory_id
-            )
-        )
+        replaced = await _found_by(db, row)
     for name, value in values.items():
         setattr(row, name, value)
+    if values.keys() & DERIVED_FROM:
+        terms = await read_text(
+            len(row.content), row_terms, row.content, row.metadata_, row.valid_from
+        )
+        for name, value in terms.items():
+            setattr(row, name, value)
     row.version += 1
     await db.flush()
     await db.refresh(row)
     return Change(event, before, snapshot(row), replaced)
+
+
+async def _found_by(db: AsyncSession, row: Memory) -> Mapping[str, Any]:
+    """What finds the words of a row, as columns of the history.
+
+    Not as attributes: what is loaded is compared with what is set, and vectors of two models
+    cannot be.
+    """
+    names = ("embedding", "embedding_model", *COLUMNS)
+    columns = [getattr(Memory, name) for name in names]
+    found = await db.execute(
+        select(*columns).where(Memory.tenant_id == row.tenant_id, Memory.memory_id == row.memory_id)
+    )
+    return dict(found.mappings().one())
 
 
 class RecordRepository:
@@ -372,7 +393,7 @@ class RecordRepository:
 def _line(change: Change) -> dict[str, Any]:
     event, before, after_, replaced = change
     if before and after_ and before["content"] != after_["content"] and replaced is None:
-        raise ValueError("a change of words comes with the vector that it replaced")
+        raise ValueError("a change of words comes with what found those that it replaced")
     about = after_ or before or {}
     return {
         "memory_id": about["memory_id"],
@@ -380,9 +401,8 @@ def _line(change: Change) -> dict[str, Any]:
         "event": event,
         "before": before,
         "after": after_,
-        "embedding": replaced,
-        "embedding_model": before["embedding_model"] if before and replaced is not None else None,
         "version": about["version"],
+        **(replaced or _NOTHING_REPLACED),
     }
 
 

@@ -1,4 +1,4 @@
-"""Bringing stored memories over to the embedder that is in force for them (`design.md` 13).
+"""Bringing stored memories and messages over to the embedder in force (`design.md` 13).
 
 The service goes on answering: a query is embedded with every model that still has rows. A
 row's vector changes and nothing else of it, so neither version nor history move.
@@ -10,12 +10,15 @@ from typing import Any
 
 import structlog
 
+from app.agents.embedding import CountedEmbedder, Embedders, InForce, Spending, embed
 from app.database.engine import Database
 from app.llm.catalogue import EmbedderCatalogue
 from app.llm.embeddings import Embedder
 from app.llm.errors import UnknownEmbedderError
-from app.memories.embedding import embed
-from app.memories.maintenance_repository import InForce, MaintenanceRepository
+from app.memories.filling import MemoryFilling
+from app.memories.maintenance_repository import MaintenanceRepository
+from app.messages.filling import MessageFilling
+from app.messages.indexing import Indexer
 from app.tenants.repository import TenantRepository
 
 log = structlog.get_logger()
@@ -37,12 +40,23 @@ class Plan:
 
 
 class ReembedService:
-    def __init__(self, database: Database, catalogue: EmbedderCatalogue) -> None:
+    def __init__(
+        self,
+        database: Database,
+        catalogue: EmbedderCatalogue,
+        spending: Spending,
+        tags: Sequence[str] = (),
+    ) -> None:
+        """Work on `database`; blocks of `tags` are no words of messages."""
         self._database = database
         self._catalogue = catalogue
+        self._spending = spending
+        embedders = Embedders(database, catalogue, spending)
+        self._memories = MemoryFilling(database)
+        self._filling = MessageFilling(database, Indexer(embedders, tags), embedders)
 
     async def plan(self, tenant_id: str) -> Plan:
-        """How many memories wait, and for which embedders.
+        """How many memories and messages wait, and for which embedders.
 
         Raises:
             TenantNotFoundError: there is no such tenant.
@@ -64,23 +78,28 @@ class ReembedService:
             except UnknownEmbedderError:
                 missing.append(handle)
                 continue
-            embedders[embedder.name] = embedder
+            embedders[embedder.name] = CountedEmbedder(
+                embedder, self._spending, tenant_id, "reembed"
+            )
             models[handle] = embedder.name
         in_force = InForce(models, home)
         async with self._database.begin(tenant_id) as db:
             waiting = await MaintenanceRepository(db, tenant_id).count_waiting(in_force)
+        waiting += await self._memories.count(tenant_id)
+        waiting += await self._filling.count_waiting(tenant_id, in_force)
         return Plan(in_force, embedders, waiting, tuple(sorted(missing)))
 
     async def reembed(
         self, tenant_id: str, plan: Plan, *, batch: int, moved: Callable[[int], None]
     ) -> int:
-        """Give every waiting memory its new vector; how many it were.
+        """Give every waiting memory and message its new vector; how many it were.
 
         Resumable: what is done stays done, so run it again after a failure. A memory that
-        somebody edits meanwhile is left to them, and looked at again.
+        somebody edits meanwhile is left to them, and looked at again. What no analyser has
+        read yet, or an older one, is read first.
 
         Args:
-            batch: memories per call of the embedder and per transaction.
+            batch: memories or messages per call of the embedder and per transaction.
             moved: told after each batch how many got their vector.
 
         Raises:
@@ -89,11 +108,13 @@ class ReembedService:
         """
         total = 0
         if plan.waiting:
+            total += await self._memories.read(tenant_id, most=None, finished=moved)
             await self._note_models(tenant_id, list(plan.embedders))
             while count := await self._round(tenant_id, plan, batch, moved):
                 total += count
+            total += await self._move_messages(tenant_id, plan, batch, moved)
         await self._forget_models(tenant_id, in_force=set(plan.embedders))
-        log.info("tenant_reembedded", tenant_id=tenant_id, memories=total)
+        log.info("tenant_reembedded", tenant_id=tenant_id, moved=total)
         return total
 
     async def _round(
@@ -109,12 +130,36 @@ class ReembedService:
                 rows = await repository.next_waiting(plan.in_force, after=after, limit=batch)
             if not rows:
                 return total
-            vectors = await _vectors(plan, rows)
+            try:
+                vectors = await _vectors(plan, rows)
+            finally:
+                # Batch by batch: the command may run for hours, and be stopped.
+                await self._spending.flush()
             async with self._database.begin(tenant_id) as db:
                 count = await MaintenanceRepository(db, tenant_id).replace_vectors(rows, vectors)
             total += count
             moved(count)
             after = rows[-1].memory_id
+
+    async def _move_messages(
+        self, tenant_id: str, plan: Plan, batch: int, moved: Callable[[int], None]
+    ) -> int:
+        total = 0
+
+        def count(finished: int) -> None:
+            nonlocal total
+            total += finished
+            moved(finished)
+
+        await self._filling.read(tenant_id, most=None, finished=count)
+        try:
+            moving = self._filling.move(tenant_id, plan.in_force, plan.embedders, batch=batch)
+            async for finished in moving:
+                count(finished)
+                await self._spending.flush()
+        finally:
+            await self._spending.flush()
+        return total
 
     async def _note_models(self, tenant_id: str, models: Sequence[str]) -> None:
         """Before the first row, so that no search overlooks one that moved."""

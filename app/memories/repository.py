@@ -31,8 +31,10 @@ from app.database.keyset import after
 from app.memories.errors import MemoryNotFoundError
 from app.memories.filters import compile_filters
 from app.memories.models import Memory
+from app.memories.searchable import NO_TERMS, characters, with_terms
 from app.memories.visibility import visible
 from app.tenants.access import Access
+from app.text.offload import read_text
 
 
 def current() -> ColumnElement[bool]:
@@ -239,6 +241,7 @@ class MemoryRepository:
 
     async def add_all(self, rows: list[dict[str, Any]]) -> list[Memory]:
         """Insert `rows` in one statement and return them in order."""
+        rows = await read_text(characters(rows), with_terms, rows)
         statement = insert(Memory).returning(Memory, sort_by_parameter_order=True)
         return list((await self._db.scalars(statement, rows)).all())
 
@@ -325,12 +328,16 @@ class MemoryRepository:
         return int(await self._db.scalar(statement) or 0)
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Hide for good: the rows stay until the purge, without their vectors (B-12)."""
+        """Hide for good: the rows stay until the purge, with neither vectors nor terms (B-12)."""
         await self._db.execute(
             update(Memory)
             .where(self._among(memory_ids))
             .values(
-                status="deleted", embedding=None, deleted_at=func.now(), version=Memory.version + 1
+                status="deleted",
+                embedding=None,
+                deleted_at=func.now(),
+                version=Memory.version + 1,
+                **NO_TERMS,
             )
             .execution_options(synchronize_session=False)
         )

@@ -9,6 +9,7 @@ from app.agents.errors import AgentNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
+    SelectorRequiredError,
     VersionConflictError,
 )
 from app.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
@@ -20,7 +21,6 @@ from app.memories.errors import (
     MemoryNotFoundError,
     NotChangeableError,
     NotYourMemoryError,
-    SelectorRequiredError,
 )
 from app.memories.filters import InvalidFilterError
 from app.memories.record_schemas import (

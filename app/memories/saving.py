@@ -14,12 +14,12 @@ import structlog
 from sqlalchemy import case, func, literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.embedding import Embedders, embed
 from app.database.engine import Database
 from app.llm.embeddings import Embedder
 from app.llm.errors import EmbeddingUnavailableError
 from app.memories.candidates import Candidate, candidates, characters
 from app.memories.duplicates import EXPIRED, DuplicateCheck
-from app.memories.embedding import Embedders, embed
 from app.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,

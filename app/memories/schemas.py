@@ -236,6 +236,12 @@ class MemoryRead(Shown):
     superseded_by: str | None
     valid_from: Moment | None
     valid_to: Moment | None
+    expected_valid_days: int | None = Field(
+        description="How long the extractor thought that it would hold, when it could tell."
+    )
+    reviewed_at: Moment | None = Field(
+        description="When a model last looked whether it still holds, or somebody said it again."
+    )
     expires_at: Moment | None
     external_id: str | None
     metadata: dict[str, Any] = Field(

@@ -1,28 +1,31 @@
 """Searching: which buckets, which vectors, one statement, and who is told of it afterwards."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import asyncpg
-
+from app.agents.embedding import Embedders
 from app.database.engine import Database
-from app.memories.embedding import Embedders
-from app.memories.errors import SelectorRequiredError
-from app.memories.place import meant
-from app.memories.ranking import RankWeights, ScopeWeights, score_parts
+from app.errors import SelectorRequiredError
+from app.llm.reranking import RERANK_CANDIDATES, Reranker
+from app.memories.finding import Found, by_all, by_reranker, by_vectors, hit
+from app.memories.ranking import RankWeights, ScopeWeights
 from app.memories.rendering import render
 from app.memories.search_schemas import SearchRequest
 from app.memories.search_sql import (
     Bucket,
     SearchPlan,
-    search_statement,
     waiting_statement,
 )
-from app.memories.timeline_sql import known_statement, known_waiting_statement
+from app.memories.timeline_sql import known_waiting_statement
 from app.memories.usage import MemoryUse
 from app.projects.errors import ProjectNotFoundError
+from app.ranking.boosts import Boosts
+from app.ranking.query import read_query, summed
 from app.tenants.access import Principal
+from app.text.offload import read_text
+from app.users.access import meant
 from app.web.metrics import SEARCHES
 
 _MAY_READ_PROJECT = """
@@ -43,30 +46,44 @@ WHERE projects.tenant_id = tenant.id AND projects.project_id = CAST($2 AS text)
 _SELECTORS = ("user_id", "agent_id", "session_id", "project_id")
 
 
+@dataclass(frozen=True, slots=True)
+class SearchRanks:
+    """What the deployment says about the order of hits."""
+
+    weights: RankWeights
+    scopes: ScopeWeights
+    boosts: Boosts
+
+
 class SearchService:
     def __init__(
         self,
         database: Database,
         embedders: Embedders,
         uses: MemoryUse,
-        weights: RankWeights,
-        scopes: ScopeWeights,
+        ranks: SearchRanks,
+        reranker: Reranker | None,
         now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._uses = uses
-        self._weights = weights
-        self._scopes = scopes.by_scope
+        self._weights = ranks.weights
+        self._scopes = ranks.scopes.by_scope
+        self._boosts = ranks.boosts
+        self._reranker = reranker
         self._now = now
 
     async def search(self, principal: Principal, body: SearchRequest) -> dict[str, Any]:
         """What is remembered about a query, best first: the content of a `SearchAnswer`.
 
         The scopes named are merged: the session's memories, the project's when the user is
-        a member, the user's, the agent's. Order: 0.5 similarity + 0.3 confidence + 0.2
-        scope (Z-53), or similarity alone with `rerank` false. A user or session nobody has
-        heard of has no memories, which is no error: it is every first turn.
+        a member, the user's, the agent's. Order: 0.5 relevance + 0.3 confidence + 0.2
+        scope (Z-53), then the reranker's if there is one; or similarity alone with `rerank`
+        false. A user or session nobody has heard of has no memories, which is no error: it is
+        every first turn.
+
+        Without an embedder that answers, a hybrid search goes by words and context alone.
 
         With `as_of` what was true then is searched, with `known_at` what the records said
         then, each by the words it had; a hit of the past does not count as a use.
@@ -76,29 +93,84 @@ class SearchService:
             ProjectNotFoundError: missing, or the user is no member.
             UserNotFoundError, AgentNotFoundError: the key is another one's.
             InvalidFilterError: the filter is none.
-            EmbeddingUnavailableError: no embedder answers; safe to retry.
+            EmbeddingUnavailableError: no embedder answers, and the mode is `semantic`; safe to
+                retry.
 
         """
         plan = await self._plan(principal, body)
-        text, values = (search_statement if plan.known_at is None else known_statement)(plan)
-        rows = await self._database.fetch(principal.tenant_id, text, *values)
+        found = await self._find(principal, plan, body)
+        degraded, reranker = plan.degraded, None
+        if body.rerank and self._reranker is not None and found:
+            found, judged = await by_reranker(self._reranker, body.query, found)
+            degraded |= not judged
+            reranker = self._reranker.name if judged else None
+        found = found[: body.limit]
         if plan.as_of is None and plan.known_at is None:
-            self._uses.note(principal.tenant_id, (row["memory_id"] for row in rows), self._now())
+            ids = (one.ranked.memory_id for one in found)
+            self._uses.note(principal.tenant_id, ids, self._now())
         waiting = await self._waiting(principal, plan)
-        SEARCHES.labels("found" if rows else "empty").inc()
+        SEARCHES.labels("found" if found else "empty").inc()
         return {
-            "results": [self._hit(row, explain=body.explain) for row in rows],
+            "results": [hit(one, self._weights, explain=body.explain) for one in found],
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
-            "degraded": plan.degraded,
-            "prompt": render(rows) if body.format == "text" else None,
+            "degraded": degraded,
+            "mode": body.mode,
+            "reranker": reranker,
+            "prompt": render([one.row for one in found]) if body.format == "text" else None,
         }
+
+    async def _find(
+        self, principal: Principal, plan: SearchPlan, body: SearchRequest
+    ) -> list[Found]:
+        if plan.asked is None:
+            return await by_vectors(self._database, principal.tenant_id, plan)
+        boosts = self._boosts.with_changes(body.boosts or {})
+        return await by_all(self._database, principal.tenant_id, plan, plan.asked, boosts)
 
     async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
         access = principal.access
         user_id, agent_id = meant(access, body.user_id, body.agent_id)
         if body.project_id is not None:
             await self._check_project(principal, body.project_id, user_id)
+        buckets = self._buckets(body, user_id, agent_id)
+        asked = None
+        texts = [body.query]
+        if body.mode != "semantic":
+            reference = body.reference_time or self._now()
+            asked = await read_text(len(body.query), read_query, body.query, reference)
+            texts += asked.essence
+        vectors, degraded = await self._embedders.for_query(
+            principal, texts, required=body.mode == "semantic"
+        )
+        if asked is not None:
+            asked = replace(
+                asked, vectors={model: summed(rows[1:]) for model, rows in vectors.items()}
+            )
+        reranks = body.rerank and self._reranker is not None
+        return SearchPlan(
+            access=access,
+            buckets=buckets,
+            vectors={model: rows[0] for model, rows in vectors.items()},
+            asked=asked,
+            degraded=degraded,
+            user_id=user_id,
+            agent_id=agent_id,
+            weights=(self._weights.similarity, self._weights.confidence, self._weights.scope),
+            limit=max(body.limit, RERANK_CANDIDATES) if reranks else body.limit,
+            threshold=body.threshold,
+            rerank=body.rerank,
+            mode=body.mode,
+            memory_type=body.memory_type,
+            tier=body.tier,
+            filters=body.filters,
+            as_of=body.as_of,
+            known_at=body.known_at,
+        )
+
+    def _buckets(
+        self, body: SearchRequest, user_id: str | None, agent_id: str | None
+    ) -> list[Bucket]:
         ids = {
             "session": body.session_id,
             "project": body.project_id,
@@ -113,24 +185,7 @@ class SearchService:
         ]
         if not buckets:
             raise SelectorRequiredError("body", _SELECTORS)
-        vectors, degraded = await self._embedders.for_query(principal, body.query)
-        return SearchPlan(
-            access=access,
-            buckets=buckets,
-            vectors=vectors,
-            degraded=degraded,
-            user_id=user_id,
-            agent_id=agent_id,
-            weights=(self._weights.similarity, self._weights.confidence, self._weights.scope),
-            limit=body.limit,
-            threshold=body.threshold,
-            rerank=body.rerank,
-            memory_type=body.memory_type,
-            tier=body.tier,
-            filters=body.filters,
-            as_of=body.as_of,
-            known_at=body.known_at,
-        )
+        return buckets
 
     async def _check_project(
         self, principal: Principal, project_id: str, user_id: str | None
@@ -159,18 +214,3 @@ class SearchService:
             text, values = waiting_statement(plan)
         rows = await self._database.fetch(principal.tenant_id, text, *values)
         return int(rows[0]["waiting"])
-
-    def _hit(self, row: asyncpg.Record, *, explain: bool) -> dict[str, Any]:
-        hit: dict[str, Any] = dict(row)
-        scope_weight = hit.pop("scope_weight")
-        hit["score"] = min(hit["score"], 1.0)
-        if explain:
-            parts = score_parts(hit["similarity"], hit["confidence"], scope_weight, self._weights)
-            hit["explain"] = {
-                "similarity": parts.similarity,
-                "confidence": parts.confidence,
-                "scope": parts.scope,
-            }
-        else:
-            hit["explain"] = None
-        return hit

@@ -14,6 +14,7 @@ from app.memories.schemas import (
     Status,
     Tier,
 )
+from app.ranking.asking import BoostWeights, Mode
 from app.web.fields import Id, Moment, Shown, Storable, example
 from app.web.pagination import Order, PageQuery
 
@@ -88,15 +89,29 @@ class SearchRequest(Aliases):
     as_of: AsOf | None = None
     known_at: KnownAt | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 100
-    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
-        default=None, description="Leave out what is less similar; inclusive."
+    mode: Mode = Field(
+        default="hybrid",
+        description="`hybrid`: words, vectors and context. `semantic`: vectors alone. "
+        "`lexical`: words alone, and nothing that has none of them.",
     )
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Leave out what has a lower `similarity`, in lexical mode a lower "
+        "`lexical` score; inclusive.",
+    )
+    reference_time: Moment | None = Field(
+        default=None,
+        description="When the query is asked, for `yesterday` and the like; now when left out.",
+    )
+    boosts: BoostWeights | None = None
     filters: dict[str, JsonValue] | None = Field(
         default=None,
         examples=[{"AND": [{"confidence": {"gte": 0.8}}, {"metadata.topic": "tea"}]}],
     )
     rerank: bool = Field(
-        default=True, description="Order by score; false orders by similarity alone."
+        default=True,
+        description="Order by score, and by the reranker when there is one; false orders by "
+        "similarity alone, in lexical mode by the lexical score.",
     )
     explain: bool = False
     format: Literal["json", "text"] = Field(
@@ -105,16 +120,32 @@ class SearchRequest(Aliases):
 
 
 class ScoreExplained(Shown):
-    """What each part contributed, its weight applied."""
+    """How a hit came to its place. The first three are shares of `score`, weights applied."""
 
-    similarity: float
+    relevance: float
     confidence: float
     scope: float
+    cosine: float = Field(description="Of query and memory, 0 to 1.")
+    lexical: float | None = Field(
+        description="How well its words fit, 0 to 1; null in semantic mode."
+    )
+    fused: float = Field(description="Words, vectors and context together, 0 to 1.")
+    boosts: dict[str, float] = Field(
+        description="What each signal added, in hybrid mode, before the sum was scaled to 0 to 1."
+    )
+    rerank: float | None = Field(description="The reranker's score, 0 to 1, where it was asked.")
 
 
 class Hit(MemoryRead):
-    score: float = Field(description="0 to 1: what the hits are ordered by.")
+    score: float = Field(
+        description="0 to 1: what the hits are ordered by, unless a reranker ordered them, whose "
+        "score is in `explain`."
+    )
     similarity: float = Field(description="Cosine of query and memory, 0 to 1.")
+    relevance: float = Field(
+        description="0 to 1: the cosine in semantic mode, the lexical score in lexical mode, and "
+        "in hybrid mode both with what the context adds, where 1 is the best of this search."
+    )
     explain: ScoreExplained | None = None
 
 
@@ -125,7 +156,11 @@ class SearchAnswer(Shown):
         description="Memories of other models that this search could not compare; see "
         "`kemem reembed`."
     )
-    degraded: bool = Field(description="Whether an embedder did not answer.")
+    degraded: bool = Field(
+        description="Whether an embedder or the reranker did not answer, so that others decided."
+    )
+    mode: Mode
+    reranker: str | None = Field(description="What reordered the hits, if anything did.")
     prompt: str | None = Field(
         default=None, description="With format text: one line per hit, under a header."
     )

@@ -1,28 +1,38 @@
-"""The hot read: every bucket of a search in one statement, scored and cut by PostgreSQL.
+"""The hot reads of a search, each one statement over every bucket that it names.
 
-The statement is text, prepared once per connection and run over the driver (`Database.fetch`
+`search_statement` scores and cuts in PostgreSQL, by vectors alone. `features_statement` gives
+what is to be known of every row, and `hits_statement` the few that ranking chose.
+
+A statement is text, prepared once per connection and run over the driver (`Database.fetch`
 in `database/engine.py` frames it with the tenant). Its shape depends on how many models made
 vectors, on whether the key is restricted and on the filters, never on values.
 
-Each bucket is an exact scan behind `memories_idx_bucket`: for users of up to some 10,000
-memories that is faster than a shared ANN index and loses no row (`design.md` 7). A search
-`as_of` a moment reads what was superseded since as well; `timeline_sql.py` has `known_at`.
+Each bucket is a scan behind `memories_idx_bucket`: for users of up to some 10,000 memories that
+is faster than a shared ANN index and loses no row (`design.md` 7). Where rows have codes, these
+tell whose vectors are compared (`docs/decisions/0012`). A search `as_of` a moment reads what was
+superseded since as well; `timeline_sql.py` has `known_at`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from app.memories.codes import SHORT, SLACK, candidates
+from app.memories.comparing_sql import Source, cosine, is_rough, similarity
 from app.memories.filters import compile_filters
+from app.ranking.query import Asked
+from app.ranking.rows import Column, id_hash, product, record, text_columns
+from app.ranking.statements import Statement
 from app.tenants.access import Access
 
 COLUMNS = (
     "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",
     "agent_id", "session_id", "project_id", "source", "source_id", "source_error", "evidence",
     "confidence", "visibility", "status", "superseded_by", "valid_from", "valid_to",
-    "expires_at", "external_id", "metadata", "embedding_model", "creator", "use_count",
-    "last_used_at", "version", "create_time", "update_time",
+    "expected_valid_days", "reviewed_at", "expires_at", "external_id", "metadata",
+    "embedding_model", "creator", "use_count", "last_used_at", "version", "create_time",
+    "update_time",
 )  # fmt: skip
 
 _CURRENT = """memories.status = 'active'
@@ -47,6 +57,8 @@ class SearchPlan:
     Args:
         vectors: by model, the query as a unit vector.
         weights: of similarity, confidence and scope; they sum to 1.
+        asked: the query's words and what else it asks for; None compares vectors alone.
+        mode: `semantic`, `lexical` or `hybrid`.
         as_of: what held then, by its time of validity; None is what counts now.
         known_at: by what the records said then; only `timeline_sql.py` asks for it.
 
@@ -59,9 +71,11 @@ class SearchPlan:
     agent_id: str | None
     weights: tuple[float, float, float]
     limit: int
+    asked: Asked | None = None
     degraded: bool = False
     threshold: float | None = None
     rerank: bool = True
+    mode: str = "semantic"
     memory_type: str | None = None
     tier: str | None = None
     filters: Mapping[str, Any] | None = None
@@ -69,38 +83,42 @@ class SearchPlan:
     known_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a search ranks: SQL in which `memories` stands for the state that is judged.
+def features_statement(plan: SearchPlan, asked: Asked) -> tuple[str, list[object], list[Column]]:
+    """One row: `ids` of the bucket's memories, and a record of each, packed as `rows.read` wants.
 
-    Args:
-        rows: FROM and WHERE.
-        place: where a row of `rows` is to be found again, for `fetched`.
-        weight: of the bucket it is in.
-        model: what made `vector`.
-        fetched: the row at `best.place`, with every column of `COLUMNS`.
-
+    What the filters leave out is among them, marked: it counts in the statistics of words, and
+    stands beside what was said before and after it.
     """
-
-    rows: str
-    place: str = "memories.ctid"
-    weight: str = "bucket.weight"
-    model: str = "memories.embedding_model"
-    vector: str = "memories.embedding"
-    fetched: str = """
-        SELECT * FROM memories
-        WHERE memories.tenant_id = tenant.id AND memories.ctid = best.place"""
+    statement = Statement()
+    source = current_source(plan, statement, narrow=False)
+    return features(plan, asked, statement, source)
 
 
-class Statement:
-    """SQL text and its values; `$1` is the tenant, which the frame around it sets."""
+def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, list[object]]:
+    """Every column of `COLUMNS` of those of `memory_ids` that this search may find."""
+    statement = Statement()
+    source = current_source(plan, statement, only=memory_ids)
+    columns = ", ".join(f"memories.{name}" for name in COLUMNS)
+    return f"SELECT {columns} {source.rows}", statement.values
 
-    def __init__(self) -> None:
-        self.values: list[object] = []
 
-    def bind(self, value: object, sql_type: str) -> str:
-        self.values.append(value)
-        return f"CAST(${len(self.values) + 1} AS {sql_type})"
+def settling_statement(
+    plan: SearchPlan, asked: Asked, memory_ids: Sequence[str]
+) -> tuple[str, list[object]]:
+    """As `hits_statement`, with the cosines that codes left open: `exact`, `exact_essence`.
+
+    What the filters leave out is among them, unless `fits`.
+    """
+    statement = Statement()
+    source = current_source(plan, statement, narrow=False, only=memory_ids)
+    exact = replace(source, code=None)
+    columns = ", ".join(f"memories.{name}" for name in COLUMNS)
+    return (
+        f"SELECT {columns}, {cosine(plan.vectors, statement, exact)} AS exact, "
+        f"{cosine(asked.vectors, statement, exact)} AS exact_essence, "
+        f"{' AND '.join(narrowed(plan, statement)) or 'true'} AS fits {source.rows}",
+        statement.values,
+    )
 
 
 def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
@@ -109,21 +127,18 @@ def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
     Ties are broken by `update_time`, newest first, then by id.
     """
     statement = Statement()
-    return ranked(plan, statement, _source(plan, statement)), statement.values
+    return ranked(plan, statement, current_source(plan, statement)), statement.values
 
 
 def waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
     """How many memories of these buckets another model made, so that nothing compares them."""
     statement = Statement()
-    return waiting(plan, statement, _source(plan, statement)), statement.values
+    return waiting(plan, statement, current_source(plan, statement)), statement.values
 
 
 def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
     """The text of a search in `source`."""
-    similarity = _similarity(plan.vectors, statement, source)
-    w_similarity, w_confidence, w_scope = (
-        statement.bind(weight, "float8") for weight in plan.weights
-    )
+    formula = _formula(plan, statement)
     kept = (
         f"WHERE candidate.similarity >= {statement.bind(plan.threshold, 'float8')}"
         if plan.threshold is not None
@@ -138,13 +153,8 @@ def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
     return f"""
     SELECT {columns}, best.scope_weight, best.similarity, best.score
     FROM (
-        SELECT candidate.*, {w_similarity} * candidate.similarity
-            + {w_confidence} * candidate.confidence
-            + {w_scope} * candidate.scope_weight AS score
-        FROM (
-            SELECT {source.place} AS place, memories.memory_id, memories.update_time,
-                memories.confidence, {source.weight} AS scope_weight, {similarity} AS similarity
-            {source.rows}
+        SELECT candidate.*, {formula.format(row="candidate")} AS score
+        FROM ({_compared(plan, statement, source, formula)}
             OFFSET 0
         ) AS candidate
         {kept}
@@ -158,27 +168,118 @@ def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
     """
 
 
+def _formula(plan: SearchPlan, statement: Statement) -> str:
+    """The score of a `{row}`."""
+    similarity, confidence, scope = (statement.bind(weight, "float8") for weight in plan.weights)
+    return (
+        f"{similarity} * {{row}}.similarity + {confidence} * {{row}}.confidence "
+        f"+ {scope} * {{row}}.scope_weight"
+    )
+
+
+def _compared(plan: SearchPlan, statement: Statement, source: Source, formula: str) -> str:
+    """Rows with their exact similarity: all of them, or those that are nearest by their codes."""
+    rough = is_rough(plan.vectors, statement, source)
+    seen = f"""
+            SELECT {source.place} AS place, memories.memory_id, memories.update_time,
+                memories.confidence, {source.weight} AS scope_weight,
+                {similarity(plan.vectors, statement, source)} AS similarity"""
+    if rough is None:
+        return f"""{seen}
+            {source.rows}"""
+    exact = similarity(plan.vectors, statement, replace(source, code=None))
+    order, kept = (formula if plan.rerank else "{row}.similarity").format(row="seen"), ""
+    if plan.threshold is not None:
+        threshold = statement.bind(plan.threshold, "float8")
+        kept = f"WHERE seen.rough OR seen.similarity >= {threshold}"
+        # What seems to miss it comes last, and not at all only if others are enough.
+        order += f" - {SHORT} * greatest({threshold} - {SLACK} - seen.similarity, 0)"
+    return f"""
+            SELECT few.place, few.memory_id, few.update_time, few.confidence, few.scope_weight,
+                CASE WHEN few.rough THEN (
+                    SELECT {exact} FROM memories
+                    WHERE memories.tenant_id = tenant.id AND memories.ctid = few.place
+                ) ELSE few.similarity END AS similarity
+            FROM (
+                SELECT seen.* FROM ({seen}, {rough} AS rough
+                    {source.rows}
+                    OFFSET 0
+                ) AS seen
+                {kept}
+                ORDER BY {order} DESC, seen.update_time DESC, seen.memory_id
+                LIMIT {statement.bind(candidates(plan.limit), "int8")}
+            ) AS few"""
+
+
 def waiting(plan: SearchPlan, statement: Statement, source: Source) -> str:
     """The text that counts what no vector of the plan compares."""
     models = statement.bind(list(plan.vectors), "text[]")
     return f"SELECT count(*) AS waiting {source.rows} AND {source.model} <> ALL ({models})"
 
 
-def _source(plan: SearchPlan, statement: Statement) -> Source:
-    """Memories of the buckets that the caller may see: those that count now, or then."""
+def features(
+    plan: SearchPlan, asked: Asked, statement: Statement, source: Source
+) -> tuple[str, list[object], list[Column]]:
+    """The text of `features_statement` for any source."""
+    terms = f"{source.words}.terms"
+    columns = [
+        Column("similarity", "float4", cosine(plan.vectors, statement, source)),
+        Column("essence", "float4", cosine(asked.vectors, statement, source)),
+        *(
+            Column(f"product_{number}", "float4", product(terms, statement.bind(one, "sparsevec")))
+            for number, one in enumerate(asked.packed.vectors)
+        ),
+        Column("named", "float4", product(terms, statement.bind(asked.marks, "sparsevec"))),
+        *text_columns(source.words),
+        Column("session", "int8", id_hash("memories.session_id")),
+        Column("said", "timestamptz", "coalesce(memories.valid_from, memories.create_time)"),
+        Column("created", "timestamptz", "memories.create_time"),
+        Column("updated", "timestamptz", "memories.update_time"),
+        Column("confidence", "float8", "memories.confidence"),
+        Column("scope_weight", "float8", source.weight),
+        Column("eligible", "bool", " AND ".join(narrowed(plan, statement)) or "true"),
+    ]
+    rough = is_rough(plan.vectors, statement, source)
+    if rough is not None:
+        columns.append(Column("rough", "bool", rough))
+    return (
+        f"""
+    SELECT array_agg(seen.memory_id) AS ids, string_agg(seen.record, '') AS records
+    FROM (SELECT memories.memory_id, {record(columns)} AS record {source.rows} OFFSET 0) AS seen
+    """,
+        statement.values,
+        columns,
+    )
+
+
+def current_source(
+    plan: SearchPlan,
+    statement: Statement,
+    *,
+    narrow: bool = True,
+    only: Sequence[str] | None = None,
+) -> Source:
+    """Memories of the buckets that the caller may see: those that count now, or then.
+
+    Args:
+        narrow: leave out what the request's filters leave out.
+        only: nothing but these.
+
+    """
     buckets = bucket_table(plan, statement)
-    if plan.as_of is None:
-        rows = f"""FROM {buckets}
-        JOIN memories ON memories.tenant_id = tenant.id
-            AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope"""
-        conditions = [_CURRENT]
+    if only is not None:
+        within = some(only, statement)
+    elif plan.as_of is None:
+        within = in_bucket("= 'active'")
     else:
-        once = in_bucket("= 'active'", "IN ('archived', 'superseded')")
-        rows = f"""FROM {buckets}
-        CROSS JOIN LATERAL ({once}) AS memories"""
-        conditions = [held(plan.as_of, statement)]
-    conditions += [*whose(plan, statement), *narrowed(plan, statement)]
-    return Source(f"{rows}\n        WHERE {' AND '.join(conditions)}")
+        within = in_bucket("= 'active'", "IN ('archived', 'superseded')")
+    rows = f"""FROM {buckets}
+        CROSS JOIN LATERAL ({within} OFFSET 0) AS memories"""
+    conditions = [_CURRENT if plan.as_of is None else held(plan.as_of, statement)]
+    conditions += whose(plan, statement)
+    if narrow:
+        conditions += narrowed(plan, statement)
+    return Source(f"{rows}\n        WHERE {' AND '.join(conditions)}", code="memories.code")
 
 
 def bucket_table(plan: SearchPlan, statement: Statement) -> str:
@@ -201,6 +302,16 @@ def in_bucket(*statuses: str) -> str:
         "AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope "
         f"AND memories.status {status}"
         for status in statuses
+    )
+
+
+def some(memory_ids: Sequence[str], statement: Statement) -> str:
+    """Those of `memory_ids` that are in a bucket, each behind the primary key."""
+    ids = statement.bind(list(memory_ids), "text[]")
+    return (
+        "SELECT memories.ctid, memories.* FROM memories WHERE memories.tenant_id = tenant.id "
+        f"AND memories.memory_id = ANY ({ids}) "
+        "AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope"
     )
 
 
@@ -255,17 +366,3 @@ def whose(plan: SearchPlan, statement: Statement) -> list[str]:
             f"AND users.agent_id = {home}))"
         )
     return conditions
-
-
-def _similarity(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
-    """Cosine, 0 to 1 (B-20b). Stored and query vectors are unit vectors, so it is their
-    inner product; vectors of different models are never compared.
-    """
-    if not vectors:
-        return "CAST(0 AS float8)"
-    cases = " ".join(
-        f"WHEN {statement.bind(model, 'text')} THEN "
-        f"-({source.vector} <#> {statement.bind(vector, 'vector')})"
-        for model, vector in vectors.items()
-    )
-    return f"greatest(0, least(1, coalesce(CASE {source.model} {cases} END, 0)))"

@@ -9,10 +9,10 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import Database
-from app.errors import ConfirmationRequiredError
+from app.errors import ConfirmationRequiredError, SelectorRequiredError
 from app.jobs.repository import JobRepository
 from app.memories.bulk_delete import MOST_AT_ONCE, Selection
-from app.memories.errors import NotYourMemoryError, SelectorRequiredError
+from app.memories.errors import NotYourMemoryError
 from app.memories.filters import InvalidFilterError
 from app.memories.models import Memory
 from app.memories.record_schemas import (

@@ -15,12 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.database.keyset import after
 from app.memories.models import Memory, MemoryHistory
 from app.memories.repository import compiled, existing, held
+from app.ranking.document import COLUMNS
 from app.tenants.access import Access
 
 # Whose it is and where it hangs never changes, and finds the rows by an index.
 _OF_NOW = {"user_id", "agent_id", "session_id", "project_id", "scope"}
 
-_NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at"}
+_NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at", *COLUMNS}
 
 # How often something was found is not in the history, and is told as it is.
 _NOT_OF_THEN = {"use_count", "last_used_at"}

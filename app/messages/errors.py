@@ -53,3 +53,14 @@ class UnknownToolCallError(UnprocessableError):
                 }
             ],
         )
+
+
+class OtherSearchError(UnprocessableError):
+    code = "invalid_cursor"
+    title = "Cursor not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`cursor` is not one that this search gave out: start without it.",
+            errors=[{"location": ["body", "cursor"], "detail": "not a cursor of this search"}],
+        )

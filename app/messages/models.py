@@ -1,16 +1,22 @@
 """The table of messages (K-57 to K-70)."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, String, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database.base import Base, Id, TenantOwned
+from app.database.searched import Searched
+from app.database.vectors import QuickVector
+
+WAITING: Final = "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS NULL)"
+"""Messages that searches cannot find yet, or not by meaning. Those with an analyser and no terms
+are never found."""
 
 
-class Message(TenantOwned, Base):
+class Message(TenantOwned, Searched, Base):
     """One entry of a session, ordered by `sequence_no`.
 
     `create_time` is set by the service and strictly increases inside a session (B-08); a
@@ -46,6 +52,14 @@ class Message(TenantOwned, Base):
         ),
         Index("messages_idx_user_create_time", "tenant_id", "user_id", "create_time"),
         Index("messages_idx_create_time", "tenant_id", "create_time"),
+        Index("messages_idx_analyser", "tenant_id", "analyser"),
+        Index(
+            "messages_idx_waiting",
+            "tenant_id",
+            "session_id",
+            "sequence_no",
+            postgresql_where=text(WAITING),
+        ),
         Index(
             "messages_idx_parent",
             "tenant_id",
@@ -73,3 +87,8 @@ class Message(TenantOwned, Base):
     parent_message_id: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
     sequence_no: Mapped[int]
+    # What `metadata.client_time` says, as far as it is a time; searches go by it.
+    said_at: Mapped[datetime | None] = mapped_column(deferred=True)
+    # Null until it is embedded: with the append where that takes no call, else by a job.
+    embedding: Mapped[Any | None] = mapped_column(QuickVector(), deferred=True)
+    embedding_model: Mapped[str | None] = mapped_column(String(255), deferred=True)

@@ -1,14 +1,22 @@
-"""/v1/sessions/{session_id}/messages"""
+"""/v1/sessions/{session_id}/messages and /v1/messages/search"""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic_core import to_json
 
 from app.agents.errors import AgentNotFoundError
-from app.errors import ConfirmationRequiredError, DisabledError, IdTakenError
+from app.errors import (
+    ConfirmationRequiredError,
+    DisabledError,
+    IdTakenError,
+    SelectorRequiredError,
+)
+from app.llm.errors import EmbeddingUnavailableError
 from app.messages.errors import (
     MessageConflictError,
     MessageNotFoundError,
+    OtherSearchError,
     ParentNotFoundError,
     UnknownToolCallError,
 )
@@ -21,8 +29,11 @@ from app.messages.schemas import (
     MessageRead,
     MessagesDeleted,
 )
+from app.messages.search import MessageSearchService
+from app.messages.search_schemas import MessageSearch, MessageSearchAnswer
 from app.messages.service import MessageService
 from app.projects.errors import ProjectNotFoundError
+from app.runtime import Runtime
 from app.sessions.errors import SessionEndedError, SessionMismatchError, SessionNotFoundError
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.users.errors import UserNotFoundError
@@ -38,17 +49,49 @@ router = APIRouter(
     responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
 )
 
+search_router = APIRouter(
+    prefix="/v1/messages", tags=["messages"], responses=responses_for(*KEY_ERRORS)
+)
+
 
 async def get_service(runtime: RuntimeDep) -> MessageService:
     return MessageService(
         runtime.database,
         runtime.switches,
         runtime.capture,
+        runtime.indexer,
+        runtime.now,
         auto_create=runtime.settings.auto_create,
     )
 
 
+async def get_search(request: Request) -> MessageSearchService:
+    # Without `RuntimeDep` in between: this is a hot read.
+    runtime: Runtime = request.state.runtime
+    return runtime.message_search
+
+
 ServiceDep = Annotated[MessageService, Depends(get_service)]
+SearchDep = Annotated[MessageSearchService, Depends(get_search)]
+
+
+@search_router.post(
+    "/search",
+    response_model=MessageSearchAnswer,
+    responses=responses_for(
+        SelectorRequiredError,
+        OtherSearchError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        EmbeddingUnavailableError,
+    ),
+)
+async def search_messages(
+    body: MessageSearch, principal: ReaderDep, service: SearchDep
+) -> Response:
+    """Find what was said, best first."""
+    # Written out at once; the published schema is held against it by the tests.
+    return Response(to_json(await service.search(principal, body)), media_type="application/json")
 
 
 @router.post(

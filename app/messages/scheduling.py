@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.jobs.orders import Order
 from app.jobs.repository import JobRepository
 from app.messages.capture import Said, readable, signals_of, turn_complete, worth_reading
 from app.messages.schemas import ExtractionScheduled, MessageCreate
@@ -13,6 +14,11 @@ from app.sessions.reading_order import Debounce
 from app.sessions.repository import Opened
 from app.tenants.access import Principal
 from app.text.stop_words import NO_STOP_WORDS, StopWords
+
+INDEX = "index_messages"
+INDEX_DELAY = timedelta(seconds=1)
+INDEX_LONGEST = timedelta(seconds=5)
+"""Turns of a dialogue that come at once share a call of the embedder."""
 
 _NO_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -51,9 +57,9 @@ class Noticed:
     stopped: frozenset[int] = frozenset()
 
 
-def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
-    """Look through a batch; takes time in proportion to its text."""
-    said = [
+def as_said(batch: Sequence[MessageCreate], now: datetime) -> list[Said]:
+    """A batch that is about to be stored; the place in it is each one's id."""
+    return [
         Said(
             message_id=str(number),
             role=one.role,
@@ -63,10 +69,15 @@ def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
             metadata=one.metadata,
             name=one.name,
             sequence_no=number,
-            create_time=_NO_MOMENT,
+            create_time=now,
         )
         for number, one in enumerate(batch)
     ]
+
+
+def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
+    """Look through a batch; takes time in proportion to its text."""
+    said = as_said(batch, _NO_MOMENT)
     stopped = frozenset(number for number, one in enumerate(batch) if rules.stop_words(one.content))
     heard = [one for one in said if one.sequence_no not in stopped]
     reason: str | None = worth_reading(heard, rules.tags)
@@ -74,6 +85,23 @@ def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
         reason = "stop_word"
     turns = readable(heard, rules.tags).turns
     return Noticed(reason, signals_of(turns, rules.window), turn_complete(said), stopped)
+
+
+async def schedule_indexing(db: AsyncSession, principal: Principal, opened: Opened) -> None:
+    """Order what an append leaves to be read or embedded for searches."""
+    session = opened.session
+    await JobRepository(db, principal.tenant_id).schedule(
+        Order(
+            INDEX,
+            session.session_id,
+            agent_id=session.agent_id,
+            user_id=session.user_id,
+            session_id=session.session_id,
+            creator=principal.key_id,
+            delay=INDEX_DELAY,
+            longest=INDEX_LONGEST,
+        )
+    )
 
 
 async def schedule(

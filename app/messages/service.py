@@ -1,7 +1,8 @@
 """Use cases of messages: append, read, delete."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -16,10 +17,11 @@ from app.messages.errors import (
     ParentNotFoundError,
     UnknownToolCallError,
 )
+from app.messages.indexing import Indexer, Prepared, is_unfinished
 from app.messages.models import Message
 from app.messages.pairing import closure
 from app.messages.repository import MessageRepository
-from app.messages.scheduling import CaptureRules, notice, schedule
+from app.messages.scheduling import CaptureRules, as_said, notice, schedule, schedule_indexing
 from app.messages.schemas import (
     ExtractionScheduled,
     MessageAppend,
@@ -34,6 +36,7 @@ from app.messages.schemas import (
 from app.sessions.errors import SessionEndedError
 from app.sessions.repository import Opened, Participants, SessionRepository
 from app.tenants.access import Principal
+from app.tenants.repository import TenantRepository
 from app.text.offload import read_text
 from app.text.sensitive import find_sensitive
 from app.users.repository import UserRepository
@@ -48,13 +51,37 @@ LISTED = 1000
 MICROSECOND = timedelta(microseconds=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is to be stored, and what was found out about it before.
+
+    Args:
+        stopped: places of messages that are never read for memories.
+        prepared: what searches read of it.
+
+    """
+
+    messages: list[MessageCreate]
+    stopped: frozenset[int]
+    prepared: Prepared
+
+
 class MessageService:
     def __init__(
-        self, database: Database, switches: Switches, capture: CaptureRules, *, auto_create: bool
+        self,
+        database: Database,
+        switches: Switches,
+        capture: CaptureRules,
+        indexer: Indexer,
+        now: Callable[[], datetime],
+        *,
+        auto_create: bool,
     ) -> None:
         self._database = database
         self._switches = switches
         self._capture = capture
+        self._indexer = indexer
+        self._now = now
         self._auto_create = auto_create
 
     async def append(
@@ -80,12 +107,14 @@ class MessageService:
         characters = sum(len(one.content) for one in body.messages)
         seen = await read_text(characters, _seen, body.messages)
         noticed = await read_text(characters, notice, body.messages, self._capture)
+        prepared = await self._indexer.prepare(principal, as_said(body.messages, self._now()))
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             opened = await SessionRepository(db, principal.access).open_for_append(
                 session_id, named, create=self._auto_create, creator=principal.key_id
             )
-            stored, order = await _store(db, principal, opened, body.messages, noticed.stopped)
+            batch = Batch(body.messages, noticed.stopped, prepared)
+            stored, order = await _store(db, principal, opened, batch)
             extraction = ExtractionScheduled(scheduled=False, reason="nothing_new")
             if order:
                 extraction = await schedule(db, principal, opened, noticed, self._capture)
@@ -183,10 +212,9 @@ async def _store(
     db: AsyncSession,
     principal: Principal,
     opened: Opened,
-    batch: list[MessageCreate],
-    stopped: frozenset[int],
+    batch: Batch,
 ) -> tuple[dict[str, Message], list[str]]:
-    """Store what is new in a batch.
+    """Store what is new in a batch, and order what is left to do for searches.
 
     Returns:
         Every message of the batch that has an id of its own or is new, by id; and the ids of
@@ -195,16 +223,17 @@ async def _store(
     """
     session = opened.session
     messages = MessageRepository(db, principal.access, session.session_id)
-    ids = [one.message_id for one in batch if one.message_id is not None]
-    parents = [one.parent_message_id for one in batch if one.parent_message_id is not None]
-    stored = _repeated(batch, await messages.known(ids), session.session_id)
-    fresh = [(index, one) for index, one in enumerate(batch) if one.message_id not in stored]
+    given = batch.messages
+    ids = [one.message_id for one in given if one.message_id is not None]
+    parents = [one.parent_message_id for one in given if one.parent_message_id is not None]
+    stored = _repeated(given, await messages.known(ids), session.session_id)
+    fresh = [(index, one) for index, one in enumerate(given) if one.message_id not in stored]
     if fresh and session.status == 0:
         raise SessionEndedError(session.session_id)
     await _check_tool_results(messages, fresh)
     if not fresh:
         return stored, []
-    rows = await _rows(messages, fresh, opened, await messages.here(parents), stopped)
+    rows = await _rows(messages, fresh, opened, await messages.here(parents), batch)
     number, moment = await SessionRepository(db, principal.access).allocate(session, len(rows))
     for offset, row in enumerate(rows):
         row["sequence_no"] = number + offset
@@ -212,6 +241,11 @@ async def _store(
     added = await messages.add_all(rows)
     stored |= {message.message_id: message for message in added}
     await UserRepository(db, principal.access).was_active(session.user_id, added[-1].create_time)
+    made_by = {row["embedding_model"] for row in rows} - {None, *principal.embedding_models}
+    for model in made_by:
+        await TenantRepository(db, principal.tenant_id).note_model(model)
+    if any(is_unfinished(row) for row in rows):
+        await schedule_indexing(db, principal, opened)
     return stored, [message.message_id for message in added]
 
 
@@ -261,9 +295,10 @@ async def _rows(
     fresh: list[tuple[int, MessageCreate]],
     opened: Opened,
     here: set[str],
-    stopped: frozenset[int],
+    batch: Batch,
 ) -> list[dict[str, Any]]:
     """The rows to insert, each chained to its parent; places are still to be given."""
+    embedded = not opened.agent.config.get("embedding")
     previous = await messages.last_id() if fresh[0][1].chained else None
     rows = []
     for index, one in fresh:
@@ -278,7 +313,8 @@ async def _rows(
             "session_id": opened.session.session_id,
             "agent_id": opened.session.agent_id,
             "user_id": opened.session.user_id,
-            "captured": opened.remembers and index not in stopped,
+            "captured": opened.remembers and index not in batch.stopped,
+            **batch.prepared.of(index, embedded=embedded),
         }
         previous = row["message_id"]
         here.add(previous)

@@ -7,13 +7,21 @@ import structlog
 
 from app.database.engine import Database
 from app.jobs.orders import ClaimedJob
+from app.memories.earning import EarningService
+from app.memories.filling import MemoryFilling
 from app.memories.purge import BATCH, PurgeService, Removed
+from app.messages.filling import MessageFilling
 from app.operations.repository import Old, UpkeepRepository, old_rows
 from app.operations.retention import Retention
 
 log = structlog.get_logger()
 
 KIND = "housekeeping"
+
+MEMORIES_READ = 20_000
+MESSAGES_READ = 20_000
+"""How many older rows one run reads for searches, some 20 s of work; `kemem reembed` reads all of
+them at once."""
 
 
 def _nobody(_count: int) -> None:
@@ -23,11 +31,30 @@ def _nobody(_count: int) -> None:
 class Housekeeping:
     """One tenant at a time, in small transactions; the service goes on answering."""
 
-    def __init__(self, database: Database, retention: Retention, *, batch: int = BATCH) -> None:
-        """Keep `database` in order, at most `batch` rows in one transaction."""
+    def __init__(
+        self,
+        database: Database,
+        retention: Retention,
+        *,
+        batch: int = BATCH,
+        reading: MemoryFilling | None = None,
+        filling: MessageFilling | None = None,
+        earning: EarningService | None = None,
+    ) -> None:
+        """Keep `database` in order, at most `batch` rows in one transaction.
+
+        Args:
+            reading: reads memories that searches cannot find yet, some on each run.
+            filling: the same for messages.
+            earning: sees to the codes of large buckets.
+
+        """
         self._database = database
         self._retention = retention
         self._batch = batch
+        self._reading = reading
+        self._filling = filling
+        self._earning = earning
         self._purging = PurgeService(database, batch=batch)
 
     async def __call__(self, job: ClaimedJob) -> dict[str, Any]:
@@ -65,6 +92,14 @@ class Housekeeping:
             while count := await self._delete(tenant_id, old):
                 counts[name] += count
                 removed(count)
+        if self._reading is not None:
+            counts["memories_read"] = await self._reading.read(tenant_id, most=MEMORIES_READ)
+        if self._filling is not None:
+            counts["messages_read"] = await self._filling.read(tenant_id, most=MESSAGES_READ)
+        if self._earning is not None:
+            for outcome in await self._earning.run(tenant_id):
+                name = "codes_made" if outcome.task == "fill" else "codes_cleared"
+                counts[name] = counts.get(name, 0) + outcome.rows
         log.info("house_kept", tenant_id=tenant_id, **counts)
         return counts
 

@@ -10,7 +10,7 @@ from app.database.base import TenantOwned
 from app.extraction.models import ExtractionRun
 from app.feedback.models import MemoryFeedback
 from app.jobs.models import Job
-from app.memories.models import GateDecision, Memory, MemoryHistory
+from app.memories.models import GateDecision, Memory, MemoryBucket, MemoryHistory
 from app.messages.models import Message
 from app.outbox.models import WebhookDelivery
 from app.projects.models import Project, ProjectMember
@@ -36,6 +36,9 @@ class ErasureRepository:
     def of_user(self, user_id: str) -> list[Holding]:
         """In the order in which they may go."""
         memories = and_(Memory.tenant_id == self._tenant_id, Memory.user_id == user_id)
+        sessions = select(Session.session_id).where(
+            Session.tenant_id == self._tenant_id, Session.user_id == user_id
+        )
         return [
             ("decisions", GateDecision, GateDecision.user_id == user_id),
             ("feedback", MemoryFeedback, or_(
@@ -52,6 +55,10 @@ class ErasureRepository:
             )),
             ("deliveries", WebhookDelivery, WebhookDelivery.user_id == user_id),
             ("memories", Memory, memories),
+            ("buckets", MemoryBucket, or_(
+                _bucket("user", user_id),
+                and_(MemoryBucket.scope == "session", MemoryBucket.scope_id.in_(sessions)),
+            )),
             ("messages", Message, Message.user_id == user_id),
             ("runs", ExtractionRun, ExtractionRun.user_id == user_id),
             ("jobs", Job, Job.user_id == user_id),
@@ -77,6 +84,7 @@ class ErasureRepository:
                 _names("session_id", session_id),
             )),
             *rest,
+            ("buckets", MemoryBucket, _bucket("session", session_id)),
             ("messages", Message, Message.session_id == session_id),
             ("runs", ExtractionRun, ExtractionRun.session_id == session_id),
             ("jobs", Job, Job.session_id == session_id),
@@ -95,6 +103,7 @@ class ErasureRepository:
             ("decisions", GateDecision, or_(decisions[2], shared)),
             ("answers", IdempotencyKey, _names("project_id", project_id)),
             *rest,
+            ("buckets", MemoryBucket, _bucket("project", project_id)),
             ("jobs", Job, Job.payload[("body", "project_id")].astext == project_id),
             ("members", ProjectMember, ProjectMember.project_id == project_id),
             ("projects", Project, Project.project_id == project_id),
@@ -115,6 +124,14 @@ class ErasureRepository:
             ("decisions", GateDecision, or_(decisions[2], heard)),
             ("answers", IdempotencyKey, _names("agent_id", agent_id)),
             *rest,
+            (
+                "buckets",
+                MemoryBucket,
+                or_(
+                    _bucket("agent", agent_id),
+                    and_(MemoryBucket.scope == "session", MemoryBucket.scope_id.in_(sessions)),
+                ),
+            ),
             ("messages", Message, Message.agent_id == agent_id),
             (
                 "runs",
@@ -184,6 +201,10 @@ class ErasureRepository:
             )
         )
         return int(found or 0)
+
+
+def _bucket(scope: str, scope_id: str) -> ColumnElement[bool]:
+    return and_(MemoryBucket.scope == scope, MemoryBucket.scope_id == scope_id)
 
 
 def _names(field: str, one: str) -> ColumnElement[bool]:

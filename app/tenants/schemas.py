@@ -36,7 +36,7 @@ Config = Annotated[
     AfterValidator(_quotas),
     Field(
         description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
-        "`daily_tokens`: most that models may be used in a day, 0 for no limit."
+        "`daily_tokens`: most that chat models may be used in a day, 0 for no limit."
     ),
 ]
 

@@ -19,17 +19,41 @@ IN_FLIGHT = Gauge(
 GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Verdicts of the gate.", ["code"])
 MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
 SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])
+MESSAGE_SEARCHES = Counter("kemem_message_searches_total", "Searches of messages.", ["outcome"])
 MESSAGES = Counter("kemem_messages_total", "Messages stored.")
 EXTRACTION_RUNS = Counter(
     "kemem_extraction_runs_total", "Readings of messages.", ["trigger", "outcome"]
 )
-MODEL_TOKENS = Counter("kemem_model_tokens_total", "Tokens of chat models.", ["operation", "kind"])
+MODEL_TOKENS = Counter(
+    "kemem_model_tokens_total", "Tokens that providers' models took.", ["operation", "kind"]
+)
 EMBEDDED_TEXTS = Counter("kemem_embedded_texts_total", "Texts embedded.", ["model"])
 EMBEDDING_SECONDS = Histogram(
     "kemem_embedding_seconds",
     "Time to embed one batch.",
     ["model"],
     buckets=(0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30),
+)
+RERANKS = Counter(
+    "kemem_reranks_total", "Calls of the reranker; ok, or why there were no scores.",
+    ["model", "outcome"],
+)  # fmt: skip
+RERANK_SECONDS = Histogram(
+    "kemem_rerank_seconds",
+    "Time to rerank the candidates of one search, failures counted.",
+    ["model"],
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
+CODE_EVENTS = Counter(
+    "kemem_codes_total",
+    "Buckets of memories that earned codes, dropped them, or were refused them.",
+    ["model", "event"],
+)
+CODE_RECALL = Histogram(
+    "kemem_codes_recall",
+    "Part of the nearest ten that codes found, of samples of the buckets that have them.",
+    ["model"],
+    buckets=(0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1),
 )
 
 

@@ -223,6 +223,15 @@ COLUMNS = {
         "captured": "boolean" + REQUIRED,  # + design.md 13, what extraction leaves out
         "create_time": TIME + REQUIRED,
         "sequence_no": "bigint" + REQUIRED,
+        "said_at": TIME,  # + B-08, the client's own time
+        "terms": "sparsevec",  # + from here on what searches read (decision 0010)
+        "term_count": "smallint",
+        "word_count": "smallint",
+        "is_question": "boolean",
+        "has_time": "boolean",
+        "analyser": "smallint",
+        "embedding": "vector",
+        "embedding_model": "character varying(255)",
     },
 }
 
@@ -257,6 +266,8 @@ INDEXES = {
         "messages_idx_user_create_time": "tenant_id user_id create_time",
         "messages_idx_create_time": "tenant_id create_time",
         "messages_idx_parent": "tenant_id parent_message_id",
+        "messages_idx_analyser": "tenant_id analyser",
+        "messages_idx_waiting": "tenant_id session_id sequence_no",
     },
 }
 UNIQUE = {
@@ -468,9 +479,13 @@ class TestUpdateTime:
         assert await self.touched(rows, "agents", "update_time = '2000-01-01'")
 
     @pytest.mark.parametrize(
-        "change", ["use_count = use_count + 1", "use_count = 5, last_used_at = now()"]
-    )
-    async def test_being_found_is_no_change_of_a_memory(
+        "change",
+        [
+            "use_count = use_count + 1", "use_count = 5, last_used_at = now()",
+            "analyser = 7, term_count = 3", "code = B'101'",
+        ],
+    )  # fmt: skip
+    async def test_what_finds_a_memory_is_no_change_of_it(
         self, rows: asyncpg.Connection, change: str
     ) -> None:
         assert not await self.touched(rows, "memories", change)

@@ -4,13 +4,15 @@
 differ, one of them leaks.
 """
 
-from itertools import product
+from itertools import cycle, product
 
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.ranking.packing import stored_terms
 from app.runtime import Runtime
+from app.text.terms import terms
 from tests.conftest import client_of
 from tests.support.api import execute, listed, ok, problem, save
 from tests.support.tenants import Caller, make_key
@@ -19,6 +21,8 @@ HOMES = {"ana": "a1", "bob": "a2", "cid": "a1"}
 MEMBERS = {"p1": ("ana", "bob"), "p2": ("bob",), "p3": ()}
 SESSIONS = {"s1": ("ana", "a1"), "s2": ("bob", "a2"), "s3": ("ana", "a2"), "s4": ("bob", "a1")}
 AGENTS = (None, "a1", "a2")
+MODES = ("hybrid", "semantic", "lexical")
+QUERY = "tortoise"
 VISIBILITIES = ("members", "owner_only", "public")
 
 BUCKETS = [
@@ -43,10 +47,11 @@ KEYS = {
 INSERT = """
 INSERT INTO memories (tenant_id, memory_id, user_id, agent_id, session_id, project_id, scope,
     scope_id, content, content_hash, memory_type, tier, source, confidence, visibility,
-    embedding, embedding_model)
+    embedding, embedding_model, terms, term_count)
 SELECT $1, row.id, row.user_id, row.agent_id, row.session_id, row.project_id, row.scope,
     row.scope_id, row.id, convert_to(row.id, 'UTF8'), 'fact', 'long', 'user', 1, row.visibility,
-    array_fill(0.0625::float4, ARRAY[256])::vector, 'wordllama/l2_supercat:256'
+    array_fill(0.0625::float4, ARRAY[256])::vector, 'wordllama/l2_supercat:256',
+    CAST($10::text AS sparsevec), 1
 FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
     $9::text[]) AS row(id, user_id, agent_id, session_id, project_id, scope, scope_id, visibility)
 """
@@ -88,7 +93,11 @@ async def town(client: AsyncClient, acme: Caller, dsn: str) -> dict[str, set[str
         ok(await client.post("/sessions", json=body), 201)
     rows = grid()
     await execute(
-        dsn, INSERT, acme.tenant_id, *(list(column) for column in zip(*rows, strict=True))
+        dsn,
+        INSERT,
+        acme.tenant_id,
+        *(list(column) for column in zip(*rows, strict=True)),
+        stored_terms(terms(QUERY)).vector.to_text(),
     )
     buckets: dict[str, set[str]] = {}
     for row in rows:
@@ -98,7 +107,7 @@ async def town(client: AsyncClient, acme: Caller, dsn: str) -> dict[str, set[str
 
 async def searched(client: AsyncClient, scope: str, scope_id: str, **named: str) -> set[str]:
     """Ids that a search of one bucket shows; a refusal shows none."""
-    body = {"query": "x", "scopes": [scope], f"{scope}_id": scope_id} | named
+    body = {"query": QUERY, "scopes": [scope], f"{scope}_id": scope_id} | named
     response = await client.post("/memories/search", json=body)
     if response.status_code in {404, 422}:
         return set()
@@ -116,13 +125,19 @@ async def test_list_and_search_show_a_key_the_same(
 
         for scope, scope_id in BUCKETS:
             expected = shown & town[f"{scope}:{scope_id}"]
-            assert await searched(client, scope, scope_id) == expected, (scope, scope_id)
+            for mode in MODES:
+                hits = await searched(client, scope, scope_id, mode=mode)
+                assert hits == expected, (scope, scope_id, mode)
             # Naming somebody more narrows a search and opens nothing.
-            for named in (
-                *({"user_id": user_id} for user_id in HOMES),
-                *({"agent_id": agent_id} for agent_id in ("a1", "a2")),
+            for named, mode in zip(
+                (
+                    *({"user_id": user_id} for user_id in HOMES),
+                    *({"agent_id": agent_id} for agent_id in ("a1", "a2")),
+                ),
+                cycle(MODES),
+                strict=False,
             ):
-                hits = await searched(client, scope, scope_id, **named)
+                hits = await searched(client, scope, scope_id, mode=mode, **named)
                 assert hits <= shown, (scope, scope_id, named)
 
         for memory_id in sorted(set().union(*town.values()))[::7]:

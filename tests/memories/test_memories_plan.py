@@ -84,7 +84,10 @@ async def test_a_search_reads_its_buckets_and_nothing_else(
                 and node.get("Relation Name") == "users"]  # fmt: skip
 
 
-async def test_a_search_asks_the_database_twice(acme: Caller, dsn: str) -> None:
+@pytest.mark.parametrize(("mode", "round_trips"), [("semantic", 2), ("lexical", 3), ("hybrid", 3)])
+async def test_a_search_asks_the_database_no_oftener_than_it_must(
+    acme: Caller, dsn: str, mode: str, round_trips: int
+) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
         service(tapped, usage_flush_seconds=60) as app,
@@ -93,14 +96,19 @@ async def test_a_search_asks_the_database_twice(acme: Caller, dsn: str) -> None:
         await save(client, "She drinks green tea.")
         # Statements are prepared once per connection.
         for _ in range(3):
-            await found(client)
+            await found(client, user_id="ana", mode=mode)
 
         before = wire.round_trips
         for _ in range(10):
-            assert len(await found(client)) == 1
+            assert len(await found(client, user_id="ana", mode=mode)) == 1
+        assert wire.round_trips - before == 10 * round_trips
 
-        # Who is calling, and what is remembered.
-        assert wire.round_trips - before == 20
+        # Who is calling, and what is remembered; ranked outside of SQL, the hits once more.
+        for nothing in ({"user_id": "nobody"}, {"user_id": "ana", "filters": {"tier": "short"}}):
+            await found(client, mode=mode, **nothing)
+            before = wire.round_trips
+            assert await found(client, mode=mode, **nothing) == []
+            assert wire.round_trips - before == 2
 
 
 async def test_a_batch_asks_no_oftener_than_one_message(acme: Caller, dsn: str) -> None:

@@ -70,25 +70,33 @@ class TestOrder:
 
         assert order == [everywhere[one] for one in ("session", "project", "user", "agent")]
 
+    @pytest.mark.parametrize(
+        ("mode", "precision"), [("semantic", 1e-12), ("hybrid", 1e-7), ("lexical", 1e-7)]
+    )
     async def test_the_score_is_the_formula_of_its_parts(
-        self, client: AsyncClient, everywhere: dict[str, str]
+        self, client: AsyncClient, everywhere: dict[str, str], mode: str, precision: float
     ) -> None:
-        await save(client, "The cat sleeps on the sofa.", confidence=0.8)
-        await save(client, "He drives to work.", confidence=0.7, session_id="s1", scope="session")
+        await save(client, "The cat drinks water.", confidence=0.8)
+        await save(client, "He drinks at work.", confidence=0.7, session_id="s1", scope="session")
 
-        hits = (await search(client, TEA, explain=True, **NAMED))["results"]
+        hits = (await search(client, TEA, explain=True, mode=mode, **NAMED))["results"]
 
         assert len(hits) == 6
         for hit in hits:
             parts = hit["explain"]
-            assert parts["similarity"] == pytest.approx(0.5 * hit["similarity"], abs=1e-12)
-            assert parts["confidence"] == pytest.approx(0.3 * hit["confidence"], abs=1e-12)
-            assert parts["scope"] == pytest.approx(0.2 * WEIGHTS[hit["scope"]], abs=1e-12)
-            assert hit["score"] == pytest.approx(min(sum(parts.values()), 1.0), abs=1e-12)
+            shares = parts["relevance"], parts["confidence"], parts["scope"]
+            assert shares == pytest.approx(
+                (0.5 * hit["relevance"], 0.3 * hit["confidence"], 0.2 * WEIGHTS[hit["scope"]]),
+                abs=precision,
+            )
+            assert hit["score"] == pytest.approx(min(sum(shares), 1.0), abs=precision)
+            assert (parts["cosine"], parts["fused"]) == (hit["similarity"], hit["relevance"])
             assert 0 <= hit["similarity"] <= 1
+            assert 0 <= hit["relevance"] <= 1
+            assert parts["rerank"] is None
         scores = [hit["score"] for hit in hits]
         assert scores == sorted(scores, reverse=True)
-        plain = (await search(client, TEA, **NAMED))["results"]
+        plain = (await search(client, TEA, mode=mode, **NAMED))["results"]
         assert plain == [
             hit | {"explain": None, "use_count": now["use_count"],
                    "last_used_at": now["last_used_at"]}
@@ -132,11 +140,11 @@ class TestOrder:
                 """
                 INSERT INTO memories (tenant_id, memory_id, user_id, scope, scope_id, content,
                     content_hash, memory_type, tier, source, confidence, visibility, embedding,
-                    embedding_model, update_time)
+                    embedding_model, terms, term_count, word_count, update_time)
                 SELECT tenant_id, CAST($2 AS text), user_id, scope, scope_id, content,
                     convert_to(CAST($2 AS text), 'UTF8'),
                     memory_type, tier, source, confidence, visibility, embedding,
-                    embedding_model, '2027-01-01Z'
+                    embedding_model, terms, term_count, word_count, '2027-01-01Z'
                 FROM memories WHERE tenant_id = $1 AND memory_id = $3
                 """,
                 acme.tenant_id,

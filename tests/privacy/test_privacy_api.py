@@ -152,8 +152,8 @@ class TestDeleteProject:
         response = await client.delete("/projects/p", params={"confirm": True})
 
         assert response.json()["deleted"] == {
-            "decisions": 1, "answers": 0, "feedback": 0, "history": 1, "memories": 1, "jobs": 0,
-            "members": 1,
+            "decisions": 1, "answers": 0, "feedback": 0, "history": 1, "memories": 1,
+            "buckets": 0, "jobs": 0, "members": 1,
         }  # fmt: skip
         assert (await client.get(f"/memories/{shared_id}")).status_code == 404
         assert (await client.get(f"/memories/{memory_id}")).status_code == 200

@@ -136,6 +136,7 @@ async def test_the_receipt_counts_what_went(
         "answers": "idempotency_keys", "decisions": "gate_decisions", "history": "memory_history",
         "feedback": "memory_feedback", "deliveries": "webhook_deliveries", "members":
         "project_members", "memberships": "project_members", "runs": "extraction_runs",
+        "buckets": "memory_buckets",
     }  # fmt: skip
     itself = holder.path.split("/")[1]
     assert gone.pop(itself) == 1

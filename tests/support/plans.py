@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import numpy as np
+from pgvector import SparseVector
 
 from app.database.engine import _FRAME
 from app.database.roles import APP
@@ -19,13 +20,20 @@ def literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, np.ndarray):
         return f"'[{','.join(map(str, value.tolist()))}]'"
+    if isinstance(value, SparseVector):
+        return f"'{value.to_text()}'"
     if isinstance(value, list):
         return f"ARRAY[{', '.join(map(literal, value))}]"
-    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    if isinstance(value, asyncpg.BitString):
+        text = value.as_string().replace(" ", "")
+    else:
+        text = value.isoformat() if isinstance(value, datetime) else str(value)
     return "'" + text.replace("'", "''") + "'"
 
 
-async def plan_of(dsn: str, tenant_id: str, text: str, values: list[object]) -> dict[str, Any]:
+async def plan_of(
+    dsn: str, tenant_id: str, text: str, values: list[object], *, buffers: bool = False
+) -> dict[str, Any]:
     """The generic plan of a statement for `Database.fetch`, run under row-level security."""
     connection = await asyncpg.connect(dsn)
     try:
@@ -36,7 +44,7 @@ async def plan_of(dsn: str, tenant_id: str, text: str, values: list[object]) -> 
         arguments = ", ".join(literal(value) for value in (tenant_id, *values))
         async with connection.transaction():
             rows = await connection.fetch(
-                f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE search({arguments})"
+                f"EXPLAIN (ANALYZE, BUFFERS {buffers}, FORMAT JSON) EXECUTE search({arguments})"
             )
         return json.loads(rows[0][0])[0]["Plan"]
     finally:

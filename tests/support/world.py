@@ -11,6 +11,7 @@ from app.database.registry import TABLES
 from app.database.roles import OWNER
 from app.jobs.orders import Order
 from app.jobs.repository import JobRepository
+from app.memories.bucket_repository import BucketRepository, VectorBucket
 from app.runtime import Runtime
 from app.usage.repository import UsageRepository
 from tests.support.tenants import Caller, make_key
@@ -37,12 +38,15 @@ async def remember(client: AsyncClient, text: str, **place: Any) -> str:
 
 
 async def owe(runtime: Runtime, owner: Caller, **whose: str) -> str:
-    """Put work into the queue that no worker does, and note what a model was used for."""
+    """Put work into the queue that no worker does, note what a model was used for, and where."""
     async with runtime.database.begin(owner.tenant_id) as db:
         order = Order("nobody_does_this", "k", delay=timedelta(hours=1), **whose)
         owed = await JobRepository(db, owner.tenant_id).schedule(order)
         await UsageRepository(db, owner.tenant_id).note(
             "extract", "a-model", calls=1, input_tokens=300, output_tokens=20
+        )
+        await BucketRepository(db, owner.tenant_id).register(
+            VectorBucket("user", whose["user_id"], "a-model", rows=9_000, dimension=1536)
         )
     assert owed is not None
     return owed.job_id

@@ -21,6 +21,7 @@ WORKSHOPS = {
     "jobs": {"database", "outbox", "web"},
     "llm": {"text"},
     "outbox": {"database"},
+    "ranking": {"text"},
     "rules": {"llm", "text"},
     "text": set(),
     "web": {"database"},
@@ -31,22 +32,26 @@ ABOVE = {"cli"}
 
 # Inside a room, a file may import the files to its left.
 FILES = [
-    "errors", "models", "access", "quota", "schemas", "search_schemas", "record_schemas",
+    "errors", "searchable", "models", "access", "quota", "schemas", "search_schemas",
+    "record_schemas",
     # Pure files, and pieces of a statement.
     "pairing", "filters", "gate", "ranking", "rendering", "candidates", "embedding",
-    "visibility", "search_sql", "timeline_sql", "verdicts",
-    "retention", "metrics", "capture", "reading_order", "scheduling",
+    "visibility", "codes", "comparing_sql", "search_sql", "timeline_sql", "cursors", "hybrid",
+    "reranking", "verdicts", "retention", "metrics", "capture", "indexing", "reading_order",
+    "scheduling",
     "addresses", "backoff", "signatures",
     # Pure too: a run of extraction, from what a model proposed to what is asked of another.
-    "choosing", "grounds", "drafts", "judging", "planning", "waves", "work", "inference_order",
+    "choosing", "grounds", "drafts", "judging", "planning", "upkeep", "waves", "work",
+    "inference_order",
     # What reads and writes in a transaction of the caller's.
-    "repository", "records", "maintenance_repository", "timeline", "neighbourhood",
-    "usage", "place", "duplicates", "amendments", "applying", "reading", "expiry", "answers",
+    "repository", "records", "bucket_repository", "maintenance_repository", "timeline",
+    "neighbourhood", "agenda", "usage", "place", "duplicates", "amendments", "applying", "tending", "reading",
+    "expiry", "answers",
     # What leaves the machine for a webhook.
     "targets", "sender",
     # Units of work: what several of them share, those of requests, those of the worker.
     "ledger", "pipeline", "bulk_delete",
-    "service", "saving", "editing", "search", "inferring",
+    "filling", "earning", "service", "saving", "editing", "finding", "search", "inferring",
     "purge", "reembed", "housekeeping", "delivery", "jobs",
     "principal", "router",
 ]  # fmt: skip
@@ -62,13 +67,13 @@ HTTP_FILES = {"router", "principal"}
 SEES_RUNTIME = HTTP_FILES | {"dependencies"}
 SQL_FILES = {
     "repository", "records", "maintenance_repository", "visibility", "usage", "idempotency",
-    "keyset", "engine", "timeline", "neighbourhood",
+    "keyset", "engine", "timeline", "neighbourhood", "agenda", "bucket_repository",
 }  # fmt: skip
 
 # Each method of theirs is a unit of work.
 BEGINNING = {
     "service", "saving", "editing", "inferring", "usage", "pipeline", "ledger", "bulk_delete",
-    "purge", "reembed", "housekeeping", "delivery", "jobs",
+    "purge", "reembed", "housekeeping", "delivery", "jobs", "filling", "earning",
     # In workshops.
     "engine", "migrate", "endings",
 }  # fmt: skip
@@ -199,6 +204,7 @@ class TestImports:
             ("web/problems.py", "app.users.errors"),
             ("database/engine.py", "app.tenants.models"),
             ("text/normalise.py", "app.web.fields"),
+            ("ranking/fusion.py", "app.memories.ranking"),
             ("llm/catalogue.py", "app.database.engine"),
             ("users/service.py", "app.runtime"),
             ("extraction/jobs.py", "app.worker"),

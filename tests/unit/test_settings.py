@@ -123,6 +123,10 @@ class TestRefusals:
                 ["MEMORY_EMBEDDING_MODEL", "OPENAI_API_KEY"],
             ),
             ({"MEMORY_MIGRATION_URL": "postgresql://o@db/k"}, ["DATABASE_URL"]),
+            (
+                {"MEMORY_RERANK_API_KEY": "hunter2"},
+                ["MEMORY_RERANK_API_KEY", "MEMORY_RERANK_MODEL"],
+            ),
             ({"MEMORY_WORKERS": "2"}, ["MEMORY_WORKERS", "DATABASE_URL"]),
         ],
     )
@@ -152,6 +156,9 @@ class TestRefusals:
             ("MEMORY_WORKER_ENABLED", "perhaps"),
             ("MEMORY_WEBHOOK_PRIVATE_TARGETS", "internal"),
             ("MEMORY_LEASE_SECONDS", "nan"),
+            ("MEMORY_RERANK_SECONDS", "0"),
+            ("MEMORY_RERANK_SECONDS", "60.1"),
+            ("MEMORY_RERANK_SECONDS", "nan"),
         ],
     )
     def test_a_value_out_of_bounds_is_named(self, name: str, value: str) -> None:
@@ -192,6 +199,8 @@ SECRETS = {
     "OPENAI_API_KEY": "sk-hunter2",
     "MEMORY_MIGRATION_URL": "postgresql://owner:hunter2@db/kemem",
     "MEMORY_METRICS_TOKEN": "hunter2",
+    "MEMORY_RERANK_MODEL": "cohere/rerank-v3.5",
+    "MEMORY_RERANK_API_KEY": "hunter2",
 }
 
 

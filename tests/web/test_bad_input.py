@@ -26,6 +26,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/sessions": {"user_id": "u"},
     "/sessions/s/messages": {"user_id": "u", "messages": [MESSAGE]},
     "/sessions/s/messages/delete": {"oldest": 1},
+    "/messages/search": {"query": "tea", "user_id": "u"},
     "/memories": {"messages": "She drinks tea.", "user_id": "u", "infer": False},
     "/memories/validate": {"messages": "She drinks tea.", "user_id": "u"},
     "/memories/search": {"query": "tea", "user_id": "u"},
@@ -45,6 +46,7 @@ FREE_TEXT = {
     "/projects": ("project_name", "description"),
     "/sessions": ("session_name", "session_type"),
     "/sessions/s/messages": ("content", "content_type", "tool_call_id", "name"),
+    "/messages/search": ("query",),
     "/memories": ("messages", "source_error", "external_id"),
     "/memories/validate": ("messages",),
     "/memories/search": ("query",),
@@ -472,7 +474,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("key", ["", "x" * 256, "\xe9", "a\tb", "\x7f"])
     @pytest.mark.parametrize("path", [path for path in BODIES if path not in {
-        "/memories/validate", "/memories/search"
+        "/memories/validate", "/memories/search", "/messages/search"
     }])  # fmt: skip
     async def test_an_idempotency_key_that_is_none(
         self, client: AsyncClient, path: str, key: str

@@ -104,6 +104,9 @@ OPERATIONS = {
     "POST /v1/sessions/{session_id}/messages/delete": Call(
         "write", {"message_ids": ["{message_id}"]}
     ),
+    "POST /v1/messages/search": Call(
+        "read", {"query": "Munich", "user_id": "{user_id}", "session_id": "{session_id}"}
+    ),
     "POST /v1/memories": Call("write", SAVED | {"user_id": "{user_id}"}, creates=True),
     "GET /v1/memories": Call("read", query={"user_id": "{user_id}"}),
     "DELETE /v1/memories": Call("write", query={"user_id": "{user_id}", "confirm": "true"}),
@@ -159,6 +162,11 @@ FURTHER = {
     ),
     "GET /v1/sessions/own-session/messages/{message_id}": Call("read"),
     "DELETE /v1/sessions/own-session/messages/{message_id}": Call("write"),
+    "POST /v1/messages/search (user)": Call("read", {"query": "Munich", "user_id": "{user_id}"}),
+    "POST /v1/messages/search (session)": Call(
+        "read", {"query": "Munich", "session_id": "{session_id}"}
+    ),
+    "POST /v1/messages/search (agent)": Call("read", {"query": "Munich", "agent_id": "{agent_id}"}),
     "POST /v1/memories (project)": Call(
         "write",
         SAVED | {"user_id": "own-user", "project_id": "{project_id}", "scope": "project"},
@@ -438,7 +446,11 @@ class TestKeys:
 
     def test_whoever_may_only_read_changes_nothing(self) -> None:
         readers = {name for name, call in OPERATIONS.items() if call.scope == "read"}
-        asking = {"POST /v1/memories/search", "POST /v1/memories/validate"}
+        asking = {
+            "POST /v1/memories/search",
+            "POST /v1/memories/validate",
+            "POST /v1/messages/search",
+        }
 
         assert {name for name in readers if not name.startswith("GET ")} == asking
 

@@ -1,0 +1,76 @@
+"""How much each part of a relevance counts: the weights, their names, and how they are written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from app.ranking.errors import InvalidWeightsError
+
+
+@dataclass(frozen=True, slots=True)
+class Boosts:
+    """How much each part counts, beside arms that are scaled to 1. Each is 0 to 1; 0 is off.
+
+    `dense_latin` and `dense_cjk` are the shares of the vectors in a query of either script, the
+    words have the rest; they belong to the embedder.
+    """
+
+    dense_latin: float = 0.5
+    dense_cjk: float = 0.2
+    rrf: float = 0.0
+    """How far an arm counts by the reciprocal ranks of its rows and not by their scores: 1 is
+    reciprocal rank fusion, here with weights."""
+    near: float = 0.5
+    """Terms of the rows before and after in the session, as if so much of them stood here."""
+    far: float = 0.25
+    """As `near`, two rows away."""
+    adjacent: float = 0.1
+    """The fused score of the rows before and after."""
+    answer: float = 0.2
+    """The fused score of a short question, for the row that follows it."""
+    session: float = 0.4
+    """The session as one document."""
+    speaker: float = 0.6
+    """Who the query names has said it, or it is about them."""
+    date: float = 0.4
+    """Nearness to a date in the query."""
+    when: float = 0.15
+    """A time expression, when the query asks for a time."""
+    question: float = 0.2
+    """Taken off a short question."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            # Written so that NaN fails too.
+            if not 0.0 <= getattr(self, each.name) <= 1.0:
+                raise InvalidWeightsError(f"The weight {each.name} must be 0 to 1.")
+
+    def with_changes(self, weights: Mapping[str, float]) -> "Boosts":
+        """These weights, some of them replaced, by name."""
+        return replace(self, **weights)
+
+    def dense_share(self, cjk: float) -> float:
+        """Return the share of the vectors in a query of which `cjk` (0 to 1) is CJK."""
+        return self.dense_latin + (self.dense_cjk - self.dense_latin) * min(max(cjk, 0.0), 1.0)
+
+
+BOOSTS: Final = tuple(each.name for each in fields(Boosts))
+
+
+def parsed_weights(text: str) -> dict[str, float]:
+    """Weights by name out of `speaker=0.6, date=0`.
+
+    Raises:
+        InvalidWeightsError: it is written otherwise, or a name is unknown.
+
+    """
+    weights: dict[str, float] = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        name, _, value = (one.strip() for one in part.partition("="))
+        if name not in BOOSTS:
+            raise InvalidWeightsError(f"{name} is no weight; they are {', '.join(BOOSTS)}.")
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            raise InvalidWeightsError(f"Write {name}=0.5, a number from 0 to 1.") from None
+    return weights

@@ -1,0 +1,117 @@
+"""Find by words: the terms of memories, of words that were replaced, and of messages; codes
+
+Revision ID: 0003
+Revises: 0002
+Create Date: 2026-11-21 19:57:00+00:00
+
+New columns that the previous release neither reads nor has to fill: what it saves meanwhile has
+no terms, and gets them from housekeeping. A vector that it replaces loses its code by the trigger.
+"""
+
+from typing import Any
+
+import pgvector.sqlalchemy
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+from app.database.roles import tenant_policies
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+TABLES = ("memories", "memory_history", "messages")
+
+ID = sa.String(64, collation="C")
+TIME = postgresql.TIMESTAMP(timezone=True, precision=6)
+
+_CLEAR_CODE = """
+CREATE FUNCTION kemem_clear_code() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.code := NULL;
+    RETURN NEW;
+END $$
+"""
+
+# New terms and a new code of the same words are no change, as little as a new vector.
+_TIMED = """CREATE TRIGGER memories_update_time BEFORE UPDATE ON memories FOR EACH ROW
+WHEN (OLD.version <> NEW.version OR (OLD.use_count = NEW.use_count
+AND OLD.last_used_at IS NOT DISTINCT FROM NEW.last_used_at
+AND OLD.embedding_model = NEW.embedding_model
+AND OLD.analyser IS NOT DISTINCT FROM NEW.analyser
+AND OLD.code IS NOT DISTINCT FROM NEW.code))
+EXECUTE FUNCTION kemem_set_update_time()"""
+
+_TIMED_BEFORE = """CREATE TRIGGER memories_update_time BEFORE UPDATE ON memories FOR EACH ROW
+WHEN (OLD.version <> NEW.version OR (OLD.use_count = NEW.use_count
+AND OLD.last_used_at IS NOT DISTINCT FROM NEW.last_used_at
+AND OLD.embedding_model = NEW.embedding_model))
+EXECUTE FUNCTION kemem_set_update_time()"""
+
+
+def upgrade() -> None:
+    for table in TABLES:
+        for column in _columns():
+            op.add_column(table, column)
+    op.add_column("messages", sa.Column("embedding", pgvector.sqlalchemy.Vector()))
+    op.add_column("messages", sa.Column("embedding_model", sa.String(255)))
+    op.add_column("messages", sa.Column("said_at", TIME))
+    _codes()
+    op.execute("DROP TRIGGER memories_update_time ON memories")
+    op.execute(_TIMED)
+
+
+def downgrade() -> None:
+    op.execute("DROP TRIGGER memories_update_time ON memories")
+    op.execute(_TIMED_BEFORE)
+    op.drop_table("memory_buckets")
+    op.execute("DROP TRIGGER memories_code ON memories")
+    op.execute("DROP FUNCTION kemem_clear_code()")
+    op.drop_column("memories", "code")
+    op.drop_column("messages", "said_at")
+    op.drop_column("messages", "embedding_model")
+    op.drop_column("messages", "embedding")
+    for table in TABLES:
+        for column in reversed(_columns()):
+            op.drop_column(table, column.name)
+
+
+def _codes() -> None:
+    op.add_column("memories", sa.Column("code", postgresql.BIT(varying=True)))
+    op.execute(_CLEAR_CODE)
+    op.execute(
+        "CREATE TRIGGER memories_code BEFORE UPDATE OF embedding, embedding_model ON memories "
+        "FOR EACH ROW WHEN (OLD.code IS NOT NULL) EXECUTE FUNCTION kemem_clear_code()"
+    )
+    op.create_table(
+        "memory_buckets",
+        sa.Column("tenant_id", ID, nullable=False),
+        sa.Column("scope", sa.String(20), nullable=False),
+        sa.Column("scope_id", ID, nullable=False),
+        sa.Column("embedding_model", sa.String(255), nullable=False),
+        sa.Column("rows", sa.BigInteger(), nullable=False),
+        sa.Column("coded_at", TIME, nullable=True),
+        sa.Column("sampled_recall", sa.Double(), nullable=True),
+        sa.Column("sampled_at", TIME, nullable=True),
+        sa.ForeignKeyConstraint(
+            ["tenant_id"], ["tenants.tenant_id"], name="memory_buckets_fk_tenants"
+        ),
+        sa.PrimaryKeyConstraint(
+            "tenant_id", "scope", "scope_id", "embedding_model", name="memory_buckets_pkey"
+        ),
+    )
+    for statement in tenant_policies("memory_buckets"):
+        op.execute(statement)
+
+
+def _columns() -> list[sa.Column[Any]]:
+    return [
+        sa.Column("terms", pgvector.sqlalchemy.SPARSEVEC()),
+        sa.Column("term_count", sa.SmallInteger()),
+        sa.Column("word_count", sa.SmallInteger()),
+        sa.Column("is_question", sa.Boolean()),
+        sa.Column("has_time", sa.Boolean()),
+        sa.Column("analyser", sa.SmallInteger()),
+    ]

@@ -1,0 +1,102 @@
+"""Memories that were stored before there was an analyser, or by an older one."""
+
+from datetime import timedelta
+
+import pytest
+from httpx import AsyncClient
+
+from app.memories import filling
+from app.memories.filling import MemoryFilling
+from app.operations.housekeeping import Housekeeping
+from app.operations.retention import Retention
+from app.runtime import Runtime
+from app.text.terms import ANALYSER_VERSION
+from tests.support.api import execute, found, save
+from tests.support.tenants import Caller
+
+FORGET = """UPDATE memories SET terms = NULL, term_count = NULL, word_count = NULL,
+is_question = NULL, has_time = NULL, analyser = NULL WHERE tenant_id = $1"""
+GROW_OLD = "UPDATE memories SET terms = NULL, analyser = analyser - 1 WHERE tenant_id = $1"
+WHOLE = """SELECT memory_id, CAST(terms AS text), term_count, word_count, is_question, has_time,
+analyser, version, update_time FROM memories WHERE tenant_id = $1 ORDER BY memory_id"""
+
+TEA = "She drinks green tea in 2023."
+
+
+@pytest.mark.parametrize("change", [FORGET, GROW_OLD])
+async def test_housekeeping_reads_them(
+    client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, change: str
+) -> None:
+    await save(client, TEA, metadata={"speaker": "Ana"})
+    await save(client, "那只猫睡在沙发上。")
+    before = await execute(dsn, WHOLE, acme.tenant_id)
+    await execute(dsn, change, acme.tenant_id)
+    assert await found(client, "teas", user_id="ana", mode="lexical") == []
+
+    reading = MemoryFilling(runtime.database)
+    house = Housekeeping(runtime.database, Retention(deleted=timedelta(days=9)), reading=reading)
+    assert (await house.run(acme.tenant_id))["memories_read"] == 2
+
+    # Neither version nor time of change moved, and the words are as if saved today.
+    assert await execute(dsn, WHOLE, acme.tenant_id) == before
+    assert len(await found(client, "teas", user_id="ana", mode="lexical")) == 1
+    assert (await house.run(acme.tenant_id))["memories_read"] == 0
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, None])
+async def test_a_run_stops_at_its_bound(
+    client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, most: int | None
+) -> None:
+    for number in range(3):
+        await save(client, f"Tea number {number} is on the shelf.", on_duplicate="allow")
+    await execute(dsn, FORGET, acme.tenant_id)
+    reading = MemoryFilling(runtime.database)
+    done: list[int] = []
+
+    assert await reading.count(acme.tenant_id) == 3
+    read = await reading.read(acme.tenant_id, most=most, finished=done.append)
+
+    assert read == sum(done) == min(most or 3, 3)
+    assert await reading.count(acme.tenant_id) == 3 - read
+
+
+async def test_more_than_a_batch_is_read(
+    client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    for start in range(0, filling.BATCH + 1, 100):
+        texts = [{"content": f"Entry {n} of the list."} for n in range(start, start + 100)]
+        body = {"messages": texts, "user_id": "ana", "infer": False, "on_duplicate": "allow"}
+        assert (await client.post("/memories", json=body)).status_code == 200
+    await execute(dsn, FORGET, acme.tenant_id)
+    done: list[int] = []
+
+    await MemoryFilling(runtime.database).read(acme.tenant_id, most=None, finished=done.append)
+
+    assert done == [filling.BATCH, 300 - filling.BATCH]
+
+
+async def test_deleted_ones_stay_without_words(
+    client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    memory_id = (await save(client, TEA))["memory_id"]
+    assert (await client.delete(f"/memories/{memory_id}")).status_code == 204
+
+    assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 0
+    [row] = await execute(dsn, WHOLE, acme.tenant_id)
+    assert [row["terms"], row["analyser"]] == [None, None]
+
+
+async def test_tenants_are_read_apart(
+    client: AsyncClient, stranger: AsyncClient, runtime: Runtime, acme: Caller, other: Caller,
+    dsn: str,
+) -> None:  # fmt: skip
+    await save(client, TEA)
+    await save(stranger, TEA)
+    for caller in (acme, other):
+        await execute(dsn, FORGET, caller.tenant_id)
+
+    assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 1
+
+    [mine] = await execute(dsn, WHOLE, acme.tenant_id)
+    [theirs] = await execute(dsn, WHOLE, other.tenant_id)
+    assert [mine["analyser"], theirs["analyser"]] == [ANALYSER_VERSION, None]

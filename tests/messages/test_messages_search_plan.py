@@ -1,0 +1,153 @@
+"""What searching messages costs PostgreSQL: the plan, and how often it is asked."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from app.messages.search_sql import MessagePlan, features_statement, hits_statement
+from app.ranking.query import read_query
+from app.runtime import Runtime
+from app.tenants.access import Access
+from tests.conftest import client_of
+from tests.support.api import append, execute
+from tests.support.plans import literal, nodes, plan_of
+from tests.support.recall import recalled
+from tests.support.service import service, wiretap
+from tests.support.tenants import Caller, make_tenant
+
+MODEL = "wordllama/l2_supercat:256"
+MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
+
+CROWD = """
+WITH homes AS (
+    INSERT INTO agents (tenant_id, agent_id, agent_name)
+    SELECT $1, 'agent' || n, 'A' FROM generate_series(1, 20) AS n RETURNING agent_id
+), crowd AS (
+    INSERT INTO users (tenant_id, user_id, agent_id)
+    SELECT $1, agent_id || '-user' || n, agent_id FROM homes, generate_series(1, 10) AS n
+    RETURNING user_id, agent_id
+), talks AS (
+    INSERT INTO sessions (tenant_id, session_id, user_id, agent_id)
+    SELECT $1, user_id || '-talk' || n, user_id, agent_id FROM crowd, generate_series(1, 2) AS n
+    RETURNING session_id, user_id, agent_id
+)
+INSERT INTO messages (tenant_id, message_id, session_id, user_id, agent_id, role, content,
+    sequence_no, terms, term_count, analyser, embedding, embedding_model)
+SELECT $1, session_id || '/' || n, session_id, user_id, agent_id, 'user', 'x', n,
+    '{1:1}/1000000000', 1, 1,
+    array_fill(0.0625::float4, ARRAY[256])::vector, 'wordllama/l2_supercat:256'
+FROM talks, generate_series(1, 20) AS n
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def crowded(runtime: Runtime, dsn: str) -> Caller:
+    """A tenant with 8,000 messages in 400 sessions of 200 users of 20 agents."""
+    tenant = await make_tenant(runtime)
+    await execute(dsn, CROWD, tenant.tenant_id)
+    await execute(dsn, "ANALYZE messages")
+    return tenant
+
+
+IDS: dict[str, tuple[dict[str, str], int]] = {
+    "session": ({"session_id": "agent1-user1-talk1"}, 20),
+    "user": ({"user_id": "agent1-user1"}, 40),
+    "agent": ({"agent_id": "agent1"}, 400),
+    "session and user": ({"session_id": "agent1-user1-talk1", "user_id": "agent1-user1"}, 20),
+    "user and agent": ({"user_id": "agent1-user1", "agent_id": "agent1"}, 40),
+}
+
+
+def plan_for(caller: Caller, access: dict[str, str], **fields: Any) -> MessagePlan:
+    named: dict[str, Any] = dict.fromkeys(("session_id", "user_id", "agent_id")) | fields
+    return MessagePlan(
+        access=Access(caller.tenant_id, **access),
+        vectors={MODEL: np.ones(256, np.float32) / 16, "test/small:16": np.ones(16) / 4},
+        asked=read_query("Which piano does Melanie play on 8 May?", MOMENT),
+        roles=["user"],
+        **named,
+    )
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize(
+    "access",
+    [{}, {"user_id": "agent1-user1"}, {"agent_id": "agent1"}],
+    ids=["all", "user", "agent"],
+)
+@pytest.mark.parametrize(
+    "narrowed",
+    [{}, {"since": MOMENT, "until": MOMENT}, {"newest": datetime(2100, 1, 1, tzinfo=UTC)}],
+    ids=["plain", "times", "page"],
+)
+async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
+    crowded: Caller, dsn: str, name: str, access: dict[str, str], narrowed: dict[str, Any]
+) -> None:
+    ids, rows = IDS[name]
+    plan = plan_for(crowded, access, **ids, **narrowed)
+    text, values, _ = features_statement(plan)
+
+    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+
+    reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
+    assert len(reads) == 1
+    assert reads[0]["Node Type"] != "Seq Scan"
+    assert reads[0]["Actual Rows"] == (min(rows, 40) if "user_id" in access else rows)
+    assert reads[0].get("Rows Removed by Filter", 0) <= 400
+
+
+async def test_hits_are_fetched_by_their_ids(crowded: Caller, dsn: str) -> None:
+    plan = plan_for(crowded, {}, user_id="agent1-user1")
+    ids = [f"agent1-user1-talk1/{number}" for number in range(1, 11)]
+
+    text, values = hits_statement(plan, [*ids, "agent2-user1-talk1/1", "nowhere"])
+
+    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+    reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
+    assert [node["Node Type"] != "Seq Scan" for node in reads] == [True] * len(reads)
+    assert found_plan[0]["Actual Rows"] == 10
+
+
+async def test_a_search_asks_the_database_three_times(acme: Caller, dsn: str) -> None:
+    async with (
+        wiretap(dsn) as (wire, tapped),
+        service(tapped, usage_flush_seconds=60) as app,
+        client_of(app, acme.key) as client,
+    ):
+        await append(client, "s1", "She drinks green tea.")
+        # Statements are prepared once per connection.
+        for _ in range(3):
+            await recalled(client, "green tea", user_id="ana")
+
+        before = wire.round_trips
+        for _ in range(10):
+            assert len(await recalled(client, "green tea", user_id="ana")) == 1
+
+        # Who is calling, what is known of every message, and what is shown of the best.
+        assert wire.round_trips - before == 30
+
+
+async def test_an_append_asks_no_oftener_for_being_searchable(acme: Caller, dsn: str) -> None:
+    async with (
+        wiretap(dsn) as (wire, tapped),
+        service(tapped, usage_flush_seconds=60) as app,
+        client_of(app, acme.key) as client,
+    ):
+        for number in range(3):
+            await append(client, "s1", f"Turn {number}.")
+
+        before = wire.round_trips
+        await append(client, "s1", "One more.")
+
+        assert wire.round_trips - before <= 11
+
+
+def test_values_can_stand_in_a_plan() -> None:
+    plan = plan_for(Caller("tnt_x", "k", "key_x"), {}, session_id="s1")
+
+    _, values, _ = features_statement(plan)
+
+    assert all(literal(value) for value in values)
