@@ -17,7 +17,7 @@ from app.cli.demo_script import (
 )
 
 HITS = 3
-NUMBERS = ("score", "similarity", "= sim.", "+ conf.", "+ scope")
+NUMBERS = ("score", "similarity", "= rel.", "+ conf.", "+ scope")
 
 
 class Story:
@@ -235,7 +235,7 @@ def _verdict(answer: Answer) -> tuple[str, str]:
 def _hit(hit: dict[str, Any]) -> tuple[str, ...]:
     parts = hit["explain"]
     figures = (
-        hit["score"], hit["similarity"], parts["similarity"], parts["confidence"], parts["scope"],
+        hit["score"], hit["similarity"], parts["relevance"], parts["confidence"], parts["scope"],
     )  # fmt: skip
     return (hit["content"], *(f"{one:.3f}" for one in figures))
 

@@ -1,4 +1,4 @@
-"""Conversations in the format of LoCoMo, read into what the demo loads. Pure."""
+"""Conversations in the format of LoCoMo, read into what the demo and `kemem eval` load. Pure."""
 
 import json
 import re
@@ -10,6 +10,9 @@ from app.errors import ConfigurationError
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """The fifth asks for what was never said, so no turn is its evidence."""
+
+ADVERSARIAL = "adversarial"
+"""The name of the fifth; its labels name turns that look like an answer."""
 
 # The labels hold "D8:6; D9:17" in one string, "D:11:26", and "D" alone.
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
@@ -27,10 +30,15 @@ class Turn:
     caption: str | None
 
     @property
+    def content(self) -> str:
+        """What was said, and what the picture shows."""
+        shown = f"[shows {self.caption}]" if self.caption else ""
+        return f"{self.text} {shown}".strip()
+
+    @property
     def statement(self) -> str:
-        """The turn as a memory: who said it, and what the picture shows."""
-        shown = f" [shows {self.caption}]" if self.caption else ""
-        return f"{self.speaker}: {self.text}{shown}"
+        """The turn as a memory by itself, with who said it."""
+        return f"{self.speaker}: {self.content}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +85,23 @@ def read_conversation(path: Path, number: int) -> Conversation:
         ConfigurationError: the file is no such data set, or has fewer conversations.
 
     """
+    talks = read_conversations(path)
+    if not 0 <= number < len(talks):
+        raise ConfigurationError(
+            f"{path.name} has {len(talks)} conversations: choose 0 to {len(talks) - 1}."
+        )
+    return talks[number]
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """Every conversation of the file, in its order.
+
+    Raises:
+        ConfigurationError: the file is no such data set.
+
+    """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if not 0 <= number < len(data):
-            raise ConfigurationError(
-                f"{path.name} has {len(data)} conversations: choose 0 to {len(data) - 1}."
-            )
-        return _conversation(data[number])
+        return [_conversation(one) for one in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"{path.name} is no data set in the format of LoCoMo ({type(error).__name__})."

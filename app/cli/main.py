@@ -5,10 +5,13 @@ import sys
 import typer
 
 import kemem
+from app.cli.calibrate import calibrate_command
 from app.cli.demo import demo_command
+from app.cli.evaluate import evaluate_command
 from app.cli.failures import sentence_for
 from app.cli.maintenance import purge_command, reembed_command
 from app.cli.migrate import draft_migration_command, migrate_command, openapi_command
+from app.cli.optimize import optimize_command
 from app.cli.serve import serve_command
 from app.cli.tenants import keys_cli, tenants_cli
 from app.cli.worker import worker_command
@@ -28,8 +31,11 @@ cli.command("draft-migration", hidden=True)(draft_migration_command)
 cli.add_typer(tenants_cli, name="tenants")
 cli.add_typer(keys_cli, name="keys")
 cli.command("demo")(demo_command)
+cli.command("eval")(evaluate_command)
+cli.command("calibrate")(calibrate_command)
 cli.command("purge")(purge_command)
 cli.command("reembed")(reembed_command)
+cli.command("optimize")(optimize_command)
 cli.command("openapi")(openapi_command)
 
 

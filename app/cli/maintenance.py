@@ -14,9 +14,10 @@ from app.errors import DomainError
 from app.memories.reembed import Plan, ReembedService
 from app.operations.housekeeping import Housekeeping
 from app.operations.retention import Retention
-from app.runtime import open_catalogue
+from app.runtime import open_catalogue, stripped_tags
 from app.settings import Settings
 from app.tenants.repository import KeyDirectory
+from app.usage.ledger import EmbeddingLedger
 
 PAGE = 100
 
@@ -34,7 +35,7 @@ LABELS = {
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
 
 
-async def _tenant_ids(database: Database) -> AsyncIterator[str]:
+async def tenant_ids(database: Database) -> AsyncIterator[str]:
     """Every tenant, newest first."""
     directory = KeyDirectory(database)
     start = None
@@ -77,7 +78,7 @@ async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
     counts: dict[str, dict[str, int]] = {}
     async with open_console_database(settings) as database:
         house = Housekeeping(database, Retention(deleted=age))
-        due = {one: await house.due(one) async for one in _tenant_ids(database)}
+        due = {one: await house.due(one) async for one in tenant_ids(database)}
         if dry_run:
             counts = due
         else:
@@ -110,12 +111,12 @@ def reembed_command(
         typer.Option(help="Only this tenant; all when left out.", show_default=False),
     ] = None,
     batch: Annotated[
-        int, typer.Option(min=1, max=2000, help="Memories per call of the embedder.")
+        int, typer.Option(min=1, max=2000, help="Texts per call of the embedder.")
     ] = 200,
     dry_run: DryRunOption = False,
     data_dir: DataDirOption = None,
 ) -> None:
-    """Give stored memories vectors of the embedder that is in force for them now.
+    """Give stored memories and messages vectors of the embedder that is in force for them now.
 
     Run it after a change of MEMORY_EMBEDDING_MODEL, or of a tenant's or an agent's
     `embedding`. The service goes on answering, and searches use old and new vectors until it
@@ -130,8 +131,9 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
         open_console_database(settings) as database,
         open_catalogue(settings) as catalogue,
     ):
-        service = ReembedService(database, catalogue)
-        ids = [tenant] if tenant else [one async for one in _tenant_ids(database)]
+        tags = stripped_tags(settings)
+        service = ReembedService(database, catalogue, EmbeddingLedger(database), tags)
+        ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
         plans = {one: await service.plan(one) for one in ids}
         moved = {} if dry_run else await _move(service, plans, batch)
     _report_moves(plans, moved, dry_run=dry_run)
@@ -140,11 +142,11 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
 
 def _report_moves(plans: dict[str, Plan], moved: dict[str, int], *, dry_run: bool) -> None:
     if not any(plan.waiting for plan in plans.values()):
-        print("Every memory has a vector of the model that is in force for it.")
+        print("Every memory has a vector of the model in force for it, and every message.")
         return
     columns = ("tenant", "waiting", "models in force", "moved")
     print_table(
-        "Memories with vectors of another model",
+        "Memories and messages without a vector of the model in force",
         columns[: 3 if dry_run else 4],
         [
             (one, plan.waiting, ", ".join(sorted(plan.embedders)), moved.get(one, 0))[
@@ -159,7 +161,7 @@ def _report_moves(plans: dict[str, Plan], moved: dict[str, int], *, dry_run: boo
 
 async def _move(service: ReembedService, plans: dict[str, Plan], batch: int) -> dict[str, int]:
     moved: dict[str, int] = {}
-    with progress("memories") as bar:
+    with progress("texts") as bar:
         task = bar.add_task("Embedding", total=sum(plan.waiting for plan in plans.values()))
         try:
             for tenant_id, plan in plans.items():
@@ -176,7 +178,7 @@ def _report_missing(plans: dict[str, Plan]) -> None:
     missing = [f"{name} ({one})" for one, plan in plans.items() for name in plan.missing]
     if missing:
         err.print(
-            "Some name an embedder that this deployment does not have, and their memories "
-            f"stayed as they are: {', '.join(missing)}."
+            "Some name an embedder that this deployment does not have, and their memories and "
+            f"messages stayed as they are: {', '.join(missing)}."
         )
         raise typer.Exit(REFUSED)

@@ -17,7 +17,7 @@ COMMANDS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
     ("tenants", "enable"), ("tenants", "disable"),
     ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
-    ("reembed",), ("demo",), ("openapi",), ("version",),
+    ("reembed",), ("demo",), ("eval",), ("calibrate",), ("openapi",), ("version",),
 )  # fmt: skip
 
 

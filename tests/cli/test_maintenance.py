@@ -10,6 +10,7 @@ from app.llm.catalogue import EmbedderCatalogue
 from app.llm.embeddings import DuplicateThreshold
 from app.memories.reembed import ReembedService
 from app.memories.schemas import MemoryCreate, MemoryPatch
+from app.usage.ledger import EmbeddingLedger
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +131,7 @@ class Interrupting:
         self._interrupt = interrupt
         self.seen = []
 
-    async def embed(self, texts):
+    async def embed(self, texts, use=None):
         self.seen.append(list(texts))
         if self._interrupt is not None:
             interrupt, self._interrupt = self._interrupt, None
@@ -154,7 +155,11 @@ async def test_an_edit_wins_over_the_vector_of_what_was_before(runtime, acme):
         )
 
     embedder = Interrupting(interrupt)
-    service = ReembedService(runtime.database, EmbedderCatalogue("stand-in", embedder, None))
+    service = ReembedService(
+        runtime.database,
+        EmbedderCatalogue("stand-in", embedder, None),
+        EmbeddingLedger(runtime.database),
+    )
     plan = await service.plan(acme.tenant_id)
     assert plan.waiting == 2
     moved = await service.reembed(acme.tenant_id, plan, batch=10, moved=lambda _count: None)

@@ -1,0 +1,225 @@
+"""kemem eval: how much of what should be found is found, measured on a running service."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import signal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import kemem
+from app.cli.console import err, out
+from app.cli.demo_api import open_api
+from app.cli.evaluation_data import Dataset, choose, read_dataset
+from app.cli.evaluation_locomo import read_locomo
+from app.cli.evaluation_options import depths, search_fields, service_meant
+from app.cli.evaluation_report import print_report, report_of
+from app.cli.evaluation_run import Evaluation, Plan
+from app.cli.failures import REFUSED
+from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
+from app.cli.opening import DataDirOption, run, settings_with
+from app.errors import ConfigurationError
+from app.runtime import utc_now
+from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service
+
+TERMINATED = 128 + signal.SIGTERM
+
+DatasetArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="Data set in the JSON shape of docs/evaluation.md.",
+        show_default=False,
+    ),
+]
+LocomoOption = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="Evaluate this file in the format of LoCoMo instead, as it is.",
+        show_default=False,
+    ),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar=URL_VARIABLE,
+        help="Address of the service; this machine at MEMORY_PORT when left out.",
+        show_default=False,
+    ),
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar=KEY_VARIABLE,
+        help="API key with the scope admin; the one in the data folder when left out.",
+        show_default=False,
+    ),
+]
+ModeOption = Annotated[
+    Literal["semantic", "lexical", "hybrid"] | None,
+    typer.Option(help="How to search; the service's default when left out.", show_default=False),
+]
+SearchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--search",
+        metavar="KEY=JSON",
+        help="A field for every search, such as --search rerank=false; may be repeated.",
+        show_default=False,
+    ),
+]
+DepthsOption = Annotated[str, typer.Option("--k", help="Depths to measure, 1 to 100.")]
+CategoriesOption = Annotated[
+    str | None, typer.Option(help="Only these, separated by commas.", show_default=False)
+]
+QuestionsOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Only so many, taken evenly over the data set.", show_default=False),
+]
+StoresOption = Annotated[
+    int | None, typer.Option(min=1, help="Only the first so many stores.", show_default=False)
+]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, max=32, help="Requests at a time.")]
+KeepOption = Annotated[
+    bool, typer.Option("--keep", help="Leave what it stored, to look around in.")
+]
+
+
+def evaluate_command(
+    dataset: DatasetArgument = None,
+    locomo: LocomoOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    mode: ModeOption = None,
+    search: SearchOption = None,
+    k: DepthsOption = "5,10,25,50",
+    categories: CategoriesOption = None,
+    limit_questions: QuestionsOption = None,
+    limit_stores: StoresOption = None,
+    concurrency: ConcurrencyOption = 4,
+    keep: KeepOption = False,
+    json_file: JsonFileOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Measure what a running service finds: recall@k, nDCG@10, MRR, latency and tokens.
+
+    Stores a data set over the public HTTP API under users of its own, asks its questions,
+    compares what is found with the labelled answers, and removes everything again, also after
+    Ctrl-C. Bring your own questions: docs/evaluation.md shows the file.
+    """
+    ks = depths(k)
+    fields = search_fields(search or [], mode)
+    wanted = [one.strip() for one in (categories or "").split(",") if one.strip()]
+    refuse_missing_folder(json_file)
+    path, whole = _read(dataset, locomo)
+    chosen = choose(whole, categories=wanted, stores=limit_stores, questions=limit_questions)
+    service = service_meant(url, key, settings_with(data_dir=data_dir))
+    plan = Plan(
+        run_id=f"eval-{secrets.token_hex(4)}",
+        limit=ks[-1],
+        search=fields,
+        concurrency=concurrency,
+        keep=keep,
+    )
+    about = _about(path, chosen, service) | {
+        "settings": {
+            "k": ks,
+            "search": fields,
+            "categories": wanted or None,
+            "limit_questions": limit_questions,
+            "limit_stores": limit_stores,
+            "concurrency": concurrency,
+        }
+    }
+    run(_until_terminated(_evaluate(service, chosen, plan, ks, about, json_file)))
+
+
+def _read(dataset: Path | None, locomo: Path | None) -> tuple[Path, Dataset]:
+    """The file that was given, one way or the other, and what it holds.
+
+    Raises:
+        ConfigurationError: none was given, or two, or it is no data set.
+
+    """
+    if locomo is not None and dataset is None:
+        return locomo, read_locomo(locomo)
+    if dataset is not None and locomo is None:
+        return dataset, read_dataset(dataset)
+    raise ConfigurationError("Give a data set, or a file with --locomo PATH: one of the two.")
+
+
+async def _evaluate(
+    service: Service,
+    dataset: Dataset,
+    plan: Plan,
+    ks: list[int],
+    about: dict[str, Any],
+    json_file: Path | None,
+) -> None:
+    async with open_api(service.base_url, service.key, connections=plan.concurrency) as api:
+        evaluation = Evaluation(api, dataset, plan, utc_now())
+        await evaluation.check()
+        async with evaluation.stored():
+            asked = await evaluation.ask()
+        if plan.keep:
+            users = ", ".join(one.user_id for one in evaluation.loaded.values())
+            err.print(f"Kept the agent {plan.run_id} and the users {users}.", markup=False)
+    report = report_of(dataset, evaluation, asked, ks)
+    print_report(
+        f"{dataset.name}: {dataset.unit_count} units, {len(asked)} questions; embedded by "
+        f"{', '.join(report['embedding_models']) or 'nothing'}",
+        report,
+        ks,
+    )
+    if json_file is not None:
+        await asyncio.to_thread(write_json, json_file, about | report)
+        out.print(f"Written to {json_file}.", markup=False)
+    if report["asked"]["failed"] or evaluation.left:
+        raise typer.Exit(REFUSED)
+
+
+async def _until_terminated(work: Any) -> None:
+    """Do the work; SIGTERM ends it like Ctrl-C, with everything removed."""
+    task = asyncio.ensure_future(work)
+    stopped = False
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not stopped:
+            raise
+        raise typer.Exit(TERMINATED) from None
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def _about(path: Path, dataset: Dataset, service: Service) -> dict[str, Any]:
+    """What a result file says about itself."""
+    return {
+        "kemem": kemem.__version__,
+        "date": utc_now().isoformat(timespec="seconds"),
+        "service": service.base_url,
+        "processors": os.cpu_count(),
+        "data": {
+            "name": dataset.name,
+            "lang": dataset.lang,
+            "file": path.name,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "stores": len(dataset.stores),
+        },
+    }

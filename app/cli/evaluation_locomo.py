@@ -1,0 +1,54 @@
+"""LoCoMo as a data set of an evaluation: a conversation is a store, a turn a unit. Pure."""
+
+from pathlib import Path
+
+from app.cli.evaluation_data import Dataset, Question, Store, Unit, parse_moment
+from app.cli.locomo import ADVERSARIAL, CATEGORIES, Conversation, Sitting, read_conversations
+from app.errors import ConfigurationError
+
+
+def read_locomo(path: Path) -> Dataset:
+    """The whole file. Who spoke is the unit's speaker and no part of its text.
+
+    Categories 1 to 4 make the total; the fifth, which asks for what was never said, is apart.
+
+    Raises:
+        ConfigurationError: the file is no such data set.
+
+    """
+    talks = read_conversations(path)
+    stores = tuple(_store(talk) for talk in talks)
+    if not any(store.questions for store in stores):
+        raise ConfigurationError(f"{path.name} has no question with evidence.")
+    return Dataset(
+        name="LoCoMo",
+        stores=stores,
+        lang="en",
+        apart=frozenset({ADVERSARIAL}),
+        without_gold=sum(not one.evidence for talk in talks for one in talk.questions),
+        unread_dates=sum(
+            bool(sitting.date) and parse_moment(sitting.date) is None
+            for talk in talks
+            for sitting in talk.sittings
+        ),
+    )
+
+
+def _store(talk: Conversation) -> Store:
+    return Store(
+        store_id=talk.name,
+        units=tuple(unit for sitting in talk.sittings for unit in _units(sitting)),
+        questions=tuple(
+            Question(one.text, one.evidence, CATEGORIES.get(one.category, ADVERSARIAL))
+            for one in talk.questions
+            if one.evidence
+        ),
+    )
+
+
+def _units(sitting: Sitting) -> list[Unit]:
+    moment = parse_moment(sitting.date)
+    return [
+        Unit(turn.dia_id, turn.content, str(sitting.number), turn.speaker, moment, turn.role)
+        for turn in sitting.turns
+    ]

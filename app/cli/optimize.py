@@ -1,0 +1,89 @@
+"""kemem optimize: codes for large buckets of memories, over all tenants, while the service runs."""
+
+from typing import Annotated
+
+import typer
+
+from app.cli.console import print_table, progress
+from app.cli.maintenance import DryRunOption, tenant_ids
+from app.cli.opening import DataDirOption, open_console_database, run, settings_with
+from app.memories.earning import EarningService, Outcome, refused
+from app.settings import Settings
+
+
+def optimize_command(
+    tenant: Annotated[
+        str | None,
+        typer.Option(help="Only this tenant; all when left out.", show_default=False),
+    ] = None,
+    dry_run: DryRunOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Give the large buckets of long vectors binary codes, and take them where few are left.
+
+    The worker does so once an hour. A search of more than MEMORY_EXACT_ROWS memories is then
+    several times faster, and every run compares what some of them find with an exact search.
+    Stopped half-way, it goes on where it was when it is run again.
+    """
+    settings = settings_with(data_dir=data_dir)
+    run(_optimize(settings, tenant, dry_run=dry_run))
+
+
+async def _optimize(settings: Settings, tenant: str | None, *, dry_run: bool) -> None:
+    async with open_console_database(settings) as database:
+        service = EarningService(database, settings.exact_rows)
+        ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
+        planned = {one: [Outcome(*planned) for planned in await service.plan(one)] for one in ids}
+        done = planned if dry_run else await _work(service, planned)
+    lines = [
+        (one, *_line(outcome, dry_run=dry_run)) for one, found in done.items() for outcome in found
+    ]
+    if not lines:
+        print("Every bucket of memories is small, and compared exactly.")
+        return
+    print_table(
+        "Buckets of memories that are large, or were",
+        ("tenant", "scope", "bucket id", "model", "rows", "recall", "codes"),
+        lines,
+        right=("rows", "recall"),
+    )
+
+
+async def _work(
+    service: EarningService, planned: dict[str, list[Outcome]]
+) -> dict[str, list[Outcome]]:
+    waiting = sum(_waiting(one) for found in planned.values() for one in found)
+    with progress("memories") as bar:
+        task = bar.add_task("Coding", total=waiting)
+        return {
+            one: await service.run(one, moved=lambda count: bar.advance(task, count))
+            for one in planned
+        }
+
+
+def _waiting(outcome: Outcome) -> int:
+    """How many rows are to get codes, or to lose them."""
+    bucket = outcome.bucket
+    of_task = {"fill": bucket.rows - bucket.coded, "clear": bucket.coded, "nothing": 0}
+    return of_task[outcome.task]
+
+
+def _line(outcome: Outcome, *, dry_run: bool) -> tuple[object, ...]:
+    bucket = outcome.bucket
+    recall = bucket.sampled_recall if outcome.recall is None else outcome.recall
+    rows = _waiting(outcome) if dry_run else outcome.rows
+    verb = {"fill": "to be made", "clear": "to be cleared"} if dry_run else {
+        "fill": "made", "clear": "cleared",
+    }  # fmt: skip
+    if outcome.task != "nothing":
+        codes = f"{rows} {verb[outcome.task]}" if rows else "yes"
+    else:
+        codes = "no: they found too little" if refused(bucket) else "no: compared exactly"
+    return (
+        bucket.scope,
+        bucket.scope_id,
+        bucket.model,
+        bucket.rows,
+        "" if recall is None else f"{recall:.3f}",
+        codes,
+    )

@@ -1,0 +1,151 @@
+"""What `kemem eval` and `kemem calibrate` refuse before they do anything."""
+
+import json
+
+import pytest
+from typer import Exit
+from typer.testing import CliRunner
+
+from app.cli.evaluation_options import depths, search_fields, service_meant
+from app.cli.failures import sentence_for
+from app.cli.main import cli
+from app.errors import ConfigurationError
+from app.settings import Settings
+
+
+def test_depths_are_sorted_and_each_is_there_once():
+    assert depths("10, 5,10 ,1,100") == [1, 5, 10, 100]
+
+
+@pytest.mark.parametrize("text", ["", "0", "101", "5,", "-1", "ten", "1.5", "٣"])
+def test_depths_that_are_none_are_refused(text, capsys):
+    with pytest.raises(Exit) as ended:
+        depths(text)
+    assert ended.value.exit_code == 2
+    assert "--k takes numbers" in capsys.readouterr().err
+
+
+def test_fields_of_a_search_are_json():
+    given = ["rerank=false", 'boosts={"speaker": 0}', 'scopes=["user"]', "threshold=0.2"]
+    assert search_fields(given, "lexical") == {
+        "mode": "lexical",
+        "rerank": False,
+        "boosts": {"speaker": 0},
+        "scopes": ["user"],
+        "threshold": 0.2,
+    }
+    # The service has a default of its own.
+    assert search_fields([], None) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("mode=hybrid", "is no JSON"),
+        ("rerank", "is no JSON"),
+        ("limit=5", "says that itself"),
+        ('query="x"', "says that itself"),
+        ('user_id="x"', "says that itself"),
+    ],
+)
+def test_fields_that_are_none_are_refused(given, words, capsys):
+    with pytest.raises(Exit):
+        search_fields([given], None)
+    assert words in capsys.readouterr().err
+
+
+def test_a_field_may_be_given_once(capsys):
+    with pytest.raises(Exit):
+        search_fields(['mode="lexical"'], "hybrid")
+    assert "twice" in capsys.readouterr().err
+
+
+def settings(folder, **more):
+    return Settings(_env_file=None, data_dir=folder, **more)
+
+
+def test_the_service_is_this_machine_with_the_key_that_it_keeps(tmp_path):
+    (tmp_path / "key").write_text("kem_a_b\n")
+    found = service_meant(None, None, settings(tmp_path, port=8123))
+    assert (found.base_url, found.key) == ("http://127.0.0.1:8123", "kem_a_b")
+
+
+def test_options_go_before_what_is_kept(tmp_path):
+    (tmp_path / "key").write_text("kem_a_b\n")
+    found = service_meant("https://memory.example/v1", "kem_c_d", settings(tmp_path))
+    assert (found.base_url, found.key) == ("https://memory.example", "kem_c_d")
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "words"),
+    [
+        (None, None, "run `make run`"),
+        ("http://127.0.0.1:1", None, "run `make run`"),
+        ("https://memory.example", None, "give it with --key, or in KEMEM_API_KEY"),
+        ("memory", None, "The address of the service is not one"),
+        ("ftp://memory.example", "kem_a_b", "--url"),
+        ("http://127.0.0.1:1", "kem a", "option --key"),
+    ],
+)
+def test_a_service_that_cannot_be_meant_is_said_so(url, key, words, tmp_path):
+    with pytest.raises(ConfigurationError) as refused:
+        service_meant(url, key, settings(tmp_path))
+    assert words in str(refused.value)
+
+
+def test_the_kept_key_goes_to_no_other_machine(tmp_path):
+    (tmp_path / "key").write_text("kem_a_b\n")
+    with pytest.raises(ConfigurationError) as refused:
+        service_meant("https://memory.example", None, settings(tmp_path))
+    assert "not sent to other machines" in str(refused.value)
+
+
+def invoked(*arguments, env=None):
+    """The exit code, and what was said."""
+    done = CliRunner().invoke(cli, list(map(str, arguments)), env={"COLUMNS": "200"} | (env or {}))
+    told = sentence_for(done.exception) if done.exception else None
+    return (told[1], told[0]) if told else (done.exit_code, done.output)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("eval", ("recall@k", "--locomo", "KEMEM_URL", "KEMEM_API_KEY", "KEY=JSON", "--keep")),
+        ("calibrate", ("neighbour floor", "--model", "MEMORY_EMBEDDING_MODEL", "--json")),
+    ],
+)
+def test_the_commands_explain_themselves(command, words):
+    code, said = invoked(command, "--help")
+    assert code == 0
+    assert [word for word in words if word not in said] == []
+
+
+def test_a_data_set_is_given_one_way(tmp_path):
+    file = tmp_path / "set.json"
+    file.write_text("{}")
+    assert invoked("eval")[0] == 2
+    code, said = invoked("eval", file, "--locomo", file)
+    assert (code, "one of the two" in said) == (2, True)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    code, said = invoked("eval", tmp_path / "none.json")
+    assert code == 2
+    assert "does not exist" in said
+
+
+@pytest.mark.parametrize("command", ["eval", "calibrate"])
+def test_a_folder_for_the_result_must_be_there(command, tmp_path):
+    code, said = invoked(command, "--json", tmp_path / "none" / "result.json")
+    assert code == 2
+    assert "There is no folder" in said
+
+
+def test_the_environment_names_the_service(tmp_path):
+    unit = {"id": "1", "text": "Hello there"}
+    store = {"id": "ana", "units": [unit], "questions": [{"question": "Who?", "gold": ["1"]}]}
+    (tmp_path / "set.json").write_text(json.dumps({"stores": [store]}))
+    env = {"KEMEM_URL": "http://127.0.0.1:1", "KEMEM_API_KEY": "kem_a_b"}
+    code, said = invoked("eval", tmp_path / "set.json", env=env)
+    assert code == 1
+    assert "No service answers at http://127.0.0.1:1" in said
