@@ -16,6 +16,7 @@ from kemem.conversations import (
     Extraction,
     Job,
     Message,
+    MessageHits,
     Session,
     Usage,
 )
@@ -68,7 +69,8 @@ def add_later(messages: Said, **fields: Any) -> Call[Job]:
     return _post(Job, "memories", body=body, params={"async": "true"})
 
 
-def search(query: str, **fields: Any) -> Call[SearchResults]:
+def search(query: str, *, limit: int | None = None, **fields: Any) -> Call[SearchResults]:
+    fields["limit"] = _limit(limit)
     return _post(SearchResults, "memories", "search", body={"query": query, **fields})
 
 
@@ -142,6 +144,11 @@ def messages(session_id: str, *, limit: int | None, **params: Any) -> Call[Page[
     return _list(Message, "sessions", session_id, "messages", limit=limit, **params)
 
 
+def search_messages(query: str, *, limit: int | None = None, **fields: Any) -> Call[MessageHits]:
+    fields["limit"] = _limit(limit)
+    return _post(MessageHits, "messages", "search", body={"query": query, **fields})
+
+
 def extract(session_id: str, **fields: Any) -> Call[Extraction]:
     return _post(Extraction, "sessions", session_id, "extract", body=fields)
 
@@ -162,6 +169,8 @@ def usage(**params: Any) -> Call[Usage]:
     return _get(Usage, "usage", **params)
 
 
+_IDS = frozenset({"user_id", "agent_id", "session_id", "project_id", "history_id"})
+
 _JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 
 
@@ -171,9 +180,8 @@ def _get(kind: type[Shape], *segments: str, **params: Any) -> Call[Shape]:
 
 def _list(kind: type[Shape], *segments: str, limit: int | None, **params: Any) -> Call[Page[Shape]]:
     """Pages of at most `limit` rows; None means as many as a page holds."""
-    if limit is not None and limit < 1:
-        raise ValueError("limit must be at least 1, or None for all")
-    query = _query({**params, "limit": PAGE if limit is None else min(limit, PAGE)})
+    rows = _limit(limit)
+    query = _query({**params, "limit": PAGE if rows is None else min(rows, PAGE)})
 
     def call(query: Mapping[str, str]) -> Call[Page[Shape]]:
         def read_page(data: Any) -> Page[Shape]:
@@ -196,7 +204,7 @@ def _post(
     headers: Mapping[str, str] | None = None,
 ) -> Call[Shape]:
     """A POST that has one effect however often it is sent: the key is made here, once."""
-    told = None if body is None else _json({k: v for k, v in body.items() if v is not None})
+    told = None if body is None else _json(_named(body))
     return Call(
         "POST",
         _path(*segments),
@@ -212,11 +220,36 @@ def _nothing(_data: Any) -> None:
 
 
 def _path(*segments: str) -> str:
-    for segment in segments:
-        # An empty id or a dot would turn "this one" into "the list", or into another path.
-        if not segment.strip("."):
-            raise ValueError("an id may not be empty")
-    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
+    return "/v1/" + "/".join(quote(_id(segment), safe="") for segment in segments)
+
+
+def _id(value: object) -> str:
+    """An id that means one thing.
+
+    Raises:
+        ValueError, TypeError: it is none.
+
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"an id is a str, not {type(value).__name__}")
+    # An empty id or a dot would turn "this one" into "the list", or into another path.
+    if not value.strip("."):
+        raise ValueError("an id may not be empty")
+    return value
+
+
+def _limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise ValueError("limit must be at least 1, or None")
+    return limit
+
+
+def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said, without what is not; the ids in it are some."""
+    said = {name: value for name, value in fields.items() if value is not None}
+    for name in _IDS & said.keys():
+        _id(said[name])
+    return said
 
 
 def _if_match(version: int | None) -> dict[str, str]:
@@ -224,13 +257,13 @@ def _if_match(version: int | None) -> dict[str, str]:
 
 
 def _query(params: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(value) for name, value in params.items() if value is not None}
+    return {name: _text(value) for name, value in _named(params).items()}
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return _plain(value) if isinstance(value, date) else str(value)
+    if isinstance(value, str):
+        return value
+    return str(_plain(value)) if isinstance(value, date) else _json(value).decode()
 
 
 def _json(value: Any) -> bytes:

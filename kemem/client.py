@@ -196,7 +196,7 @@ class Memory(Conversing):
         run_id: str | None = None,
         **options: Unpack[SearchOptions],
     ) -> SearchResults:
-        """Find memories by meaning, best first; at least one id says whose.
+        """Find memories by words, meaning and context, best first; at least one id says whose.
 
         `str()` of the answer has one escaped line per memory, for a prompt.
 

@@ -44,6 +44,52 @@ class Messages(Listing[Message]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageScoreParts(Answer):
+    """How a message came to its place; `boosts` is what each signal of the context added."""
+
+    cosine: float | None = None
+    lexical: float | None = None
+    fused: float = 0.0
+    boosts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageHit(Message):
+    """A message that a search found."""
+
+    score: float = 0.0
+    """0 to 1: what the hits are ordered by."""
+    relevance: float = 0.0
+    similarity: float | None = None
+    """Cosine of query and message, 0 to 1; None where nothing was compared."""
+    lexical: float | None = None
+    """How well its words fit, 0 to 1; None in semantic mode."""
+    said_at: datetime | None = None
+    said_ago: str = ""
+    """Such as `3 days ago`."""
+    said_ago_seconds: int = 0
+    explain: MessageScoreParts | None = None
+
+    def __str__(self) -> str:
+        return f"[{self.said_ago}] {self.role}: {escape_line(self.content)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MessageHits(Listing[MessageHit]):
+    """Hits, best first; `next_cursor` is for those after them, and None on the last page."""
+
+    rows_key: ClassVar[str] = "items"
+    results: tuple[MessageHit, ...] = ()
+    next_cursor: str | None = None
+    embedding_models: tuple[str, ...] = ()
+    waiting: int = 0
+    """Messages that could not be compared by meaning, or not yet."""
+    degraded: bool = False
+    """Whether an embedder did not answer."""
+    mode: str = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled(Answer):
     """Whether and when a session is read for memories, or the `reason` why not."""
 

@@ -3,11 +3,20 @@
 import asyncio
 import time
 from datetime import date, datetime
+from typing import Unpack
 
 from kemem import calls
 from kemem.base import WAIT_SECONDS, listing
-from kemem.conversations import Appended, Extraction, Job, Messages, Session, Usage
-from kemem.options import Order, Role, Said
+from kemem.conversations import (
+    Appended,
+    Extraction,
+    Job,
+    MessageHits,
+    Messages,
+    Session,
+    Usage,
+)
+from kemem.options import MessageSearchOptions, Order, Role, Said
 from kemem.sending import AsyncSender, Sender
 from kemem.waiting import HasJob, Watch
 
@@ -57,6 +66,38 @@ class Conversing(Sender):
             branch=branch,
         )
         return listing(Messages, self._collect(call, limit))
+
+    def search_messages(
+        self,
+        query: str,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int = 100,
+        threshold: float | None = None,
+        **options: Unpack[MessageSearchOptions],
+    ) -> MessageHits:
+        """Find what was said, best first; at least one id says where, and all named must fit.
+
+        Tools, calls of tools and hidden messages are never found.
+
+        Args:
+            limit: 1 to 100.
+            threshold: 0 to 1; leaves out what is less similar.
+            options: see `MessageSearchOptions`.
+
+        """
+        return self._send(
+            calls.search_messages(
+                query,
+                session_id=session_id,
+                user_id=user_id,
+                agent_id=agent_id,
+                limit=limit,
+                threshold=threshold,
+                **options,
+            )
+        )
 
     def extract(
         self, session_id: str, *, wait: bool = False, prompt: str | None = None
@@ -159,6 +200,29 @@ class AsyncConversing(AsyncSender):
             branch=branch,
         )
         return listing(Messages, await self._collect(call, limit))
+
+    async def search_messages(
+        self,
+        query: str,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int = 100,
+        threshold: float | None = None,
+        **options: Unpack[MessageSearchOptions],
+    ) -> MessageHits:
+        """As `Memory.search_messages`."""
+        return await self._send(
+            calls.search_messages(
+                query,
+                session_id=session_id,
+                user_id=user_id,
+                agent_id=agent_id,
+                limit=limit,
+                threshold=threshold,
+                **options,
+            )
+        )
 
     async def extract(
         self, session_id: str, *, wait: bool = False, prompt: str | None = None

@@ -37,6 +37,8 @@ class MemoryItem(Answer):
     superseded_by: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    expected_valid_days: int | None = None
+    reviewed_at: datetime | None = None
     expires_at: datetime | None = None
     external_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -54,11 +56,21 @@ class MemoryItem(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreParts(Answer):
-    """What each part gave to a score, its weight applied."""
+    """How a hit came to its place: the first three are shares of its score, weights applied."""
 
-    similarity: float = 0.0
+    relevance: float = 0.0
     confidence: float = 0.0
     scope: float = 0.0
+    cosine: float = 0.0
+    """Of query and memory, 0 to 1."""
+    lexical: float | None = None
+    """How well its words fit, 0 to 1; None in semantic mode."""
+    fused: float = 0.0
+    """Words, vectors and context together, 0 to 1."""
+    boosts: Mapping[str, float] = field(default_factory=dict)
+    """What each signal of the context added."""
+    rerank: float | None = None
+    """The reranker's score, where it was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +79,8 @@ class Hit(MemoryItem):
 
     score: float = 0.0
     """0 to 1: what the hits are ordered by."""
+    relevance: float = 0.0
+    """0 to 1: what words, vectors and context made of it; part of `score`."""
     similarity: float = 0.0
     """Cosine of query and memory, 0 to 1: what `threshold` applies to."""
     explain: ScoreParts | None = None
@@ -81,7 +95,10 @@ class SearchResults(Listing[Hit]):
     waiting: int = 0
     """Memories of other embedders, which this search could not compare."""
     degraded: bool = False
-    """Whether an embedder did not answer."""
+    """Whether an embedder or the reranker did not answer."""
+    mode: str = "hybrid"
+    reranker: str | None = None
+    """What reordered the hits, if anything did."""
 
     @property
     def prompt(self) -> str:

@@ -43,7 +43,9 @@ class SearchOptions(TypedDict, total=False):
     """Further parameters of `search`.
 
     `scopes` and the types leave out all others; `as_of` asks what was true at a moment, and
-    `known_at` what was known then; `explain` says what each part gave to a score.
+    `known_at` what was known then; `mode` is hybrid when left out; `reference_time` is when the
+    query is asked; `boosts` weighs signals by name, 0 switches one off; `explain` says what each
+    part gave to a score.
     """
 
     project_id: str | None
@@ -52,6 +54,26 @@ class SearchOptions(TypedDict, total=False):
     tier: Tier | None
     as_of: datetime | None
     known_at: datetime | None
+    mode: Literal["hybrid", "semantic", "lexical"] | None
+    reference_time: datetime | None
+    boosts: Mapping[str, float] | None
+    explain: bool
+
+
+class MessageSearchOptions(TypedDict, total=False):
+    """Further parameters of `search_messages`.
+
+    `roles` are those found, user and assistant when left out; `since` and `until` are when it
+    was said; `cursor` is the `next_cursor` of the page before, with all else as it was.
+    """
+
+    roles: Sequence[Literal["user", "assistant", "system"]] | None
+    since: datetime | None
+    until: datetime | None
+    mode: Literal["hybrid", "semantic", "lexical"] | None
+    reference_time: datetime | None
+    boosts: Mapping[str, float] | None
+    cursor: str | None
     explain: bool
 
 

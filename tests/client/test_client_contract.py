@@ -10,6 +10,7 @@ from app.feedback.schemas import FeedbackAdded, FeedbackCreate
 from app.memories import record_schemas as records
 from app.memories import schemas as memories
 from app.memories import search_schemas as searching
+from app.messages import search_schemas as recalling
 from app.messages.schemas import (
     ExtractionScheduled,
     MessageAppend,
@@ -33,6 +34,8 @@ ANSWERS = [
     (kemem.HistoryEntry, records.HistoryRead),
     (kemem.Feedback, FeedbackAdded),
     (kemem.Message, MessageRead),
+    (kemem.MessageHit, recalling.MessageHit),
+    (kemem.MessageScoreParts, recalling.MessageScoreExplained),
     (kemem.Appended, MessageAppended),
     (kemem.Scheduled, ExtractionScheduled),
     (kemem.Session, SessionRead),
@@ -59,6 +62,8 @@ def test_answers_of_several_kinds_have_the_fields_of_all() -> None:
     assert names(kemem.SearchResults) == set(searching.SearchAnswer.model_fields) - {"prompt"}
     listed = {"results" if name == "items" else name for name in usage.UsageAnswer.model_fields}
     assert names(kemem.Usage) == listed
+    found = recalling.MessageSearchAnswer.model_fields
+    assert names(kemem.MessageHits) == {"results" if one == "items" else one for one in found}
     assert names(kemem.Deleted) == {
         *records.MemoriesDeleted.model_fields,
         *records.DeletionScheduled.model_fields,
@@ -93,6 +98,8 @@ def test_a_method_takes_what_the_route_takes() -> None:
     assert parameters("extract") - {"session_id"} == set(ExtractRequest.model_fields)
     assert parameters("append") - {"session_id"} == set(MessageAppend.model_fields)
     assert parameters("messages") - {"session_id"} == set(MessageQuery.model_fields) - {"cursor"}
+    recalled = set(recalling.MessageSearch.model_fields)
+    assert parameters("search_messages", options.MessageSearchOptions) == recalled
     assert parameters("usage") == set(usage.UsageQuery.model_fields)
     listed = set(searching.MemoryQuery.model_fields) - {"cursor"}
     assert parameters("get_all", options.ListOptions) == listed

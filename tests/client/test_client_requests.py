@@ -38,7 +38,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
     sync, unsync = public(Memory), public(AsyncMemory)
 
     assert sync.keys() == unsync.keys()
-    assert len(sync) == 25
+    assert len(sync) == 26
     for name in sync.keys() - {"base_url"}:
         here, there = inspect.signature(sync[name]), inspect.signature(unsync[name])
         assert here.parameters == there.parameters, name
@@ -214,6 +214,56 @@ async def test_an_id_that_would_mean_another_path_is_refused(server, memory, nam
     assert server.requests == []
 
 
+@pytest.mark.parametrize(("wrong", "error"), [("", ValueError), (7, TypeError)])
+async def test_what_cannot_be_an_id_is_refused_wherever_it_is_given(
+    server, memory, wrong, error
+) -> None:
+    for name in ("user_id", "agent_id", "session_id", "project_id"):
+        named = {name: wrong}
+        for method, arguments in (
+            (memory.add, ("Tea.",)), (memory.search, ("tea?",)), (memory.get_all, ()),
+            (memory.delete_all, ()), (memory.append, ("s1", "Hi.")),
+        ):  # fmt: skip
+            if method == memory.append and name == "session_id":
+                continue
+            with pytest.raises(error, match="an id"):
+                await ask(method, *arguments, **named)
+        with pytest.raises(error, match="an id"):
+            await ask(memory.add, "Tea.", async_=True, **named)
+    with pytest.raises(error, match="an id"):
+        await ask(memory.search, "tea?", run_id=wrong)
+    with pytest.raises(error, match="an id"):
+        await ask(memory.restore, "mem_1", wrong)
+    for method in (memory.get, memory.job, memory.end):
+        with pytest.raises(error, match="an id"):
+            await ask(method, wrong)
+    assert server.requests == []
+
+
+async def test_a_parameter_of_a_newer_service_is_sent(server, memory) -> None:
+    for method, arguments in (
+        (memory.add, ("Tea.",)), (memory.search, ("tea?",)), (memory.update, ("mem_1",)),
+        (memory.supersede, ("mem_1", "Tea.")), (memory.delete_all, ()),
+    ):  # fmt: skip
+        assert (await sent(server, method, *arguments, mood="merry")).json["mood"] == "merry"
+    request = await sent(server, memory.get_all, mood="merry", deep=True, steps=3)
+    query = parse_qs(urlsplit(request.path).query)
+    assert (query["mood"], query["deep"], query["steps"]) == (["merry"], ["true"], ["3"])
+
+
+async def test_a_method_without_options_has_no_others(server, memory) -> None:
+    for method, arguments in (
+        (memory.get, ("mem_1",)), (memory.delete, ("mem_1",)), (memory.history, ("mem_1",)),
+        (memory.restore, ("mem_1", "his_1")), (memory.feedback, ("mem_1", "wrong")),
+        (memory.append, ("s1", "Hi.")), (memory.messages, ("s1",)), (memory.extract, ("s1",)),
+        (memory.end, ("s1",)), (memory.reopen, ("s1",)), (memory.job, ("job_1",)),
+        (memory.usage, ()),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="mood"):
+            await ask(method, *arguments, mood="merry")
+    assert server.requests == []
+
+
 @pytest.mark.parametrize(
     ("name", "path"),
     [("../users/ana", "..%2Fusers%2Fana"), ("a?hard=true", "a%3Fhard%3Dtrue"), ("a#b", "a%23b"),
@@ -234,6 +284,17 @@ async def test_what_is_no_json_is_refused_before_it_is_sent(server, memory, meta
         await ask(memory.add, "My secret words.", user_id="ana", metadata=metadata)
 
     assert "secret" not in str(raised.value)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [(object(), TypeError), (datetime(2026, 1, 1), ValueError), (math.nan, ValueError)],  # noqa: DTZ001
+)
+async def test_so_is_what_no_query_can_say(server, memory, value, error) -> None:
+    for method, named in ((memory.get_all, {"as_of": value}), (memory.usage, {"since": value})):
+        with pytest.raises(error):
+            await ask(method, **named)
     assert server.requests == []
 
 
@@ -280,9 +341,19 @@ async def test_pages_are_fetched_up_to_the_limit(server, memory, limit, pages, s
 
 @pytest.mark.parametrize("limit", [0, -1])
 async def test_a_limit_below_one_is_refused(server, memory, limit) -> None:
-    for method, arguments in ((memory.get_all, ()), (memory.history, ("mem_1",))):
+    for method, arguments in (
+        (memory.get_all, ()), (memory.history, ("mem_1",)), (memory.messages, ("s1",)),
+        (memory.search, ("tea?",)), (memory.retrieve, ("tea?",)),
+        (memory.search_messages, ("tea?",)),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="limit"):
             await ask(method, *arguments, limit=limit)
+    assert server.requests == []
+
+
+async def test_a_search_for_one_is_a_search(server, memory) -> None:
+    assert (await sent(server, memory.search, "tea?", user_id="ana", limit=1)).json["limit"] == 1
+    assert "limit" not in (await sent(server, memory.search, "tea?", "ana", limit=None)).json
 
 
 async def test_an_iteration_fetches_a_page_when_it_gets_there(server, memory) -> None:

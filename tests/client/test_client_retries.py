@@ -385,7 +385,7 @@ def exchange(chance: float, *, timeout: float = 1000, retries: int = 20) -> Exch
     service = Service("http://127.0.0.1:1", "kem_x", "nowhere")
     ticks = itertools.repeat(0.0)
     return Exchange(
-        search("tea"),
+        search("tea", limit=None),
         service,
         Patience(timeout, retries),
         clock=lambda: next(ticks),

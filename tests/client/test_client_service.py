@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -287,6 +288,18 @@ async def test_a_conversation_is_kept_and_ended(memory: AsyncMemory) -> None:
     assert [one.content for one in latest] == ["Good to know."]
     assert str(await memory.messages("trip", role="user")) == "user: I live in Berlin."
 
+    found = await memory.search_messages("Where does she live?", user_id="ana", explain=True)
+    best = found[0]
+    assert (best.message_id, best.said_ago) == ("m1", "just now")
+    assert str(best) == "[just now] user: I live in Berlin."
+    assert best.explain.fused == best.score > 0
+    assert (found.waiting, found.degraded, found.next_cursor) == (0, False, None)
+    first = await memory.search_messages("Berlin", "trip", limit=1)
+    rest = await memory.search_messages("Berlin", "trip", limit=1, cursor=first.next_cursor)
+    assert [one.message_id for one in (*first, *rest)] == ["m1", "m2"]
+    only = await memory.search_messages("know", user_id="ana", roles=["assistant"], mode="lexical")
+    assert [one.content for one in only] == ["Good to know."]
+
     extraction = await memory.extract("trip")
     assert extraction.scheduled
     assert extraction.job_id
@@ -345,3 +358,18 @@ async def test_calls_at_once_do_not_mix(memory: AsyncMemory) -> None:
         assert [one.content for one in found] == [f"Her lucky number is {number}."]
 
     await asyncio.gather(*(one_user(number) for number in range(20)))
+
+
+async def test_a_parameter_that_nobody_knows_is_named(memory: AsyncMemory) -> None:
+    unknown: dict[str, Any] = {"mood": "merry"}
+    for call in (
+        memory.add("Tea.", user_id="ana", **unknown),
+        memory.search("tea?", user_id="ana", **unknown),
+        memory.get_all(user_id="ana", **unknown),
+        memory.update("mem_1", "Tea.", **unknown),
+        memory.supersede("mem_1", "Tea.", **unknown),
+        memory.delete_all(user_id="ana", **unknown),
+    ):
+        with pytest.raises(UnprocessableError) as raised:
+            await call
+        assert [one.location.split(".")[-1] for one in raised.value.errors] == ["mood"]
