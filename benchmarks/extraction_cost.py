@@ -223,7 +223,12 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
                 per_tenant=1,
             )
             messages = MessageService(
-                runtime.database, runtime.switches, runtime.capture, auto_create=True
+                runtime.database,
+                runtime.switches,
+                runtime.capture,
+                runtime.indexer,
+                runtime.now,
+                auto_create=True,
             )
             owner = await asyncpg.connect(cluster.owner_dsn)
             try:
