@@ -55,11 +55,20 @@ _CHINESE_YES: Final = exact(
     r"""
     (?:
         (?:
-            对|是的|是|没错|嗯+|对的|对啊|对呀|正确|确实|正是|可不是|可不|完全正确|就是|说得对|说对了|当然|是啊|是呀|不错|的确|对对+|猜对了|你?记得没错|
+            对|系|是的|是|没错|嗯+|对的|对啊|对呀|正确|确实|正是|可不是|可不|完全正确|就是|说得对|说对了|当然|是啊|是呀|不错|的确|对对+|猜[对中]了|蒙对了|没记错|你?记得没错|
             记性真好|是这样|就是这样
         )(?:的|了|啊|呀|哦|呢)?[，,。!！\s]*
     )+
     """
+)
+# "对，不过我辞职了", "是的，以前是": what is confirmed holds no longer, or only in part.
+_CHINESE_BUT_NOT: Final = exact(
+    r"(?:但是?|不过|可是?|只是|只不过|以前|之前|原来|曾经|那是|那都是|现在不|已经不|早就?不|才怪)"
+)
+# "嗯，滴酒不沾": what is confirmed, in other words, up to a clause that has a subject.
+_CHINESE_DWELT: Final = exact(
+    r"^(?:(?!另外|还有|而且|今年|现在|顺便|对了)"
+    r"[^，,。！!？?；;\n我咱俺本]{1,24}(?:[，,]|(?=[。！!\n])|$))+"
 )
 _PERSONS: Final = tuple(
     (compiled(pattern), said)
@@ -122,8 +131,8 @@ _CHINESE_HEDGES: Final = exact(
     r"""
     ^(?:
         (?:
-            好的?|明白了?|收到|记下了|已记录|了解了?|知道了|嗯|那么?|所以|看起来|看来|听起来|似乎|好像|应该|我记得|我了解到?|如果我没记错(?:的话)?|
-            没记错的话|您说过|你说过|您提到过?|你提到过?|确认一下|也就是说|这么说|请问
+            好的?|明白了?|收到|记下了|已记录|了解了?|知道了|嗯|那么?|所以|看起来|看来|看样子|听起来|听上去|据我所知|据我了解|似乎|好像|应该|我记得|我了解到?|如果我没记错(?:的话)?|
+            没记错的话|您是说|你是说|您的意思是|您说过|你说过|已记录|已为您记录|您提到过?|你提到过?|确认一下|也就是说|这么说|请问
         )[，,。：:！!\s]*
     )+
     """
@@ -131,6 +140,20 @@ _CHINESE_HEDGES: Final = exact(
 _CHINESE_TAGS: Final = exact(
     r"""
     [，,]?(?:对吧|对吗|是吧|是吗|对不对|是不是|没错吧|吧|吗|么|呢)?[?？。！!]*$
+    """
+)
+# "您下周三的体检我已记下": what the assistant did with it is left out.
+_CHINESE_NOTED: Final = exact(
+    r"[，,]?我?(?:已经?|帮我|给我|为我)+(?:记下|记录|登记|安排|预约|设置|更新|保存)(?:好|下来)?了?$"
+)
+_APPOINTMENT: Final = (
+    r"航班|飞机|火车|高铁|车次|体检|预约|挂号|会议|面试|考试|手术|答辩|婚礼|课|牙医|聚会|行程|"
+    r"酒店|座位|电话|地址|尺码|门牌号|房号"
+)
+_CHINESE_APPOINTED: Final = exact(
+    rf"""
+    (?:我的)?(?P<thing>{_APPOINTMENT})(?:时间)?(?:就?是|在|为|定在|安排在|改到|约在)(?P<later>\S{{2,16}})|
+    我(?P<when>\S{{2,10}}?)的(?P<what>{_APPOINTMENT})
     """
 )
 _CHINESE_GREETING: Final = exact(
@@ -220,9 +243,19 @@ def _chinese_claims(content: str) -> list[Statement]:
         said = _CHINESE_HEDGES.sub("", sentence.strip())
         said = _CHINESE_TAGS.sub("", said)
         said = re.sub(r"您|你", "我", said)
-        said = re.sub(r"^我(?:应该|好像|似乎|大概|可能)(?:是)?", "我", said)
-        found += chinese.read(said)
+        said = _CHINESE_NOTED.sub("", said)
+        said = re.sub(r"^我(?:应该|好像|似乎|大概|可能)", "我", said)
+        found += chinese.read(said) or _chinese_dates_of(said)
     return found
+
+
+def _chinese_dates_of(said: str) -> list[Statement]:
+    """A date, place or figure of the user's that the assistant repeats: 您的航班是18号下午."""
+    told = _CHINESE_APPOINTED.fullmatch(said)
+    if told is None:
+        return []
+    when = told["when"] or told["later"]
+    return [Statement(f"用户的{told['what'] or told['thing']}是{when}", "fact", CONFIRMED)]
 
 
 def affirmed(text: str) -> str | None:
@@ -234,7 +267,13 @@ def affirmed(text: str) -> str | None:
             return None
         if match[0].strip("，,。!！ ") in {"是", "就是"} and said[match.end() :]:
             return None
-        return said[match.end() :]
+        rest = said[match.end() :]
+        # "对青霉素过敏" is no yes.
+        if match[0] == "对" and re.match(
+            r"(?![我就是现您你])[\u4e00-\u9fffA-Za-z]", simplified(rest)
+        ):
+            return None
+        return None if _CHINESE_BUT_NOT.match(simplified(rest)) else _CHINESE_DWELT.sub("", rest)
     match = _YES.match(plain(said))
     if not match or _ONLY_POLITE.fullmatch(match[0].strip()):
         return None

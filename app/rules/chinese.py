@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.rules import chinese_words as words
-from app.rules.chinese_ability import HABITS, SKILLS
 from app.rules.chinese_clauses import (
     ME,
     WE,
@@ -18,13 +16,17 @@ from app.rules.chinese_clauses import (
     is_acquaintance,
     is_subject_only,
     is_time,
-    kin_in_passing,
     kin_predicate,
+    names_acquaintance,
     subject_end,
 )
-from app.rules.chinese_events import EVENTS
+from app.rules.chinese_conditions import with_condition
+from app.rules.chinese_doubts import is_doubtful, is_loose
+from app.rules.chinese_echoes import NICKNAME, without_echoes
+from app.rules.chinese_events import GIVEN_UP
 from app.rules.chinese_exclusions import (
     is_excluded,
+    is_not_meant,
     is_question,
     is_task,
     is_writing,
@@ -32,12 +34,17 @@ from app.rules.chinese_exclusions import (
     supposes,
 )
 from app.rules.chinese_family import FAMILY
-from app.rules.chinese_frames import PAST_TIME, Frame
-from app.rules.chinese_life import FORMER, GONE, LIFE
-from app.rules.chinese_persons import IDENTITY
-from app.rules.chinese_plans import DECISIONS, GOALS
+from app.rules.chinese_frames import PAST_TIME
+from app.rules.chinese_matching import framed, in_passing, stated, topic_of
 from app.rules.chinese_project import of_project
-from app.rules.chinese_taste import LIMITS, TASTE, TOPICS
+from app.rules.chinese_subjects import (
+    asks_of_others,
+    brings_others,
+    introduces,
+    is_of_another,
+    mentions_people,
+    names_nobody,
+)
 from app.rules.chinese_telling import third_person, wanted
 from app.rules.chinese_turns import (
     AIMS,
@@ -46,45 +53,62 @@ from app.rules.chinese_turns import (
     ASKS,
     AT_HAND,
     COMMENT,
-    DENIED,
     DOCTOR,
     LET_US,
-    OFTEN,
-    PLACE_JOB,
     WEATHER,
-    WORK_JOB,
 )
-from app.rules.chinese_vetoes import VETO
-from app.rules.chinese_wishes import CALLED, ORDER, POLITE, asked_after, asked_before
+from app.rules.chinese_wishes import (
+    CALLED,
+    POLITE,
+    asked_after,
+    asked_before,
+    order_end,
+    ordered,
+    parted,
+)
 from app.rules.chinese_words import simplified
 from app.rules.patterns import exact
 from app.rules.sentences import sentences, without_foreign_words
-from app.rules.statements import ASKED, EXPLICIT, IMPLIED, Statement
+from app.rules.statements import ASKED, IMPLIED, Statement
 
 __all__ = ["clean", "read", "remembered"]
 
-_FRAMES: Final = (
-    *VETO, *FORMER, *IDENTITY, *DECISIONS, *LIMITS, *GOALS, *TASTE, *SKILLS, *EVENTS, *LIFE, *GONE,
-    *HABITS,
-)  # fmt: skip
 _ME: Final = "我"
+_DATED: Final = re.compile(r"[0-9]{2,4}年|月[0-9一二三四五六七八九十]|去年|前年|昨|上个?月")
+_HAPPENED_TO_KIN: Final = exact(
+    r"(?:刚刚?|已经|终于|前两天)?(?:出生|去世|过世|走了|没了|死了|结婚|离婚|毕业|生了|做了\S*(?:手术|支架|搭桥|移植)|骨折|确诊|考上|入职|退休了|领证|订婚)"
+)
+# These say by their verb that it is the speaker who settles or is bound.
+_STANDS_ALONE: Final = {"constraint", "decision", "event"}
+_SETTLED_WITH: Final = re.compile(r"[他她它]|计较|走下去")
+_PASSING_OF_KIN: Final = exact(
+    r"不(?:吃饭|吃东西|睡|听话|说话|理|回)|(?:也|都|老|总|一直|非|硬)?(?:想(?!家)|不想|非[要让得]|[要让劝叫催逼]我|(?:天天|又|整天|成天)?(?:催|骂|说|管|嫌|怪|问)我)"
+)
 
 
-def read(text: str) -> list[Statement]:
-    """Statements of one message, in order; never raises, linear in the length of the text."""
+def read(text: str, question: str = "", *, answered: bool = False) -> list[Statement]:
+    """Statements of one message, in order; never raises, linear in the length of the text.
+
+    What answers a `question` after somebody else is not said of the speaker. What stands behind
+    a yes, `answered`, only dwells on what was confirmed, until it says "I".
+    """
     found: dict[str, Statement] = {}
-    about: str | None = _ME
+    about: str | None = None if answered else _ME
+    asked = asks_of_others(simplified(question))
+    later, follows = False, True
     for each in sentences(without_foreign_words(text), chinese=True):
         folded = simplified(each.text)
         if opens_text(folded):
             break
-        reading = _Reading(about)
+        aside, asked = asked and names_nobody(folded), False
+        reading = _Reading(None if aside else about, later=later, follows=follows)
         for statement in reading.sentence(each.text, question=each.question):
             found.setdefault(statement.content, statement)
-        about = _ME if reading.about == _ME else None
+        about = _ME if aside or reading.about == _ME else None
+        later, follows = True, reading.follows
         if reading.stopped:
             break
-    return list(found.values())
+    return without_echoes(list(found.values()))
 
 
 def remembered(said: str, *, separated: bool) -> Iterator[Statement]:
@@ -93,14 +117,21 @@ def remembered(said: str, *, separated: bool) -> Iterator[Statement]:
 
 
 class _Reading:
-    """One sentence, read clause by clause; `about` is whom a clause without subject is about."""
+    """One sentence, read clause by clause; `about` is whom a clause without subject is about.
 
-    def __init__(self, about: str | None) -> None:
+    Such a clause behind others counts only if it `follows` one about the speaker and nobody else.
+    """
+
+    def __init__(self, about: str | None, *, later: bool = False, follows: bool = True) -> None:
         self.about = about
+        self.follows = follows
         self.stopped = False
         self._opening = ""
         self._settled = False
         self._aimed = False
+        self._continues = later
+        self._named = False
+        self._later = later
 
     def sentence(self, said: str, *, question: bool) -> Iterator[Statement]:
         folded = simplified(said)
@@ -112,9 +143,11 @@ class _Reading:
         if behind is not None and not question:
             yield from self.remembered(said[:behind], separated=True)
             return
-        order = None if POLITE.search(folded) else ORDER.match(folded)
+        order = None if POLITE.search(folded) else ordered(folded)
         if order and not question and not is_question(folded):
-            yield wanted(clean(said[: order.end()]))
+            told, own = parted(said[: order_end(said, order.end())])
+            yield wanted(clean(told))
+            yield from self._clauses(clauses(own), question=False)
             return
         yield from self._clauses(clauses(said), question=question)
 
@@ -123,7 +156,7 @@ class _Reading:
         folded = simplified(said)
         if len(said) < 3 or is_question(folded):
             return
-        order = ORDER.match(folded)
+        order = ordered(folded)
         found = list(self._clauses(clauses(said), question=False)) if not order else []
         if found:
             for each in found:
@@ -134,7 +167,9 @@ class _Reading:
         about_me = re.match(rf"{ME}|{WE}|我们|家|咱|[^我]{{1,8}}(?:是|叫|在)", folded)
         if order or not (separated or about_me):
             if order or re.match(r"(?:用|不要|别|每次|以后|先|回答|叫我|把(?!手|脚))", folded):
-                yield wanted(clean(said), confidence=ASKED)
+                told, own = parted(said)
+                yield wanted(clean(told), confidence=ASKED)
+                yield from self._clauses(clauses(own), question=False)
             return
         yield Statement(third_person(clean(said)), "fact", ASKED)
 
@@ -149,23 +184,28 @@ class _Reading:
                 later = "，".join([clause[asked.end() :], *pieces[number + 1 :]])
                 yield from self.remembered(later, separated=False)
                 return
-            supposed = supposed or supposes(folded)
+            supposed = supposed or supposes(folded) or is_not_meant(folded)
             if supposed:
                 continue
-            yield from _in_passing(folded)
+            yield from in_passing(folded)
             if is_task(folded) and not LET_US.match(folded):
+                self.about = None if mentions_people(folded) else self.about
                 if is_writing(folded):
                     self.stopped = True
                     return
             elif asks:
                 yield from self._before_question(clause, folded)
             elif last or not self._prepares(clause, folded):
-                yield from self._said(clause, folded, first=not number)
+                following = "" if last else pieces[number + 1]
+                for each in self._said(clause, folded, first=not number):
+                    whole = with_condition(each, following)
+                    if whole is not None:
+                        yield whole
 
     def _prepares(self, clause: str, folded: str) -> bool:
         """Take note of a clause that only says how the next one is meant."""
         if is_subject_only(folded):
-            self.about = _ME
+            self.about, self._named = _ME, True
         elif is_time(folded):
             self._opening = clause
         elif AIMS.search(folded):
@@ -177,11 +217,19 @@ class _Reading:
         return True
 
     def _said(self, clause: str, folded: str, *, first: bool) -> Iterator[Statement]:
-        order = None if first or POLITE.search(folded) else ORDER.match(folded)
+        self._later = not self._named and (self._continues or not first)
+        self._named = False
+        if _DATED.search(folded):
+            self._opening = ""
+        order = None if first or POLITE.search(folded) else ordered(folded)
         if order and not re.match(ME, folded):
-            yield wanted(clean(clause[: order.end()]))
+            yield wanted(clean(clause[: order_end(clause, order.end())]))
             return
-        yield from self._one(clause, folded)
+        kept = False
+        for each in self._one(clause, folded):
+            kept = True
+            yield each
+        self.follows = (kept or subject_end(folded) is not None) and not brings_others(folded)
         self._opening = ""
 
     def _before_question(self, clause: str, folded: str) -> Iterator[Statement]:
@@ -199,44 +247,78 @@ class _Reading:
                 yield each
 
     def _one(self, clause: str, folded: str) -> Iterator[Statement]:
-        if self._settled:
-            self._settled = False
-            plain = re.sub(r"^(?:我们|我|咱们?|就|还是|决定)+", "", clause)
-            yield Statement(third_person(f"{self._opening}决定{plain}"), "decision")
+        if self._settled or self._aimed:
+            yield from self._announced(clause)
             return
-        if self._aimed:
+        if is_excluded(folded) and not DOCTOR.match(folded):
+            if self._brings_up(folded):
+                self.about = None
+            elif re.match(ME, folded) or re.search(r"现在|今", folded):
+                self.about = _ME
+            return
+        for attempt in (
+            self._called,
+            self._of_people,
+            self._of_project,
+            self._settling,
+            self._given_up,
+        ):
+            found = attempt(clause, folded)
+            if found is not None:
+                # "叫我可欣就好" hangs on nothing.
+                called = attempt == self._called
+                yield from (
+                    each
+                    for each in found
+                    if called or not is_doubtful(folded, each.memory_type, bare=False)
+                )
+                return
+        bare = subject_end(folded) is None
+        for each in self._of_me(clause, folded):
+            strays = not self.follows and each.memory_type not in _STANDS_ALONE
+            if bare and self._later and (strays or is_loose(folded, each.memory_type)):
+                continue
+            if not is_doubtful(folded, each.memory_type, bare=bare):
+                yield each
+
+    def _announced(self, clause: str) -> Iterator[Statement]:
+        """What the clause before announced: 商量好了，就去三亚."""
+        if not self._settled:
             self._aimed = False
             yield Statement(third_person(f"我的目标是{clause}"), "goal", past=False)
             return
-        if is_excluded(folded) and not DOCTOR.match(folded):
-            if not re.match(ME, folded) and not re.search(r"现在|今", folded):
-                return
-            self.about = _ME
-            return
-        for attempt in (self._called, self._of_people, self._of_project, self._settling):
-            found = attempt(clause, folded)
-            if found is not None:
-                yield from found
-                return
-        yield from self._of_me(clause, folded)
+        self._settled = False
+        plain = re.sub(r"^(?:我们|我|咱们?|就|还是|决定)+", "", clause)
+        if not _SETTLED_WITH.search(simplified(plain)):
+            yield Statement(third_person(f"{self._opening}决定{plain}"), "decision")
+
+    def _brings_up(self, folded: str) -> bool:
+        """Tell a clause of which nothing is kept, and yet the next one may be about its subject."""
+        kin = kin_predicate(folded, bare=self.about == _ME) is not None
+        named = not re.match(ME, folded) and mentions_people(folded)
+        told = introduces(folded) or is_about_others(folded) or is_of_another(folded)
+        return kin or named or told
 
     def _called(self, clause: str, folded: str) -> list[Statement] | None:
         match = CALLED.match(folded)
         if not match:
             return None
         name = clause[match.start("name") : match.end("name")]
-        return [Statement(f"用户希望被叫做{name}", "fact")]
+        return [Statement(f"{NICKNAME}{name}", "fact")]
 
     def _of_people(self, clause: str, folded: str) -> list[Statement] | None:
         predicate = kin_predicate(folded, bare=self.about == _ME)
         if predicate is not None:
             # "我和男朋友" is about the user, and 我姐姐 about the sister.
             self.about = None
-            if AT_HAND.search(folded) or not (
-                FAMILY.match(predicate) or _framed(predicate, folded, bare=True)
+            if (
+                _PASSING_OF_KIN.match(predicate)
+                or AT_HAND.search(folded)
+                or not (FAMILY.match(predicate) or framed(predicate, folded, bare=True))
             ):
                 return []
-            return [Statement(third_person(clause), "fact")]
+            dated = PAST_TIME.search(folded) and _HAPPENED_TO_KIN.match(predicate)
+            return [Statement(third_person(clause), "event" if dated else "fact")]
         if is_acquaintance(folded):
             self.about = None
             return [Statement(third_person(clause), "fact")]
@@ -253,6 +335,7 @@ class _Reading:
         kind = of_project(folded)
         if kind is None:
             return None
+        self.about = None
         text = third_person(clause) if re.match(r"我|咱", folded) else f"用户的团队{clause}"
         return [Statement(text, kind, past=kind == "decision", project=True)] if kind else []
 
@@ -267,105 +350,41 @@ class _Reading:
             Statement(f"用户{self._opening}{verb}{third_person(body, subject=False)}", "decision")
         ]
 
+    def _given_up(self, clause: str, folded: str) -> list[Statement] | None:
+        bare = re.sub(r"^(?:我的?|咱|俺)", "", folded)
+        if (bare == folded and self.about != _ME) or not GIVEN_UP.match(bare):
+            return None
+        if is_about_others(re.sub(r"^[那这]个?", "", bare)):
+            return None
+        return [Statement(third_person(clause), "fact", retracts=True)]
+
     def _of_me(self, clause: str, folded: str) -> Iterator[Statement]:
         if AT_HAND.search(folded):
-            self.about = None if is_about_others(folded) else self.about
+            other = is_about_others(folded) or introduces(folded)
+            self.about = None if other else self.about
             return
-        if folded.startswith((_ME, "咱", "俺")) and is_about_others(folded):
+        if folded.startswith((_ME, "咱", "俺")) and (
+            is_about_others(folded) or names_acquaintance(folded)
+        ):
             self.about = None
             return
         subject = subject_end(folded)
-        topic = _topic(clause, folded) if not subject or subject[0] >= 1 else None
+        topic = topic_of(clause, folded) if not subject or subject[0] >= 1 else None
         if topic is not None and (subject or self.about == _ME):
             yield topic
             return
         if subject:
             start, end = subject
             opening = self._opening + clause[:start]
-            self.about = None if _introduces(folded) else _ME
-            yield from _stated(clause[start:], folded[start:], end - start, opening)
+            self.about = None if introduces(folded) else _ME
+            yield from stated(clause[start:], folded[start:], end - start, opening)
             return
-        if is_about_others(folded):
+        if is_about_others(folded) or is_of_another(folded):
             self.about = None
             return
         if self.about == _ME and not POLITE.search(folded) and not WEATHER.search(folded):
             if COMMENT.match(folded):
                 return
-            if _introduces(folded):
+            if introduces(folded):
                 self.about = None
-            yield from _stated(f"我{clause}", f"我{folded}", 1, self._opening, bare=True)
-
-
-def _in_passing(folded: str) -> Iterator[Statement]:
-    for kin, age in kin_in_passing(folded):
-        yield Statement(f"用户的{kin}{age}", "fact", IMPLIED)
-
-
-def _introduces(folded: str) -> bool:
-    """Tell whether the next clause is about a person or animal that this one introduces."""
-    return re.search(rf"[有养](?:了|着)?\S{{0,5}}?(?:{words.RELATIONS})", folded) is not None
-
-
-def _topic(clause: str, folded: str) -> Statement | None:
-    for kind, pattern in TOPICS:
-        match = pattern.match(folded)
-        if match and not is_about_others(folded):
-            topic = match["topic"] or match.groupdict().get("topic2") or ""
-            if is_time(topic) or re.search(
-                r"(?:每|平时|早上|晚上|现在|以后|一般|不|就|都|有|去|来|要|会|想)$", topic
-            ):
-                continue
-            return Statement(third_person(clause), kind)
-    return None
-
-
-def _stated(
-    clause: str, folded: str, start: int, opening: str, *, bare: bool = False
-) -> Iterator[Statement]:
-    """What follows "我"."""
-    body, whole = folded[start:], simplified(opening) + folded
-    frame = _framed(body, whole, bare=bare)
-    if frame is None:
-        return
-    retracts = frame.may_retract and DENIED.search(folded) is not None
-    kind = "fact" if retracts else frame.memory_type or "fact"
-    split = (
-        (PLACE_JOB.match(folded) or WORK_JOB.match(folded))
-        if kind == "fact" and not retracts
-        else None
-    )
-    if split:
-        place = clause[split.start("place") : split.end("place")]
-        yield Statement(f"用户在{place}工作", kind, EXPLICIT)
-        yield Statement(f"用户{clause[split.start('verb') :]}", kind, EXPLICIT)
-        return
-    yield Statement(
-        third_person(f"{opening}{clause}"), kind, frame.confidence, retracts, frame.past
-    )
-
-
-_FREQUENT: Final = exact(words.FREQUENCY)
-_HAPPENED: Final = exact(r"了|过|到|毕业[于自]|骨折|手术|上岸|录取|入选|当选|成功")
-
-
-def _framed(body: str, whole: str, *, bare: bool) -> Frame | None:
-    frames: Sequence[Frame] = (*VETO, *HABITS, *_FRAMES) if OFTEN.match(body) else _FRAMES
-    for frame in frames:
-        if (bare and not frame.bare) or (frame.within and not frame.within.search(whole)):
-            continue
-        if not frame.pattern.match(body):
-            continue
-        if frame.memory_type == "event" and not (
-            _HAPPENED.search(whole) or PAST_TIME.search(whole)
-        ):
-            continue
-        if (
-            bare
-            and frame.within
-            and frame.memory_type == "habit"
-            and (often := _FREQUENT.search(body))
-            and often.start() > 2
-        ):
-            continue
-        return frame if frame.memory_type is not None else None
-    return None
+            yield from stated(f"我{clause}", f"我{folded}", 1, self._opening, bare=True)

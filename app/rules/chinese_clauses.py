@@ -11,24 +11,25 @@ from app.rules.patterns import exact, joined
 
 ME: Final = joined(r"""
     (?:
-        我自己|我本人|我这个?人|我个人|我|本人(?!亲自|来|到)|咱(?!们|俩)|俺|笔者|在下|鄙人|
+        我自己|我本人|我这个?人|我这(?=都|已经)|我个人|我|本人(?!亲自|来|到)|咱(?!们|俩)|俺|笔者|在下|鄙人|
         小弟(?!弟)|晚辈|小女子|老娘(?!家|说)|本宝宝|人家(?=最|就|不|喜欢|想|怕|只|才|也)
     )
 """)
 WE: Final = joined(r"""
     (?:
-        我们|咱们|咱俩|我俩(?!小孩|孩子|娃|儿|女|猫|狗)|
+        我们|咱们|俺们|咱俩|我俩(?!双胞胎|小孩|孩子|娃|儿|女|猫|狗)|
         (?:我家|咱家|俺家|我们家|家里|家中)(?!就?在|住|是|离|的)|咱
     )(?:一家\S口|\S口人|小两口|两口子|俩|两个|一家|全家|几个)?
 """)
 
 _ANYWHERE: Final = either("""
-    因为 所以 但是 但(?!凡|求|愿) 不过 而且 虽然 尽管 由于 可是 可惜 只是(?=我|咱|俺|本人) 并且
+    因为 所以 但是 但(?!是|凡|求|愿) 不过 而且 虽然 尽管 由于 可是 可惜 只是(?=我|咱|俺|本人) 并且
     因此 其实 毕竟 反正 既然 然而 于是 补充一下 补充一句 另外 此外 何况 况且 只不过
     主要是(?!做|教|卖) 主要(?=因为) 关键是 问题是 原因是 谁让 谁叫(?=我|咱) 鉴于 考虑到 话说回来
     说白了 说起来 算起来 要说 说到底 就是(?=我|咱|俺) 还有(?=我|咱|俺|就是) 尤其是(?=我) 万一以后
     自从(?=\\S{3,12}以?后) 更何况 再说(?!吧|一遍|$) 再加上 加上(?=我|家|平时|最近|本来)
     比如我(?=会)
+    (?:说真的|说实话|老实说|讲真|坦白说|不瞒你说|妈呀|哎呀|天哪|天啊|卧槽|救命|bro|兄弟|大哥|姐妹|不是啊|然后|总之|呜呜+)(?=我|咱|俺|本人)
 """)
 _BEFORE_A_STOP: Final = either("""
     你好呀?啊? 您好 大家好 各位好? 嗨 哈喽 哈啰 hello Hello hi Hi hey 早上好 晚上好 下午好 早
@@ -90,15 +91,25 @@ _IS_TIME: Final = exact(
             (?:年|个?月|天|周|号|日|点|岁(?=以?前|时|的时候|那年|生日|之前|起|后))|
             (?:大?前|去|今|明|后|昨)[年天儿]个?(?:夜里|晚上|早上)?|
             大?[上下这本]个?(?:周|月|星期|礼拜|学期)[一二三四五六日天末]?(?:月?底|初|中旬)?|昨天|
-            昨晚|最近|目前|现在|平时|周末|每\S{{1,5}}|毕业后|以后|将来|前|后|之前|之后|以前|初|
+            昨晚|最近|目前|现在|平时|周末|每[^我咱俺]{{1,5}}|毕业后|以后|将来|前|后|之前|之后|以前|初|
             底|的时候|夏天|冬天|春天|秋天|早上|晚上|下午|中午|上午|开始|起|暑假|寒假|份|
-            [早午晚]?饭后|睡前|下班后|放假|闲暇时?|空闲时?|没事的?时候?|等\S{{2,10}}|讨论了半天|
+            [早午晚]?饭后|睡前|下班后|放假|闲暇时?|空闲时?|没事的?时候?|等[^我咱俺]{{2,10}}|讨论了半天|
             想了很久|经过\S{{1,4}}|商量之后|综合考虑|考虑再三|深思熟虑|思来想去|想来想去|
             纠结了\S{{1,4}}|跟\S{{1,5}}商量(?:了|过|完|后)\S{{0,3}}|最终|最后
-        ){1, 6}
+        ){{1,6}}
     """
 )
+_NOT_THIS: Final = exact(
+    rf"(?P<who>(?:{ME}|我们|我家)(?:的|家)?(?:{words.RELATIONS}))不是[^，]{{1,12}}"
+)
+_SURNAME: Final = exact(rf"姓(?P<name>{words.SURNAMES})$")
 _NAMES: Final = exact(r"(?:它|她|他)?(?:的)?(?:名字)?(?:叫做?|名叫|取名|小名)(?!我)\S{1,8}$")
+_COUNTED: Final = exact(
+    rf"(?:还有)?[一二两三四五六七八九十几][只条个匹头][\u4e00-\u9fff]{{0,2}}(?:{words.RELATIONS}|狗|鱼|龟|鸟)"
+)
+_COUNTING: Final = exact(
+    r"(?:有|养)(?:了|着)?[一二两三四五六七八九十几][只条个辆台套匹头][^，]{1,6}$"
+)
 _WHERE: Final = exact(r"(?:就)?(?:在|位于)(?!哪|这|那)[\u4e00-\u9fffA-Za-z]{2,8}")
 
 
@@ -113,7 +124,17 @@ def clauses(said: str) -> list[str]:
         if not clause:
             continue
         before = simplified(found[-1]) if found else ""
-        if before and (_continues_name(before, folded) or _continues_place(before, folded)):
+        full = _full_name(before, folded)
+        rather = _NOT_THIS.fullmatch(before) if folded.startswith(("是", "而是")) else None
+        if full:
+            # "我姓周，周可欣" gives one name.
+            found[-1] = re.sub(r"(?:免[贵貴])?姓.$", f"叫{clause}", found[-1])
+        elif rather:
+            # "我女儿不是鼻炎，是腺样体肥大" says what she has.
+            found[-1] = f"{found[-1][: rather.end('who')]}{clause.removeprefix('而')}"
+        elif before and any(
+            each(before, folded) for each in (_continues_name, _continues_place, _continues_count)
+        ):
             found[-1] = f"{found[-1]}，{clause}"
         elif paused:
             # "生日嘛，农历八月十五" is one clause.
@@ -123,6 +144,15 @@ def clauses(said: str) -> list[str]:
         pause = _NOUN_PAUSE.fullmatch(simplified(raw))
         paused = pause is not None and _is_label(pause["noun"])
     return found
+
+
+def _full_name(before: str, folded: str) -> bool:
+    """Tell the whole name of somebody who gave their family name before it."""
+    named = _SURNAME.search(before)
+    return (
+        named is not None
+        and re.fullmatch(rf"{named['name']}[\u4e00-\u9fff]{{1,2}}", folded) is not None
+    )
 
 
 def _is_label(noun: str) -> bool:
@@ -140,6 +170,11 @@ def _continues_place(before: str, folded: str) -> bool:
         _WHERE.fullmatch(folded) is not None
         and re.search(r"买|租|开|房|店|公司", before) is not None
     )
+
+
+def _continues_count(before: str, folded: str) -> bool:
+    """Tell ",一只狗", which goes on counting."""
+    return _COUNTED.fullmatch(folded) is not None and _COUNTING.search(before) is not None
 
 
 def is_time(folded: str) -> bool:
@@ -180,7 +215,7 @@ _OBJECT_BEFORE: Final = exact(
             把|喊|带|逼|骗|爱|喜欢|想|等|懂|信|理|管|知道|觉得|认为|以为|显示|提示|看|听|发现|没|
             要|于|嫌|怪|气|吓|坑|救|求|离|推荐|随|顾|养|使|令|欠|借|还|生|认识|笑|烦|盯|派|安排|
             害|由|归|都说|包括|除了|关于|名叫|不如|答应|欺负|甩|记得|证明|建议|允许|允|不让|提醒|
-            回|看着|跟着|劝过|绕|当
+            回|看着|跟着|劝过|绕|当|在
         )$
     """
 )
@@ -196,18 +231,26 @@ _THIRD: Final = exact(
 )
 _OTHERS: Final = exact(
     rf"""
+        (?:{words.SURNAMES})(?:
+            总|老师|经理|姐|哥|叔|阿姨|主任|教授|医生|大夫|工|导|先生|女士|太太|同学|律师|局|处|科长|书记|
+            校长|院长|师傅|大爷|大妈
+        )(?!是我|作)|
+        [A-Z][a-z]+(?:在|因为|说|昨天|今天|喜欢|跟|和我|觉得)|
         (?:我|我家)(?:{words.RELATIONS})的(?:同学|老师|朋友|同事|老板|同桌)|
         有(?:个|一个|位|一位|些|的)
         (?!{words.RELATIONS}|习惯|毛病|爱好|目标|梦想|计划|外号|小|弟|妹|哥|姐)[^，]{{0,3}}
         (?:人|客户|同事|朋友|同学|老师|学生|网友|邻居)|
     """
     + either("""
-        他 她 它 你 您 这(?!几年|些年|两年|辈子|么多年) 那 大家 人家 别人 有人 很多人 有的人
+        用户 我方 对方辩友 楼主 题主 博主 原作者
+        我们(?:小区|这[儿边里]|那[儿边里]|村|楼|单元|镇上?|街上?)(?!工作) 他 她 它 你 您
+        这(?!几年|些年|两年|辈子|么多年) 那 大家 人家 别人 有人 很多人 有的人
         有些人 人们 老师 医生 大夫 朋友 同事 老板 书里 新闻 电影 邻居 对方 客户 某 谁 网上 群里
         网友 甲方 领导 同学 室友 房东 导师 软件 系统 程序 页面 文件 公司 学校 快递 外卖 天气 外面
-        题目 答案 文章 视频 代码 报错 电脑 手机(?!号|用|是) 网络 wifi 浏览器 插件 窗口 接口 数据
+        题目 答案 文章 视频(?!剪辑)
+        代码 报错 电脑 手机(?!号|用|是) 网络 wifi 浏览器 插件 窗口 接口 数据
         图片 照片 字体 颜色 标题 结果 问题 上面 下面 前面 后面 里面 第[一二三四五0-9]
-        我(?:电脑|手机(?!号|用|是)|(?:的)?代码|问题|意思|程序|文件|论文|作业|脸|头(?!发|围)|天|靠|去(?!年|过|了)|的天|说的|住的|问的|要的|想的|发的|写的|买的|订的|点的|用的(?!是|手机|电脑|一直|都))
+        我(?:电脑|手机(?!号|用|是)|(?:的)?代码|问题|意思|程序|文件|论文|作业|脸|头(?!发|围)|天(?!天)|靠|去(?!年|过|了)|的天|说的|住的|问的|要的|想的|发的|写的|买的|订的|点的|用的(?!是|手机|电脑|一直|都))
         楼上 路人 演员 歌手 明星 作者 主播 博主 导演 球员 客服 警察 司机 孩子们 年轻人 男人 女人
         现在的 一个人$ 如今的 隔壁 楼下 对面 中国 日本人 北京人 外国人 南方人 北方人
     """)
@@ -216,7 +259,7 @@ _POSSESSED: Final = exact(
     "(?:的|这)?"
     + either("""
         身子骨? 身板 人 胃 腰 嘴 肠胃 脾气 性格 脑子 体质 生日 名字 姓名 爱好 目标 梦想 职业
-        工作(?=是|单位) 最爱 预算 老家 家乡 兴趣 计划 愿望 母语 英文名 中文名 血型 身高 体重 专业
+        工作(?=就?是|单位) 最爱 预算 老家 家乡 兴趣 计划 愿望 母语 英文名 中文名 血型 身高 体重 专业
         理想 年龄 星座 MBTI mbti 邮箱 电话 手机号 微信 QQ 口味 偏好 车牌 新年 日语 英语 法语 德语
         韩语 厨艺 作息 车(?=是|叫|牌) 电脑(?=是|用|一直|配) 手机(?=是|用|号|一直) 学校(?=是|在)
         部门 航班 宠物 网名 昵称 小名 外号 笔名 全名 真名 大名 国籍 鞋码 工号 学号 偶像 强项 特长
@@ -232,7 +275,7 @@ _KIN: Final = exact(
         (?:
             (?:{ME}|我们|我家|咱家|俺家|我们家|咱们家|家里|家)
             (?:的|家|家的|那个?|那位|最大的|最小的|大的|小的|这|们家|们)?(?:亲|大|小|二|老)?
-        )(?P<kin>(?:{words.RELATIONS})(?:和(?:我)?(?:{words.RELATIONS}))?(?:们|儿|俩)?)(?!
+        )(?P<kin>(?:{words.RELATIONS}){{1,2}}(?:和(?:我)?(?:{words.RELATIONS}))?(?:们|儿|俩)?)(?!
             粮|子(?!女)|砂|气|仪|味|
             (?:的(?!名字|生日|职业|专业|工作|小名|大名|血型|电话|手机|公司))
         )(?P<rest>\S.*)
@@ -241,7 +284,7 @@ _KIN: Final = exact(
 _BARE_KIN: Final = exact(
     r"""
         (?P<kin>
-            老公|老婆|媳妇|丈夫|妻子|对象|男朋友|女朋友|男友|女友|未婚夫|未婚妻|闺女|女儿|儿子|
+            老公|老婆|媳妇儿?|丈夫|妻子|对象|男朋友|女朋友|男友|女友|未婚夫|未婚妻|闺女|女儿|儿子|
             大儿子|小儿子|大女儿|小女儿|孩子|娃|爸妈|父母|爸爸|妈妈|爷爷|奶奶|外公|外婆|姥姥|
             姥爷|公公|婆婆|岳父|岳母|弟弟|妹妹|哥哥|姐姐|孙子|孙女|老大|老二|大宝|二宝|父亲|母亲|
             老爸|老妈|爱人|老伴
@@ -250,10 +293,23 @@ _BARE_KIN: Final = exact(
 )
 _ACQUAINTED: Final = exact(
     rf"""
-        (?:{ME}|我们|咱们)(?:的|公司的?|部门的?|组的?|家)?(?P<who>{either(words.ACQUAINTANCES)})
-        (?P<rest>(?:的名字)?(?:叫(?!我|人|外卖)|名叫|姓|是(?=[\u4e00-\u9fff]姓)).+)|
+        (?:{ME}|我们|咱们)(?:的|公司的?|部门的?|组的?|家|那个?|这个?)?(?:新来的?|刚来的|合租的?|以前的?|最好的)?(?P<who>{either(words.ACQUAINTANCES)})
+        (?P<rest>
+            (?:的名字)?(?:叫(?!我|人|外卖)|名叫|姓|是(?=[\u4e00-\u9fff]姓)).+|
+            (?:以前|现在|也|都)?是(?:个|一个|一名|名|位)?[\u4e00-\u9fff]{{0,6}}{either(words.JOBS)}$|
+            是(?:做|搞|干|开|教|卖|研究|学|画|拍|跑)\S{{1,8}}的$|
+            在[\u4e00-\u9fffA-Za-z]{{2,10}}?(?:做|当|开|教|卖|工作|上班|读书|读研|读博|创业)\S*
+        )|
         (?:合租的|对门的?|楼下的?)?{either(words.ACQUAINTANCES)}(?:叫|姓)(?!我|人|什么|你)
         \S{{1,5}}$
+    """
+)
+
+
+_ACQUAINTANCE_FIRST: Final = exact(
+    rf"""
+        (?:{ME}|我们|咱们)(?:的|那个?|这个?|公司|部门|组|家|有(?:一?[个位些]|几个|不少|很多|好多)?)?
+        (?:{either(words.ACQUAINTANCES)})(?!兄弟|姐妹|圈|证|卡|号|时代|党|会|师傅|是我|台|们?聚)
     """
 )
 
@@ -289,6 +345,11 @@ def kin_predicate(folded: str, *, bare: bool) -> str | None:
     told = folded[lead.end() :] if lead else folded
     match = _KIN.match(told) or (_BARE_KIN.match(told) if bare else None)
     return match["rest"] if match else None
+
+
+def names_acquaintance(folded: str) -> bool:
+    """Tell a clause that begins with such a person, whatever it says: 我老板是个处女座."""
+    return _ACQUAINTANCE_FIRST.match(folded) is not None
 
 
 def is_acquaintance(folded: str) -> bool:

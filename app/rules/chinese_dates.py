@@ -28,8 +28,15 @@ _CHINESE_YEARS: Final = {"大前年": -3, "前年": -2, "去年": -1, "今年": 
 
 
 _CHINESE_DAYS: Final = {
-    "大前天": -3, "前天": -2, "昨": -1, "今": 0, "明": 1, "后天": 2, "大后天": 3,
+    "大前天": -3, "大前儿": -3, "前天": -2, "前儿": -2, "昨": -1, "今": 0, "明": 1, "后天": 2,
+    "后儿": 2, "大后天": 3,
 }  # fmt: skip
+
+
+_WEEK_STEPS: Final = {"大上": -2, "上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}
+
+
+_PART_DAY: Final = {"初": 1, "中旬": 11, "底": 21, "末": 21}
 
 
 _PART_MONTH: Final = {"初": 1, "中": 6, "底": 12, "末": 12, "上半": 1, "下半": 7}
@@ -55,14 +62,16 @@ def _chinese_year(match: re.Match[str], said_at: datetime, _past: bool) -> datet
 
 
 def _chinese_month(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
-    step = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}[match["which"]]
+    step = _WEEK_STEPS[match["which"]]
     first = months_later(day_of(said_at, said_at.year, said_at.month), step)
+    if match["part"]:
+        return first.replace(day=_PART_DAY[match["part"]])
     return first.replace(day=_plain(match["day"])) if match["day"] else first
 
 
 def _chinese_week(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
     which, weekday = match["which"], match["weekday"]
-    step = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}[which]
+    step = _WEEK_STEPS[which]
     day = 0 if weekday is None else min("一二三四五六日天末".index(weekday), 6)
     if weekday == "末":
         day = 5
@@ -70,7 +79,15 @@ def _chinese_week(match: re.Match[str], said_at: datetime, _past: bool) -> datet
 
 
 def _chinese_day(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
-    return later(said_at, _CHINESE_DAYS[match["name"]], "day")
+    return later(said_at, _CHINESE_DAYS[match["name"] or match["told"]], "day")
+
+
+def _chinese_weekday(match: re.Match[str], said_at: datetime, past: bool) -> datetime:
+    day = min("一二三四五六日天".index(match["weekday"]), 6)
+    first = monday(said_at) + timedelta(days=day)
+    if past:
+        return first if first <= said_at else first - timedelta(weeks=1)
+    return first if first > said_at else first + timedelta(weeks=1)
 
 
 def _chinese_shift(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
@@ -144,7 +161,8 @@ READERS: Final[tuple[Reader, ...]] = (
         exact(
             rf"""
             (?P<which>{either(_CHINESE_YEARS)})(?:
-                (?P<month>{_NUMBER})月份?(?:(?P<day>{_NUMBER})[日号])?|年?(?P<part>[初中底末]|[上下]半年)|
+                (?P<month>{_NUMBER})月份?(?:(?P<day>{_NUMBER})[日号])?|
+                年?(?P<part>初(?![一二三中])|中(?![考秋旬午年])|[底末]|[上下]半年)|
                 (?P<season>[春夏秋冬])[天季]?
             )?
             """
@@ -153,14 +171,19 @@ READERS: Final[tuple[Reader, ...]] = (
         _in_year,
     ),
     (
-        re.compile(rf"(?P<which>上上|下下|[上这本下])个?月(?:(?P<day>{_NUMBER})[日号])?"),
+        exact(
+            rf"""
+            (?P<which>大上|上上|下下|[上这本下])个?月
+            (?:(?P<day>{_NUMBER})[日号]|月?(?P<part>初(?![一二三中])|中旬|[底末]))?
+            """
+        ),
         _chinese_month,
         _in_month,
     ),
     (
         exact(
             r"""
-            (?P<which>上上|下下|[上这本下])个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?
+            (?P<which>大上|上上|下下|[上这本下])个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?
             """
         ),
         _chinese_week,
@@ -179,7 +202,10 @@ READERS: Final[tuple[Reader, ...]] = (
     (
         exact(
             r"""
-            (?P<name>大前天|前天|大后天|后天|昨(?=[天晚日夜])|今(?=[天早晚晨])|明(?=[天早晚]))
+            (?:
+                (?P<name>大前天|前天|大后天|后天|昨(?=[天晚日夜])|今(?=[天早晚晨])|明(?=[天早晚]))|
+                (?P<told>大前儿|前儿|后儿|[昨今明](?=儿))儿?个?
+            )
             """
         ),
         _chinese_day,
@@ -193,5 +219,16 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _chinese_named,
         _dayless,
+    ),
+    # 礼拜二做的手术: one day that is over, and none of every week.
+    (
+        exact(
+            r"""
+            (?<![上下这本每到至、和])(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])
+            (?![、到至和]|都|一般|必|固定)(?=[^，。每都]{1,14}(?:[了过的]$|[了过的]))
+            """
+        ),
+        _chinese_weekday,
+        lambda _: "day",
     ),
 )

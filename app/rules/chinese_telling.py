@@ -7,10 +7,13 @@ from app.rules.chinese_words import simplified
 from app.rules.patterns import exact
 from app.rules.statements import EXPLICIT, Statement
 
+SHORTEST: Final = 5
+"""Signs of a sentence that the gate of memories takes for one."""
+
 
 def wanted(order: str, confidence: float = EXPLICIT) -> Statement:
     """A standing order: what the assistant is to do from now on."""
-    order = re.sub(r"^(?:请|麻烦)", "", order)
+    order = re.sub(r"^(?:请|麻烦|你|您)+", "", order)
     kind = (
         "constraint"
         if re.search(r"千万|禁止|必须|务必|永远不|绝不|别|不要|不许|甭|请勿", simplified(order))
@@ -52,7 +55,13 @@ def third_person(text: str, *, subject: bool = True) -> str:
     text = "".join([*told, _turned(text[end:])])
     if text.startswith("用户和同伴"):
         text = text.replace("用户和同伴", "用户", 1)
-    return text if not subject or "用户" in text else f"用户{text}"
+    if not subject:
+        return text
+    told_whole = text if "用户" in text else f"用户{text}"
+    if len(told_whole) < SHORTEST and told_whole.startswith("用户"):
+        # "用户吃素" is too short to be remembered.
+        return f"用户本人{told_whole[2:]}"
+    return told_whole
 
 
 def _turned(text: str) -> str:

@@ -1,13 +1,15 @@
 """What an ending ends: which remembered statement holds no longer after a new one, by frame.
 
-Reads sentences in the third person, as `attributes` does. Only English has frames here.
+Reads sentences in the third person, as `attributes` does; the frames here are the English ones.
 """
 
 import re
 from typing import Final
 
 from app.rules.attributes import attribute_of, comparable
+from app.rules.chinese_endings import chinese_ends
 from app.rules.patterns import compiled
+from app.text.normalise import has_cjk
 
 _JOB_ENDS: Final = compiled(
     r"""
@@ -96,6 +98,8 @@ _SINGULAR: Final = {"children": "kid", "child": "kid", "kids": "kid", "grandchil
 
 def ends(new: str, old: str) -> bool:
     """Tell whether an old statement holds no longer, now that the new one does."""
+    if has_cjk(new) and not new.startswith("The user"):
+        return chinese_ends(new, old)
     return any(found(new, old) for found in (_job, _couple, _pet, _diet, _count, _switch))
 
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from app.rules import english
 from app.rules.assistant import claim_of
-from app.rules.corrections import Correction, replaced
 from app.rules.english_forms import others, owned, plain, predicate, sentence
+from app.rules.mending import Correction, replaced
 from app.rules.patterns import compiled, exact
 from app.rules.sentences import without_foreign_words
 from app.rules.statements import CORRECTED, Statement

@@ -81,7 +81,7 @@ async def _proposals(request: ExtractionRequest) -> list[Proposed]:
 
 def propose(request: ExtractionRequest) -> list[Proposed]:
     """What the turns say, without what was said before or stood in the model's context."""
-    recalled = {normalise(each).rstrip(" .。") for each in request.recalled}
+    recalled = {_key(each) for each in request.recalled}
     proposals: list[Proposed] = []
     seen: set[str] = set()
     known: list[Statement] = []
@@ -91,7 +91,7 @@ def propose(request: ExtractionRequest) -> list[Proposed]:
             before = _Before.of_assistant(turn)
             continue
         for each in _of_turn(turn, before, known):
-            key = normalise(each.content).rstrip(" .。")
+            key = _key(each.content)
             if each.retracts and key in seen:
                 proposals = [one for one in proposals if one.content != each.content]
                 seen.discard(key)
@@ -100,6 +100,11 @@ def propose(request: ExtractionRequest) -> list[Proposed]:
             seen.add(key)
         before = _Before.of_user(turn)
     return proposals
+
+
+def _key(content: str) -> str:
+    """What is the same in one statement said twice; 用户的女儿 is 用户女儿."""
+    return normalise(content).rstrip(" .。").replace("用户的", "用户")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +162,19 @@ def _of_turn(turn: Turn, before: _Before, known: list[Statement]) -> Iterator[Pr
             wrong = _dated(error, turn, each) if error else None
             yield replace(_proposed(each, turn, (turn.message_id,)), source_error=wrong)
         text = mended.rest
-    for each in _read(text, before.person):
+    asked = assistant.content if assistant else ""
+    for each in _read(text, before.person, asked, answered=rest is not None):
         known.append(each)
         yield _proposed(each, turn, (turn.message_id,))
 
 
-def _read(text: str, person: str | None) -> Iterator[Statement]:
+def _read(text: str, person: str | None, question: str, *, answered: bool) -> Iterator[Statement]:
     """Statements of a text, each run of sentences in its own language."""
     for piece, han in by_language(text):
-        yield from chinese.read(piece) if han else english.read(piece, person)
+        if han:
+            yield from chinese.read(piece, question, answered=answered)
+        else:
+            yield from english.read(piece, person)
 
 
 def _proposed(statement: Statement, turn: Turn, evidence: tuple[str, ...]) -> Proposed:

@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.llm.extraction import Proposed
-from app.llm.reconciling import Decision, Neighbour, Question, Reconciliation
+from app.llm.reconciling import (
+    NO_AGENDA,
+    Agenda,
+    Decision,
+    Neighbour,
+    Question,
+    Reconciliation,
+)
 from app.rules import english_words
 from app.rules.attributes import attribute_of, comparable, gives
 from app.rules.chinese_words import RELATIONS, simplified
@@ -29,8 +36,14 @@ class RulesReconciler:
     name: Final = "rules/1"
     model: Final = None
 
-    async def reconcile(self, questions: Sequence[Question]) -> Reconciliation:
-        """One decision per question, each for itself; the same questions give the same ones."""
+    async def reconcile(
+        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+    ) -> Reconciliation:
+        """One decision per question, each for itself; the same questions give the same ones.
+
+        Whether an old statement still holds no rule can tell: the agenda is passed over.
+        """
+        del agenda
         return Reconciliation(tuple(decide(each) for each in questions))
 
 

@@ -39,6 +39,8 @@ _NAMED_MONTH: Final = compiled(
 )
 _BARE_WEEKDAY: Final = compiled(r"on (?:mon|tue|wed|thu|fri|sat|sun)")
 _CHINESE_MONTH: Final = re.compile(r"(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月")
+_CHINESE_BARE_WEEKDAY: Final = re.compile(r"(?:周|星期|礼拜)[一二三四五六日天]")
+_PART_OF_MONTH: Final = re.compile(r"(?<=月)(?:初|底|末|中旬)$")
 _CHINESE_KEPT_BEFORE: Final = re.compile(r"[在从自到于至]$|直到$|截至$")
 
 
@@ -53,11 +55,15 @@ def with_written_dates(
         return content
     found = [each for each in find_dates(content, said_at, past=past) if each.grain is not None]
     if not weekdays:
-        found = [each for each in found if not _BARE_WEEKDAY.match(content[each.start : each.end])]
+        found = [each for each in found if not _is_bare_weekday(content[each.start : each.end])]
     put = _in_chinese if has_cjk(content) else _in_english
     for each in reversed(found):
         content = put(content, each)
     return content
+
+
+def _is_bare_weekday(said: str) -> bool:
+    return bool(_BARE_WEEKDAY.match(said) or _CHINESE_BARE_WEEKDAY.fullmatch(said))
 
 
 def _in_english(content: str, date: Dated) -> str:
@@ -89,6 +95,9 @@ def _in_chinese(content: str, date: Dated) -> str:
     if months and date.grain in {"day", "month"}:
         # 明年三月: what was said of month and day stays in its own signs.
         return f"{before}{date.first.year}年{said[months.start() :]}{after}"
+    part = _PART_OF_MONTH.search(said)
+    if part and date.grain == "month":
+        return f"{before}{bare}{part[0]}{after}"
     if date.grain == "day" and after[:1] in {"天", "日"}:
         after = after[1:]
     needs_in = date.grain in {"week", "weekend"} and not _CHINESE_KEPT_BEFORE.search(before)

@@ -47,7 +47,7 @@ WORDINGS = [
     ("晚饭后都要散步半小时", "habit", "用户晚饭后都要散步半小时"),
     ("打算年底考教师资格证", "goal", None),
     # By other names for oneself.
-    ("俺姓赵", "fact", "用户姓赵"),
+    ("俺姓赵", "fact", "用户本人姓赵"),
     ("咱家养了三只鸭子", "fact", "用户家养了三只鸭子"),
     # With a pause behind the subject, or a label before the value.
     ("我这个人吧，最烦排队", "preference", "用户最烦排队"),
@@ -70,7 +70,7 @@ WORDINGS = [
     ("装修撑死十万", "constraint", "用户装修撑死十万"),
     ("稿子得在六月一号前交", "constraint", None),
     # Standing orders and things to keep, wherever they stand.
-    ("安排行程，记得我晕船", "constraint", "用户晕船"),
+    ("安排行程，记得我晕船", "constraint", "用户本人晕船"),
     ("我的储物柜密码锁是红色的，记一下", "fact", "用户的储物柜密码锁是红色的"),
 ]
 LEFT_ALONE = [

@@ -22,7 +22,9 @@ BEHIND = [
     ("2019年", "2019-01-01"),
     ("二〇一九年", "2019-01-01"), ("上个月", "2026-02-01"), ("去年夏天", "2025-06-01"),
     ("半年前", "2025-09-14"),
-    ("前天", "2026-03-12"), ("今年年初", "2026-01-01"),
+    ("前天", "2026-03-12"), ("今年年初", "2026-01-01"), ("昨儿个", "2026-03-13"),
+    ("大上周", "2026-02-23"), ("上个月底", "2026-02-21"), ("上个月中旬", "2026-02-11"),
+    ("今年中考", "2026-01-01"), ("今年初三", "2026-01-01"),
 ]  # fmt: skip
 AHEAD = [
     ("next Friday", "2026-03-20"), ("tomorrow", "2026-03-15"), ("in two weeks", "2026-03-28"),
@@ -85,4 +87,5 @@ def test_time_grows_with_the_text_and_no_faster():
 
     unit = "in in the last may on the 3 of two years 去年上个 "
     seconds(unit * 20)
-    assert seconds(unit * 400) < 40 * max(min(seconds(unit * 40) for _ in range(3)), 1e-4)
+    short = min(seconds(unit * 200) for _ in range(3))
+    assert min(seconds(unit * 800) for _ in range(3)) < 12 * max(short, 1e-4)

@@ -1,7 +1,9 @@
 """What holds for any conversation whatever: no failure, no chance, no proposal out of nothing."""
 
+import re
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from rules_support import request
 
 from app.llm.extraction import MEMORY_TYPES, ExtractionRequest, Proposed, Turn
 from app.llm.reconciling import Neighbour, Question
+from app.rules import reconciler
 from app.rules.attributes import attribute_of
 from app.rules.extractor import RulesExtractor, propose
 from app.rules.reconciler import decide
@@ -104,3 +107,9 @@ def test_time_grows_with_the_text_and_no_faster():
         seconds(short)
         once = max(min(seconds(short) for _ in range(3)), 0.002)
         assert min(seconds(long) for _ in range(2)) < 35 * once, unit
+
+
+def test_no_pattern_repeats_by_a_tuple():
+    # In an f-string "{1, 6}" is a tuple, and "(1, 6)" matches nothing that anybody says.
+    for path in Path(reconciler.__file__).parent.glob("*.py"):
+        assert not re.search(r"(?<!\{)\{\d+, \d+\}", path.read_text(encoding="utf-8")), path.name
