@@ -196,7 +196,7 @@ def _build(
     providers: Providers,
     now: Callable[[], datetime],
 ) -> Runtime:
-    catalogue, models = providers.catalogue, providers.models
+    catalogue, models, reranker = providers.catalogue, providers.models, providers.reranker
     directory = KeyDirectory(database)
     embedding_ledger = EmbeddingLedger(database)
     embedders = Embedders(database, catalogue, embedding_ledger)
@@ -228,7 +228,7 @@ def _build(
         saving=saving,
         editing=EditingService(database, embedders, switches, rules.gate),
         search=SearchService(
-            database, embedders, memory_use, _ranks(settings), providers.reranker, now
+            database, embedders, memory_use, _ranks(settings), reranker, embedding_ledger, now
         ),
         capture=capture,
         indexer=indexer,

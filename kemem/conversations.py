@@ -84,6 +84,10 @@ class MessageHits(Listing[MessageHit]):
     embedding_models: tuple[str, ...] = ()
     waiting: int = 0
     """Messages that could not be compared by meaning, or not yet."""
+    searched: int = 0
+    """How many messages were looked at."""
+    left_out: bool = False
+    """Whether there are older ones, which nobody looked at."""
     degraded: bool = False
     """Whether an embedder did not answer."""
     mode: str = "hybrid"

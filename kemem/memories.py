@@ -61,8 +61,8 @@ class ScoreParts(Answer):
     relevance: float = 0.0
     confidence: float = 0.0
     scope: float = 0.0
-    cosine: float = 0.0
-    """Of query and memory, 0 to 1."""
+    cosine: float | None = None
+    """Of query and memory, 0 to 1; None in lexical mode."""
     lexical: float | None = None
     """How well its words fit, 0 to 1; None in semantic mode."""
     fused: float = 0.0
@@ -81,8 +81,8 @@ class Hit(MemoryItem):
     """0 to 1: what the hits are ordered by."""
     relevance: float = 0.0
     """0 to 1: what words, vectors and context made of it; part of `score`."""
-    similarity: float = 0.0
-    """Cosine of query and memory, 0 to 1: what `threshold` applies to."""
+    similarity: float | None = None
+    """Cosine of query and memory, 0 to 1: what `threshold` applies to; None in lexical mode."""
     explain: ScoreParts | None = None
 
 

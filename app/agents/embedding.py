@@ -4,7 +4,7 @@ What a provider's embedder costs is noted for the tenant it works for, here and 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -13,6 +13,8 @@ import structlog
 from app.database.engine import Database
 from app.llm.catalogue import EmbedderCatalogue
 from app.llm.embeddings import (
+    NO_SHARE,
+    DenseShare,
     DuplicateThreshold,
     Embedder,
     EmbeddingOperation,
@@ -20,6 +22,7 @@ from app.llm.embeddings import (
     Vectors,
 )
 from app.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
+from app.llm.reranking import RerankOperation
 from app.tenants.access import Principal
 from app.web.metrics import EMBEDDED_TEXTS, EMBEDDING_SECONDS, MODEL_TOKENS
 
@@ -46,10 +49,14 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Any:
 
 
 class Spending(Protocol):
-    """Where it is noted what embedding cost: the ledger, which lives in a room to the right."""
+    """Where it is noted what embedding and reranking cost: the ledger, in a room to the right."""
 
     def note(
-        self, tenant_id: str, operation: EmbeddingOperation, model: str, use: EmbeddingUse
+        self,
+        tenant_id: str,
+        operation: EmbeddingOperation | RerankOperation,
+        model: str,
+        use: EmbeddingUse,
     ) -> None:
         """Gather, without waiting for anything."""
         ...
@@ -91,6 +98,10 @@ class CountedEmbedder:
         return self._embedder.duplicate_threshold
 
     @property
+    def dense_share(self) -> DenseShare:
+        return self._embedder.dense_share
+
+    @property
     def neighbour_floor(self) -> float:
         return self._embedder.neighbour_floor
 
@@ -106,6 +117,22 @@ class CountedEmbedder:
                 MODEL_TOKENS.labels(self._operation, "input").inc(spent.input_tokens)
             if use is not None:
                 use.add(spent)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVectors:
+    """The texts of a query as vectors; of no model where none was asked, or none answered.
+
+    Args:
+        by_model: one row of each model's vectors per text.
+        dense_share: the smallest of those models', so that the weakest is not too loud.
+        degraded: whether one of the models did not answer.
+
+    """
+
+    by_model: Mapping[str, Vectors] = field(default_factory=dict)
+    dense_share: DenseShare = NO_SHARE
+    degraded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +191,19 @@ class Embedders:
 
     async def for_query(
         self, principal: Principal, texts: Sequence[str], *, required: bool
-    ) -> tuple[dict[str, Vectors], bool]:
+    ) -> QueryVectors:
         """The texts of a query as vectors of every model that the tenant's memories have.
 
         Args:
-            texts: one row of each model's vectors per text; one call per model.
+            texts: one call per model takes them all.
             required: whether nothing can be found without a vector.
-
-        Returns:
-            Vectors by model, and whether one of the models did not answer.
 
         Raises:
             EmbeddingUnavailableError: none of them did, and one is required.
 
         """
         vectors: dict[str, Vectors] = {}
+        shares: list[DenseShare] = []
         failure: EmbeddingUnavailableError | None = None
         for name in principal.embedding_models or (self._catalogue.default.name,):
             try:
@@ -188,9 +213,18 @@ class Embedders:
                         embedder, self._spending, principal.tenant_id, "embed_query"
                     )
                     vectors[name] = await embed(counted, texts)
+                    shares.append(counted.dense_share)
             except EmbeddingUnavailableError as error:
                 failure = error
                 log.warning("embedding_failed", model=name, code=error.code)
         if failure is not None and not vectors and required:
             raise failure
-        return vectors, failure is not None
+        return QueryVectors(vectors, smallest(shares), failure is not None)
+
+
+def smallest(shares: Sequence[DenseShare]) -> DenseShare:
+    """The smallest share of each script; of none, no share."""
+    return DenseShare(
+        latin=min((one.latin for one in shares), default=NO_SHARE.latin),
+        cjk=min((one.cjk for one in shares), default=NO_SHARE.cjk),
+    )

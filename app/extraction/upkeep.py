@@ -143,7 +143,8 @@ def settle(
         if memory_id not in agreement.ended and memory_id not in said_again:
             upkeep.reviews.append(_reviewed(seen, given.get(memory_id), agreement))
     joined: set[str] = set()
-    for number, join in enumerate(answer.joins):
+    # Whoever was shown nothing has nothing to join.
+    for number, join in enumerate(answer.joins if shown.parts else ()):
         upkeep.merges.append(_merge(number, join, shown, agreement, joined, gate))
     upkeep.left = agreement.allowance.left
     return upkeep

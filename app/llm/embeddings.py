@@ -41,15 +41,29 @@ class DuplicateThreshold:
         return self.cjk if _CJK.search(text) else self.latin
 
 
+@dataclass(frozen=True, slots=True)
+class DenseShare:
+    """How much of a search by words and vectors is the vectors' (0 to 1), by its script.
+
+    It belongs to the embedder, because one knows single words and another whole sentences.
+    """
+
+    latin: float
+    cjk: float
+
+
+NO_SHARE: Final = DenseShare(latin=0.0, cjk=0.0)
+
+
 @dataclass(slots=True)
 class EmbeddingUse:
-    """What embedding cost so far; all zero for what is done without a provider."""
+    """What embedding, or reranking, cost so far; all zero for what needs no provider."""
 
     calls: int = 0
     """What a client repeats by itself is one call."""
 
     failures: int = 0
-    """How many of the calls brought no vectors."""
+    """How many of the calls brought nothing."""
 
     input_tokens: int = 0
     """As the provider counted them; 0 where it does not say."""
@@ -86,6 +100,9 @@ class Embedder(Protocol):
 
     @property
     def duplicate_threshold(self) -> DuplicateThreshold: ...
+
+    @property
+    def dense_share(self) -> DenseShare: ...
 
     @property
     def neighbour_floor(self) -> float:

@@ -124,6 +124,10 @@ class HTTPReranker:
     def name(self) -> str:
         return self._name
 
+    @property
+    def model(self) -> str:
+        return self._model
+
     async def rerank(self, query: str, documents: Sequence[str]) -> list[float]:
         """As the port says.
 

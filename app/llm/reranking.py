@@ -5,13 +5,17 @@ the order of a search stands as it is.
 """
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from app.errors import UnavailableError
 from app.llm.errors import FailureReason
 
 RERANK_CANDIDATES: Final = 50
 """Most documents of one call: what a caller has beyond them keeps its place behind them."""
+
+
+RerankOperation = Literal["rerank"]
+"""What a reranker is asked for, as the ledger names it."""
 
 
 class RerankUnavailableError(UnavailableError):
@@ -54,6 +58,11 @@ class Reranker(Protocol):
     @property
     def name(self) -> str:
         """`provider/model`, for answers and metrics; never an address."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model as its provider names it; what the ledger counts it under."""
         ...
 
     async def rerank(self, query: str, documents: Sequence[str]) -> Sequence[float]:

@@ -11,9 +11,9 @@ import asyncpg
 import numpy as np
 import numpy.typing as npt
 
-MINIMUM_DIMENSION: Final = 512
-"""Shorter vectors lie within their rows, where a comparison is as cheap as with a code; and a
-code of 256 bits finds too little."""
+MINIMUM_DIMENSION: Final = 768
+"""Codes of fewer bits find too little of the nearest hundred, and those of 256 save nothing: such
+vectors lie within their rows."""
 
 CANDIDATES: Final = 200
 PER_HIT: Final = 4

@@ -21,10 +21,11 @@ log = structlog.get_logger()
 BATCH: Final = 500
 
 SURE: Final = 0.95
-"""Codes that find less of the nearest ten are not used."""
+"""Codes that find less of the nearest ten, or of the nearest hundred, are not used."""
 
 SAMPLE: Final = 20
-NEAREST: Final = 10
+DEPTHS: Final = (10, 100)
+"""How many hits are asked for: in a prompt, and at most."""
 
 SAMPLED_AGAIN: Final = timedelta(days=1)
 TRIED_AGAIN: Final = timedelta(days=7)
@@ -43,7 +44,8 @@ class Outcome:
 
     Args:
         rows: how many got a code, or lost theirs.
-        recall: what its codes were found to find in this run; None where nobody looked.
+        recall: what its codes were found to find in this run, at the depth where it is least;
+            None where nobody looked.
 
     """
 
@@ -170,21 +172,25 @@ class EarningService:
                 return total
 
     async def _sampled(self, tenant_id: str, bucket: VectorBucket) -> float:
-        """What part of the nearest memories of some memories is found with the codes."""
+        """What part of the nearest memories of some memories is found with the codes, at the
+        depth where it is least.
+        """
         async with self._database.begin(tenant_id) as db:
             rows = await BucketRepository(db, tenant_id).sample(bucket, SAMPLE)
-        shares = []
+        shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
         for memory_id, vector in rows:
             async with self._database.begin(tenant_id) as db:
                 repository = BucketRepository(db, tenant_id)
-                exact = await repository.nearest(bucket, memory_id, vector, limit=NEAREST)
-                found = await repository.nearest_by_code(
-                    bucket, memory_id, vector, limit=NEAREST, candidates=candidates(NEAREST)
-                )
-            if exact:
-                # Of several as near as the last any will do.
-                shares.append(sum(one >= exact[-1] - 1e-6 for one in found) / len(exact))
-        return sum(shares) / len(shares) if shares else 1.0
+                nearest = await repository.nearest(bucket, memory_id, vector, limit=max(DEPTHS))
+                for depth in DEPTHS:
+                    found = await repository.nearest_by_code(
+                        bucket, memory_id, vector, limit=depth, candidates=candidates(depth)
+                    )
+                    if exact := nearest[:depth]:
+                        # Of several as near as the last any will do.
+                        near = sum(one >= exact[-1] - 1e-6 for one in found)
+                        shares[depth].append(near / len(exact))
+        return min((sum(some) / len(some) for some in shares.values() if some), default=1.0)
 
     def _tell(self, event: str, tenant_id: str, bucket: VectorBucket, rows: int) -> None:
         CODE_EVENTS.labels(bucket.model, event).inc()

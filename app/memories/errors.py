@@ -1,6 +1,5 @@
 """What can go wrong with a memory."""
 
-
 from pydantic import JsonValue
 
 from app.errors import (

@@ -34,8 +34,9 @@ from app.ranking.boosts import Boosts
 from app.ranking.query import Asked
 from app.ranking.rows import read
 
-INLINE_ROWS: Final = 1_500
-"""Ranking this many takes about a millisecond; more are ranked in a thread."""
+INLINE_PRODUCTS: Final = 6_000
+"""Rows times the vectors they are compared with: so many take one to two milliseconds to rank, and
+more are ranked in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ async def by_all(
     [seen] = await database.fetch(tenant_id, text, *values)
     ids: Sequence[str] = seen["ids"] or ()
     records = read(seen["records"], columns)
+    products = len(ids) * (1 + len(asked.packed.vectors))
     ranking = (
         asked,
         boosts,
@@ -84,13 +86,13 @@ async def by_all(
         Cut(plan.mode, plan.threshold, plan.rerank, plan.limit),
     )
     if "rough" in (records.dtype.names or ()) and records["rough"].any():
-        chosen = await _reckoned(len(ids), nominated, ids, records, *ranking)
+        chosen = await _reckoned(products, nominated, ids, records, *ranking)
         text, values = settling_statement(plan, asked, chosen)
         rows = await _by_id(database, tenant_id, text, values)
         records = settled(ids, records, rows)
-        best = await _reckoned(len(ids), ranked, ids, records, *ranking)
+        best = await _reckoned(products, ranked, ids, records, *ranking)
     else:
-        best = await _reckoned(len(ids), ranked, ids, records, *ranking)
+        best = await _reckoned(products, ranked, ids, records, *ranking)
         if not best:
             return []
         chosen = [one.memory_id for one in best]
@@ -99,9 +101,9 @@ async def by_all(
     return [Found(rows[one.memory_id], one) for one in best if one.memory_id in rows]
 
 
-async def _reckoned(rows: int, reckon: Callable[..., Any], *arguments: Any) -> Any:
-    """What `reckon` makes of so many rows, with the loop free for others meanwhile."""
-    if rows > INLINE_ROWS:
+async def _reckoned(products: int, reckon: Callable[..., Any], *arguments: Any) -> Any:
+    """What `reckon` makes of its rows, with the loop free for others meanwhile."""
+    if products > INLINE_PRODUCTS:
         return await asyncio.to_thread(reckon, *arguments)
     return reckon(*arguments)
 
@@ -133,15 +135,16 @@ def _by_rerank(one: Found) -> float:
     return -(one.rerank or 0.0)
 
 
-def hit(found: Found, weights: RankWeights, *, explain: bool) -> dict[str, Any]:
-    """A hit as `search_schemas.Hit` shows it."""
+def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) -> dict[str, Any]:
+    """A hit as `search_schemas.Hit` shows it; without a similarity where none was asked for."""
     ranking = found.ranked
+    similarity = ranking.similarity if compared else None
     shown: dict[str, Any] = dict(found.row)
     for name in ("scope_weight", "exact", "exact_essence", "fits"):
         shown.pop(name, None)
     shown |= {
         "score": ranking.score,
-        "similarity": ranking.similarity,
+        "similarity": similarity,
         "relevance": ranking.relevance,
         "explain": None,
     }
@@ -150,7 +153,7 @@ def hit(found: Found, weights: RankWeights, *, explain: bool) -> dict[str, Any]:
             "relevance": weights.similarity * ranking.relevance,
             "confidence": weights.confidence * ranking.confidence,
             "scope": weights.scope * ranking.scope_weight,
-            "cosine": ranking.similarity,
+            "cosine": similarity,
             "lexical": ranking.lexical,
             "fused": ranking.relevance,
             "boosts": dict(ranking.boosts),

@@ -85,9 +85,10 @@ def _rated(
     features = features_of(ids, records, asked.packed)
     bucket = bucket_of(features)
     fused = fuse(features, bucket, asked.traits, boosts)
-    # In double precision, as thresholds are.
-    lexical = coverage(features, bucket, asked.traits).astype(np.float64)
-    relevance = lexical if cut.mode == "lexical" else fused.relevance.astype(np.float64)
+    # In double precision, as thresholds are, and without the noise of single precision.
+    lexical = np.round(coverage(features, bucket, asked.traits).astype(np.float64), 6)
+    fused_relevance = np.round(fused.relevance.astype(np.float64), 6)
+    relevance = lexical if cut.mode == "lexical" else fused_relevance
     score = np.minimum(
         weights.similarity * relevance
         + weights.confidence * records["confidence"].astype(np.float64)

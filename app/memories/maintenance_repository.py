@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.embedding import InForce
-from app.memories.models import GateDecision, Memory
+from app.memories.models import GateDecision, Memory, MemoryHistory
 from app.memories.records import Change, snapshot
 from app.memories.repository import compiled
 from app.memories.visibility import visible
@@ -332,6 +332,39 @@ class MaintenanceRepository:
             )
             written += result.rowcount
         return written
+
+    async def count_unread_past(self) -> int:
+        """How many words that were replaced no analyser has read, or an older one."""
+        statement = select(func.count()).select_from(MemoryHistory).where(*self._unread_past())
+        return int(await self._db.scalar(statement) or 0)
+
+    async def unread_past(self, limit: int) -> list[dict[str, Any]]:
+        """Some of them: the entry of the history, and what the memory was `before`."""
+        columns = (MemoryHistory.history_id, MemoryHistory.before)
+        rows = await self._db.execute(select(*columns).where(*self._unread_past()).limit(limit))
+        return [dict(row) for row in rows.mappings()]
+
+    async def write_past_terms(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Give entries of `unread_past` their terms; how many still waited for them."""
+        written = 0
+        for row in rows:
+            result: Any = await self._db.execute(
+                update(MemoryHistory)
+                .where(MemoryHistory.history_id == row["history_id"], *self._unread_past())
+                .values({name: row[name] for name in COLUMNS})
+                .execution_options(synchronize_session=False)
+            )
+            written += result.rowcount
+        return written
+
+    def _unread_past(self) -> tuple[ColumnElement[bool], ...]:
+        return (
+            MemoryHistory.tenant_id == self._tenant_id,
+            # Only words that a change replaced have a vector there.
+            MemoryHistory.embedding.is_not(None),
+            MemoryHistory.before.is_not(None),
+            or_(MemoryHistory.analyser.is_(None), MemoryHistory.analyser < ANALYSER_VERSION),
+        )
 
     def _unread(self) -> tuple[ColumnElement[bool], ...]:
         return (

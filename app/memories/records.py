@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm.attributes import flag_modified
 
 from app.database.ids import new_id
 from app.database.keyset import after
@@ -123,6 +124,8 @@ async def rewrite(
         )
         for name, value in terms.items():
             setattr(row, name, value)
+        # Written even when it is what it was: without it the words count as unread (revision 0003).
+        flag_modified(row, "analyser")
     row.version += 1
     await db.flush()
     await db.refresh(row)

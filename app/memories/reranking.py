@@ -5,10 +5,43 @@ from time import perf_counter
 
 import structlog
 
+from app.agents.embedding import Spending
+from app.llm.embeddings import EmbeddingUse
 from app.llm.reranking import Reranker, RerankUnavailableError
 from app.web.metrics import RERANK_SECONDS, RERANKS
 
 log = structlog.get_logger()
+
+
+class CountedReranker:
+    """A reranker at work for one tenant; its calls are noted."""
+
+    def __init__(self, reranker: Reranker, spending: Spending, tenant_id: str) -> None:
+        self._reranker = reranker
+        self._spending = spending
+        self._tenant_id = tenant_id
+
+    @property
+    def name(self) -> str:
+        return self._reranker.name
+
+    @property
+    def model(self) -> str:
+        return self._reranker.model
+
+    async def rerank(self, query: str, documents: Sequence[str]) -> Sequence[float]:
+        """As the port says."""
+        # Blanks have the lowest score without anybody being asked.
+        asked = bool(query.strip()) and any(text.strip() for text in documents)
+        spent = EmbeddingUse(calls=int(asked), failures=int(asked))
+        try:
+            scores = await self._reranker.rerank(query, documents)
+            spent.failures = 0
+        finally:
+            # Also of a call that failed, or that nobody waits for any more.
+            if spent.calls:
+                self._spending.note(self._tenant_id, "rerank", self.model, spent)
+        return scores
 
 
 async def reranked(reranker: Reranker, query: str, contents: Sequence[str]) -> list[float] | None:

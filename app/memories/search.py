@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from app.agents.embedding import Embedders
+from app.agents.embedding import Embedders, QueryVectors, Spending
 from app.database.engine import Database
 from app.errors import SelectorRequiredError
 from app.llm.reranking import RERANK_CANDIDATES, Reranker
 from app.memories.finding import Found, by_all, by_reranker, by_vectors, hit
 from app.memories.ranking import RankWeights, ScopeWeights
 from app.memories.rendering import render
+from app.memories.reranking import CountedReranker
 from app.memories.search_schemas import SearchRequest
 from app.memories.search_sql import (
     Bucket,
@@ -63,6 +64,7 @@ class SearchService:
         uses: MemoryUse,
         ranks: SearchRanks,
         reranker: Reranker | None,
+        spending: Spending,
         now: Callable[[], datetime],
     ) -> None:
         self._database = database
@@ -72,6 +74,7 @@ class SearchService:
         self._scopes = ranks.scopes.by_scope
         self._boosts = ranks.boosts
         self._reranker = reranker
+        self._spending = spending
         self._now = now
 
     async def search(self, principal: Principal, body: SearchRequest) -> dict[str, Any]:
@@ -83,7 +86,8 @@ class SearchService:
         false. A user or session nobody has heard of has no memories, which is no error: it is
         every first turn.
 
-        Without an embedder that answers, a hybrid search goes by words and context alone.
+        Without an embedder that answers, a hybrid search goes by words and context alone; a
+        lexical one asks none.
 
         With `as_of` what was true then is searched, with `known_at` what the records said
         then, each by the words it had; a hit of the past does not count as a use.
@@ -101,17 +105,21 @@ class SearchService:
         found = await self._find(principal, plan, body)
         degraded, reranker = plan.degraded, None
         if body.rerank and self._reranker is not None and found:
-            found, judged = await by_reranker(self._reranker, body.query, found)
+            counted = CountedReranker(self._reranker, self._spending, principal.tenant_id)
+            found, judged = await by_reranker(counted, body.query, found)
             degraded |= not judged
             reranker = self._reranker.name if judged else None
         found = found[: body.limit]
         if plan.as_of is None and plan.known_at is None:
             ids = (one.ranked.memory_id for one in found)
             self._uses.note(principal.tenant_id, ids, self._now())
-        waiting = await self._waiting(principal, plan)
+        compared = body.mode != "lexical"
+        waiting = await self._waiting(principal, plan) if compared else 0
         SEARCHES.labels("found" if found else "empty").inc()
         return {
-            "results": [hit(one, self._weights, explain=body.explain) for one in found],
+            "results": [
+                hit(one, self._weights, compared=compared, explain=body.explain) for one in found
+            ],
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": degraded,
@@ -125,7 +133,9 @@ class SearchService:
     ) -> list[Found]:
         if plan.asked is None:
             return await by_vectors(self._database, principal.tenant_id, plan)
+        share = plan.dense_share
         boosts = self._boosts.with_changes(body.boosts or {})
+        boosts = boosts.with_dense(latin=share.latin, cjk=share.cjk)
         return await by_all(self._database, principal.tenant_id, plan, plan.asked, boosts)
 
     async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
@@ -140,20 +150,22 @@ class SearchService:
             reference = body.reference_time or self._now()
             asked = await read_text(len(body.query), read_query, body.query, reference)
             texts += asked.essence
-        vectors, degraded = await self._embedders.for_query(
-            principal, texts, required=body.mode == "semantic"
-        )
+        query = QueryVectors()
+        if body.mode != "lexical":
+            query = await self._embedders.for_query(
+                principal, texts, required=body.mode == "semantic"
+            )
         if asked is not None:
             asked = replace(
-                asked, vectors={model: summed(rows[1:]) for model, rows in vectors.items()}
+                asked, vectors={model: summed(rows[1:]) for model, rows in query.by_model.items()}
             )
         reranks = body.rerank and self._reranker is not None
         return SearchPlan(
             access=access,
             buckets=buckets,
-            vectors={model: rows[0] for model, rows in vectors.items()},
+            vectors={model: rows[0] for model, rows in query.by_model.items()},
             asked=asked,
-            degraded=degraded,
+            degraded=query.degraded,
             user_id=user_id,
             agent_id=agent_id,
             weights=(self._weights.similarity, self._weights.confidence, self._weights.scope),
@@ -166,6 +178,7 @@ class SearchService:
             filters=body.filters,
             as_of=body.as_of,
             known_at=body.known_at,
+            dense_share=query.dense_share,
         )
 
     def _buckets(

@@ -125,7 +125,7 @@ class ScoreExplained(Shown):
     relevance: float
     confidence: float
     scope: float
-    cosine: float = Field(description="Of query and memory, 0 to 1.")
+    cosine: float | None = Field(description="Of query and memory, 0 to 1; null in lexical mode.")
     lexical: float | None = Field(
         description="How well its words fit, 0 to 1; null in semantic mode."
     )
@@ -141,10 +141,13 @@ class Hit(MemoryRead):
         description="0 to 1: what the hits are ordered by, unless a reranker ordered them, whose "
         "score is in `explain`."
     )
-    similarity: float = Field(description="Cosine of query and memory, 0 to 1.")
+    similarity: float | None = Field(
+        description="Cosine of query and memory, 0 to 1; null in lexical mode, for which "
+        "nothing is embedded."
+    )
     relevance: float = Field(
         description="0 to 1: the cosine in semantic mode, the lexical score in lexical mode, and "
-        "in hybrid mode both with what the context adds, where 1 is the best of this search."
+        "in hybrid mode both with what the context adds, relative to the rest of this search."
     )
     explain: ScoreExplained | None = None
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from app.llm.embeddings import NO_SHARE, DenseShare
 from app.memories.codes import SHORT, SLACK, candidates
 from app.memories.comparing_sql import Source, cosine, is_rough, similarity
 from app.memories.filters import compile_filters
@@ -61,6 +62,7 @@ class SearchPlan:
         mode: `semantic`, `lexical` or `hybrid`.
         as_of: what held then, by its time of validity; None is what counts now.
         known_at: by what the records said then; only `timeline_sql.py` asks for it.
+        dense_share: of the embedders behind the vectors; ranking asks for it, no statement does.
 
     """
 
@@ -81,6 +83,7 @@ class SearchPlan:
     filters: Mapping[str, Any] | None = None
     as_of: datetime | None = None
     known_at: datetime | None = None
+    dense_share: DenseShare = NO_SHARE
 
 
 def features_statement(plan: SearchPlan, asked: Asked) -> tuple[str, list[object], list[Column]]:
@@ -244,7 +247,8 @@ def features(
         columns.append(Column("rough", "bool", rough))
     return (
         f"""
-    SELECT array_agg(seen.memory_id) AS ids, string_agg(seen.record, '') AS records
+    SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
+        string_agg(seen.record, '') AS records
     FROM (SELECT memories.memory_id, {record(columns)} AS record {source.rows} OFFSET 0) AS seen
     """,
         statement.values,

@@ -1,25 +1,30 @@
 """Searching what was said: at most two statements, and a page of what they found."""
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import asyncpg
 import numpy as np
 
-from app.agents.embedding import Embedders
+from app.agents.embedding import Embedders, QueryVectors
 from app.database.engine import Database
 from app.errors import SelectorRequiredError
 from app.messages.cursors import Reached, decode, encode, fingerprint, marks
 from app.messages.hybrid import Cut, Ranked, RankedPage, ranked
 from app.messages.search_schemas import MessageSearch
-from app.messages.search_sql import MessagePlan, features_statement, hits_statement
+from app.messages.search_sql import (
+    MOST_MESSAGES,
+    MessagePlan,
+    features_statement,
+    hits_statement,
+)
 from app.ranking.boosts import Boosts
 from app.ranking.packing import packed_query
 from app.ranking.query import read_query, summed
 from app.ranking.rows import EPOCH_2000, Records, read
+from app.ranking.turns import in_turn
 from app.tenants.access import Principal
 from app.text.elapsed import time_ago
 from app.text.offload import read_text
@@ -34,6 +39,24 @@ SELECTORS: Final = ("session_id", "user_id", "agent_id")
 _OF_A_PAGE: Final = {"limit", "cursor", "explain", "reference_time"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """A page of a ranking, and what was looked at for it.
+
+    Args:
+        newest: when the newest message looked at was stored.
+        searched: how many were looked at, of which nothing could compare `waiting`.
+        left_out: whether there are older ones.
+
+    """
+
+    page: RankedPage
+    newest: datetime
+    searched: int
+    waiting: int
+    left_out: bool
+
+
 class MessageSearchService:
     def __init__(
         self,
@@ -41,11 +64,15 @@ class MessageSearchService:
         embedders: Embedders,
         boosts: Boosts,
         now: Callable[[], datetime],
+        *,
+        most: int = MOST_MESSAGES,
     ) -> None:
+        """Let one search look at `most` messages, the newest."""
         self._database = database
         self._embedders = embedders
         self._boosts = boosts
         self._now = now
+        self._most = most
 
     async def search(self, principal: Principal, body: MessageSearch) -> dict[str, Any]:
         """What was said about a query, best first: the content of a `MessageSearchAnswer`.
@@ -68,8 +95,12 @@ class MessageSearchService:
         search = _fingerprint(principal, body)
         reached = None if body.cursor is None else decode(body.cursor, search)
         reference = body.reference_time or (reached.reference if reached else self._now())
-        plan, degraded = await self._plan(principal, body, reached, reference)
-        page, newest, waiting = await self._rank(principal, plan, body, reached)
+        plan, query = await self._plan(principal, body, reached, reference)
+        share = query.dense_share
+        boosts = self._boosts.with_changes(body.boosts or {})
+        boosts = boosts.with_dense(latin=share.latin, cjk=share.cjk)
+        ranking = await self._rank(principal, plan, body, reached, boosts)
+        page = ranking.page
         shown = [one.message_id for one in page.hits]
         rows = await self._fetch(principal, plan, shown)
         MESSAGE_SEARCHES.labels("found" if rows else "empty").inc()
@@ -80,13 +111,15 @@ class MessageSearchService:
                 if one.message_id in rows
             ],
             "next_cursor": encode(
-                Reached(page.count, marks(reached, shown), newest, reference), search
+                Reached(page.count, marks(reached, shown), ranking.newest, reference), search
             )
             if page.more
             else None,
             "embedding_models": list(plan.vectors),
-            "waiting": waiting,
-            "degraded": degraded,
+            "waiting": ranking.waiting,
+            "searched": ranking.searched,
+            "left_out": ranking.left_out,
+            "degraded": query.degraded,
             "mode": body.mode,
         }
 
@@ -96,25 +129,24 @@ class MessageSearchService:
         body: MessageSearch,
         reached: Reached | None,
         reference: datetime,
-    ) -> tuple[MessagePlan, bool]:
+    ) -> tuple[MessagePlan, QueryVectors]:
         asked = await read_text(len(body.query), read_query, body.query, reference)
-        vectors: dict[str, Any] = {}
-        degraded = False
+        query = QueryVectors()
         if body.mode != "lexical":
             texts = [body.query, *(asked.essence if body.mode == "hybrid" else ())]
-            vectors, degraded = await self._embedders.for_query(
+            query = await self._embedders.for_query(
                 principal, texts, required=body.mode == "semantic"
             )
         if body.mode == "hybrid":
             asked = replace(
-                asked, vectors={model: summed(rows[1:]) for model, rows in vectors.items()}
+                asked, vectors={model: summed(rows[1:]) for model, rows in query.by_model.items()}
             )
         elif body.mode == "semantic":
             asked = replace(asked, packed=packed_query(()))
         user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
         plan = MessagePlan(
             access=principal.access,
-            vectors={model: rows[0] for model, rows in vectors.items()},
+            vectors={model: rows[0] for model, rows in query.by_model.items()},
             asked=asked,
             session_id=body.session_id,
             user_id=user_id,
@@ -123,8 +155,9 @@ class MessageSearchService:
             since=body.since,
             until=body.until,
             newest=reached.newest if reached else None,
+            most=self._most,
         )
-        return plan, degraded
+        return plan, query
 
     async def _rank(
         self,
@@ -132,24 +165,22 @@ class MessageSearchService:
         plan: MessagePlan,
         body: MessageSearch,
         reached: Reached | None,
-    ) -> tuple[RankedPage, datetime, int]:
-        """A page of the ranking, when the newest message was stored that it looked at, and how
-        many messages nothing could compare.
-        """
+        boosts: Boosts,
+    ) -> _Ranking:
         text, values, columns = features_statement(plan)
         [seen] = await self._database.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
         records = read(seen["records"], columns)
         cut = Cut(body.mode, body.threshold, body.limit, reached)
-        boosts = self._boosts.with_changes(body.boosts or {})
         if len(ids) > INLINE_ROWS:
-            page = await asyncio.to_thread(ranked, ids, records, plan.asked, boosts, cut)
+            page = await in_turn(ranked, ids, records, plan.asked, boosts, cut)
         else:
             page = ranked(ids, records, plan.asked, boosts, cut)
         waiting = 0
         if body.mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
-        return page, plan.newest or _newest(records), waiting
+        newest = plan.newest or _newest(records)
+        return _Ranking(page, newest, len(ids), waiting, left_out=seen["left_out"])
 
     async def _fetch(
         self, principal: Principal, plan: MessagePlan, message_ids: Sequence[str]

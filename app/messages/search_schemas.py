@@ -69,7 +69,7 @@ class MessageHit(MessageRead):
     score: float = Field(description="0 to 1: what the hits are ordered by; the relevance.")
     relevance: float = Field(
         description="0 to 1: the cosine in semantic mode, the lexical score in lexical mode, and "
-        "in hybrid mode both with what the context adds, where 1 is the best of this search."
+        "in hybrid mode both with what the context adds, relative to the rest of this search."
     )
     similarity: float | None = Field(
         description="Cosine of query and message, 0 to 1; null in lexical mode, and for a message "
@@ -99,6 +99,11 @@ class MessageSearchAnswer(Shown):
         description="Messages that could not be compared by meaning: not embedded yet, or by a "
         "model that did not answer. 0 in lexical mode."
     )
+    searched: int = Field(
+        description="How many messages were looked at: at most the newest 20,000 of whoever is "
+        "named that `roles`, `since` and `until` let through."
+    )
+    left_out: bool = Field(description="Whether there are older ones, which nobody looked at.")
     degraded: bool = Field(
         description="Whether an embedder did not answer, so that words and context decided."
     )

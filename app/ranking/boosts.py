@@ -6,17 +6,19 @@ from typing import Final
 
 from app.ranking.errors import InvalidWeightsError
 
+_EVEN: Final = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Boosts:
     """How much each part counts, beside arms that are scaled to 1. Each is 0 to 1; 0 is off.
 
     `dense_latin` and `dense_cjk` are the shares of the vectors in a query of either script, the
-    words have the rest; they belong to the embedder.
+    words have the rest; None leaves them to the embedder (`with_dense`).
     """
 
-    dense_latin: float = 0.5
-    dense_cjk: float = 0.2
+    dense_latin: float | None = None
+    dense_cjk: float | None = None
     rrf: float = 0.0
     """How far an arm counts by the reciprocal ranks of its rows and not by their scores: 1 is
     reciprocal rank fusion, here with weights."""
@@ -41,17 +43,31 @@ class Boosts:
 
     def __post_init__(self) -> None:
         for each in fields(self):
+            value = getattr(self, each.name)
             # Written so that NaN fails too.
-            if not 0.0 <= getattr(self, each.name) <= 1.0:
+            if value is not None and not 0.0 <= value <= 1.0:
                 raise InvalidWeightsError(f"The weight {each.name} must be 0 to 1.")
 
     def with_changes(self, weights: Mapping[str, float]) -> "Boosts":
         """These weights, some of them replaced, by name."""
         return replace(self, **weights)
 
+    def with_dense(self, *, latin: float, cjk: float) -> "Boosts":
+        """These weights, with the embedder's shares where nobody has said another."""
+        return replace(
+            self,
+            dense_latin=latin if self.dense_latin is None else self.dense_latin,
+            dense_cjk=cjk if self.dense_cjk is None else self.dense_cjk,
+        )
+
     def dense_share(self, cjk: float) -> float:
-        """Return the share of the vectors in a query of which `cjk` (0 to 1) is CJK."""
-        return self.dense_latin + (self.dense_cjk - self.dense_latin) * min(max(cjk, 0.0), 1.0)
+        """Return the share of the vectors in a query of which `cjk` (0 to 1) is CJK.
+
+        Where neither anybody nor an embedder has said one, vectors have as much as words.
+        """
+        latin = _EVEN if self.dense_latin is None else self.dense_latin
+        chinese = _EVEN if self.dense_cjk is None else self.dense_cjk
+        return latin + (chinese - latin) * min(max(cjk, 0.0), 1.0)
 
 
 BOOSTS: Final = tuple(each.name for each in fields(Boosts))

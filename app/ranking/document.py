@@ -79,7 +79,9 @@ def speaker_marks_in(query: str) -> list[str]:
     marks = dict.fromkeys(_mark(word) for word in words if word not in common)
     for run in _CJK_RUN.findall(query)[:_CJK_RUNS]:
         for length in _CJK_NAME_LENGTHS:
-            for start in range(len(run) - length + 1):
+            for start in range(min(len(run) - length + 1, _MOST_MARKS)):
+                if len(marks) >= _MOST_MARKS:
+                    return list(marks)
                 marks[_mark(simplify(run[start : start + length]))] = None
     return list(marks)[:_MOST_MARKS]
 

@@ -1,8 +1,8 @@
 """One relevance from what the words, the vectors and the context of each row say. Pure arithmetic.
 
 Both arms are scaled per query and summed; the context adds to the sum by rules that know no data
-set. The weights are round and stand on a plateau: moved one by one by a third, down or up, none
-changes recall@10 on LoCoMo by more than half a point (`benchmarks/results/recall.md`).
+set. The weights are round and stand on a plateau: moved by a third, one at a time, they change
+recall@10 on LoCoMo by -0.4 to +0.5 points (`benchmarks/results/recall.md`).
 """
 
 import math
@@ -24,6 +24,10 @@ CLEAR_LEAD: Final = 0.2
 """By how much the best cosine must exceed the usual one for the vectors to be heard at all, and
 in full. With wordllama it is 0.45 for English questions, 0.25 for English dialogues and 0.11 for
 Chinese ones, since its table knows some 700 characters: scaling would make noise loud."""
+
+LONG_QUERY: Final = 48
+"""Distinct terms from which a query is a conversation and no question any more: rows that ask, or
+tell a time, are then like others, and vectors of few characters say nothing of so many."""
 
 SHORT_QUESTION_WORDS: Final = 30
 
@@ -86,6 +90,11 @@ class QueryTraits:
     dates: tuple[tuple[float, float], ...] = ()
     """Start and end of each date in it, in seconds of the epoch."""
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a conversation."""
+        return len(self.term_counts) >= LONG_QUERY
+
 
 @dataclass(frozen=True, slots=True)
 class Fused:
@@ -118,7 +127,7 @@ def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts
     seats = Seats.of(features.session[order])
     words = _Words.of(features, bucket, traits, boosts, order, seats)
     vectors = _Vectors.of(features.cosine, order, boosts)
-    share = vectors.share(traits, boosts)
+    share = vectors.share(traits, boosts, worded=bool(words.alone.any()))
 
     dense = vectors.heard(words.alone)
     # Without a vector a row's words speak for it, in context as alone.
@@ -133,8 +142,8 @@ def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts
         "session": _put_back(words.session, order) * np.float32(boosts.session),
         "speaker": features.named * np.float32(boosts.speaker),
         "date": _nearness(features.time, traits.dates) * np.float32(boosts.date),
-        "when": features.timed * np.float32(boosts.when if traits.when else 0.0),
-        "question": _asks(features) * np.float32(-boosts.question),
+        "when": features.timed * np.float32(_time_weight(traits, boosts)),
+        "question": _asks(features) * np.float32(-_penalty(traits, boosts)),
     }
     total = _mixed(parts["lexical"], parts["dense"], share)
     for name in SIGNALS:
@@ -207,14 +216,22 @@ class _Vectors:
         leads = np.maximum(found - np.float32(usual), 0.0)
         return cls(known, _arm(leads, boosts.rrf), float(leads.max(initial=0.0)))
 
-    def share(self, traits: QueryTraits, boosts: Boosts) -> float:
-        """Return how much of the sum is theirs: less where they hardly tell rows apart."""
+    def share(self, traits: QueryTraits, boosts: Boosts, *, worded: bool) -> float:
+        """Return how much of the sum is theirs: less where they hardly tell rows apart.
+
+        Args:
+            worded: whether any row has a word of the query; without one there is nothing to
+                share with.
+
+        """
         if not len(self.scores):
             return 0.0
         if not len(traits.term_counts):
             return 1.0
-        clear = (self.lead - FAINT_LEAD) / (CLEAR_LEAD - FAINT_LEAD)
-        return boosts.dense_share(traits.cjk) * min(max(clear, 0.0), 1.0)
+        clear = min(max((self.lead - FAINT_LEAD) / (CLEAR_LEAD - FAINT_LEAD), 0.0), 1.0)
+        if traits.is_long:
+            clear *= 1.0 - traits.cjk
+        return clear * boosts.dense_share(traits.cjk) if worded else clear
 
     def heard(self, words: Floats) -> Floats:
         """Return the score of each row; for a row without a vector its words speak."""
@@ -228,6 +245,14 @@ def _from_neighbours(base: Floats, asks: Flags, seats: Seats, boosts: Boosts) ->
     return seats.gather(base, boosts.adjacent, 0.0) + seats.after(base * asks) * np.float32(
         boosts.answer
     )
+
+
+def _time_weight(traits: QueryTraits, boosts: Boosts) -> float:
+    return boosts.when if traits.when and not traits.is_long else 0.0
+
+
+def _penalty(traits: QueryTraits, boosts: Boosts) -> float:
+    return 0.0 if traits.is_long else boosts.question
 
 
 def _asks(features: Features) -> Flags:

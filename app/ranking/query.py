@@ -57,7 +57,7 @@ def read_query(query: str, reference: datetime) -> Asked:
         packed,
         any_of(speaker_marks_in(query)),
         QueryTraits(
-            cjk=cjk_share(query),
+            cjk=cjk_share(bare),
             term_counts=np.array([counts[term] for term in packed.terms], np.float32),
             when=asks_when(query),
             dates=tuple(

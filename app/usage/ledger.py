@@ -1,4 +1,4 @@
-"""What embedding cost, gathered in memory and written to the ledger about once a second.
+"""What embedding and reranking cost, gathered in memory and written about once a second.
 
 A search writes nothing while it runs (`design.md` 11), and no save waits for a second
 transaction. An orderly end of the process writes everything; one that is killed loses what
@@ -12,6 +12,7 @@ import structlog
 
 from app.database.engine import Database
 from app.llm.embeddings import EmbeddingOperation, EmbeddingUse
+from app.llm.reranking import RerankOperation
 from app.usage.repository import UsageRepository
 
 log = structlog.get_logger()
@@ -23,11 +24,12 @@ WAITING = 10_000
 """Most rows that wait, 3 MB of them: only a database that is away lets them become so many.
 Then further ones go uncounted, which is better than growing without bound."""
 
-_Row = tuple[EmbeddingOperation, str]
+_Operation = EmbeddingOperation | RerankOperation
+_Row = tuple[_Operation, str]
 
 
 class EmbeddingLedger:
-    """Gathers calls of providers' embedders. Belongs to one event loop."""
+    """Gathers calls of providers' embedders and rerankers. Belongs to one event loop."""
 
     def __init__(
         self, database: Database, *, waiting: int = WAITING, tenants: int = TENANTS_PER_FLUSH
@@ -41,9 +43,7 @@ class EmbeddingLedger:
         self._waiting = 0
         self._uncounted = 0
 
-    def note(
-        self, tenant_id: str, operation: EmbeddingOperation, model: str, use: EmbeddingUse
-    ) -> None:
+    def note(self, tenant_id: str, operation: _Operation, model: str, use: EmbeddingUse) -> None:
         """Count calls towards the day (UTC) on which they will be written."""
         rows = self._spent.get(tenant_id, {})
         if (operation, model) not in rows and self._waiting >= self._most_waiting:

@@ -1,9 +1,9 @@
 """How much of its chat models a tenant may use in a day, and whether it has. Pure.
 
-Embeddings are in the ledger and not in the quota. A quota makes work of the background wait,
-and refuses reading by a model that somebody asks for; a search and an explicit save go on
-whatever was used (`design.md` 6). If their embeddings counted, a day of searches would keep
-what is said from being read, while the embeddings themselves could not be held back.
+Embeddings and reranking are in the ledger and not in the quota. A quota makes work of the
+background wait, and refuses reading by a model that somebody asks for; a search and an explicit
+save go on whatever was used (`design.md` 6). If their embeddings counted, a day of searches
+would keep what is said from being read, while the embeddings themselves could not be held back.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Literal, get_args
 
 from app.llm.embeddings import EmbeddingOperation
+from app.llm.reranking import RerankOperation
 from app.web.fields import LARGEST_INTEGER
 
 QuotaName = Literal["daily_calls", "daily_tokens"]
 
 
-UNLIMITED: Final = get_args(EmbeddingOperation)
+UNLIMITED: Final = (*get_args(EmbeddingOperation), *get_args(RerankOperation))
 """Operations that no quota counts."""
 
 

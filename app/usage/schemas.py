@@ -35,7 +35,8 @@ class UsageRead(Figures):
     operation: str = Field(
         description="`extract`, `summarise` and `reconcile` are asked of chat models; `embed` "
         "(what is stored), `embed_query` (what is searched for) and `reembed` of a provider's "
-        "embedding models. Local models cost nothing and are not listed.",
+        "embedding models, `rerank` of rerankers, whose tokens are not known. Local models cost "
+        "nothing and are not listed.",
         examples=["extract"],
     )
     model: str
@@ -52,7 +53,8 @@ class LimitRead(Shown):
 class TodayRead(Shown):
     """Today (UTC) against its quota, whatever the list is narrowed to.
 
-    Embeddings are listed and do not count here: no quota holds back a search or a save.
+    Embeddings and reranking are listed and do not count here: no quota holds back a search or
+    a save.
     """
 
     day: date

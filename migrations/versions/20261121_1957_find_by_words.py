@@ -5,7 +5,8 @@ Revises: 0002
 Create Date: 2026-11-21 19:57:00+00:00
 
 New columns that the previous release neither reads nor has to fill: what it saves meanwhile has
-no terms, and gets them from housekeeping. A vector that it replaces loses its code by the trigger.
+no terms, and what it edits loses them by a trigger; housekeeping gives them. A vector that it
+replaces loses its code by another.
 """
 
 from typing import Any
@@ -35,6 +36,42 @@ BEGIN
 END $$
 """
 
+# The previous release edits what a memory says and leaves its terms: words that somebody took out
+# would be found for ever. Whoever writes `analyser` in the same statement has read the new words,
+# which the first trigger marks by its sign, and the third takes the mark away.
+_TURN_ANALYSER = """
+CREATE FUNCTION kemem_turn_analyser() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.analyser := -NEW.analyser;
+    RETURN NEW;
+END $$
+"""
+
+_CLEAR_TERMS = """
+CREATE FUNCTION kemem_clear_terms() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.terms := NULL;
+    NEW.term_count := NULL;
+    NEW.word_count := NULL;
+    NEW.is_question := NULL;
+    NEW.has_time := NULL;
+    NEW.analyser := NULL;
+    RETURN NEW;
+END $$
+"""
+
+# PostgreSQL fires them in the order of their names.
+_READ = (
+    "CREATE TRIGGER memories_read_1 BEFORE UPDATE OF analyser ON memories "
+    "FOR EACH ROW EXECUTE FUNCTION kemem_turn_analyser()",
+    "CREATE TRIGGER memories_read_2 BEFORE UPDATE OF content, metadata, valid_from ON memories "
+    "FOR EACH ROW WHEN (NEW.analyser > 0 AND (OLD.content, OLD.metadata, OLD.valid_from) "
+    "IS DISTINCT FROM (NEW.content, NEW.metadata, NEW.valid_from)) "
+    "EXECUTE FUNCTION kemem_clear_terms()",
+    "CREATE TRIGGER memories_read_3 BEFORE UPDATE OF analyser ON memories "
+    "FOR EACH ROW WHEN (NEW.analyser < 0) EXECUTE FUNCTION kemem_turn_analyser()",
+)
+
 # New terms and a new code of the same words are no change, as little as a new vector.
 _TIMED = """CREATE TRIGGER memories_update_time BEFORE UPDATE ON memories FOR EACH ROW
 WHEN (OLD.version <> NEW.version OR (OLD.use_count = NEW.use_count
@@ -59,6 +96,8 @@ def upgrade() -> None:
     op.add_column("messages", sa.Column("embedding_model", sa.String(255)))
     op.add_column("messages", sa.Column("said_at", TIME))
     _codes()
+    for statement in (_TURN_ANALYSER, _CLEAR_TERMS, *_READ):
+        op.execute(statement)
     op.execute("DROP TRIGGER memories_update_time ON memories")
     op.execute(_TIMED)
 
@@ -66,6 +105,10 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute("DROP TRIGGER memories_update_time ON memories")
     op.execute(_TIMED_BEFORE)
+    for number in (1, 2, 3):
+        op.execute(f"DROP TRIGGER memories_read_{number} ON memories")
+    op.execute("DROP FUNCTION kemem_clear_terms()")
+    op.execute("DROP FUNCTION kemem_turn_analyser()")
     op.drop_table("memory_buckets")
     op.execute("DROP TRIGGER memories_code ON memories")
     op.execute("DROP FUNCTION kemem_clear_code()")

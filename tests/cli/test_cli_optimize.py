@@ -13,8 +13,8 @@ INSERT INTO memories (tenant_id, memory_id, user_id, scope, scope_id, content, c
     memory_type, tier, source, confidence, visibility, embedding, embedding_model)
 SELECT 'default', 'mem_' || n, 'ana', 'user', 'ana', 'x', convert_to(n::text, 'UTF8'),
     'fact', 'long', 'user', 1.0, 'members', (
-        SELECT array_agg(sin(n * 7919 + d * 104729)::float4 / 16) FROM generate_series(1, 512) AS d
-    )::vector, 'test/long:512'
+        SELECT array_agg(sin(n * 7919 + d * 104729)::float4 / 16) FROM generate_series(1, 768) AS d
+    )::vector, 'test/long:768'
 FROM generate_series(1, 101) AS n
 """
 

@@ -7,7 +7,7 @@ from cli_support import kemem
 
 from app.embedded.attachment import attach
 from app.llm.catalogue import EmbedderCatalogue
-from app.llm.embeddings import DuplicateThreshold
+from app.llm.embeddings import DenseShare, DuplicateThreshold
 from app.memories.reembed import ReembedService
 from app.memories.schemas import MemoryCreate, MemoryPatch
 from app.usage.ledger import EmbeddingLedger
@@ -126,6 +126,7 @@ class Interrupting:
     name = "stand-in/interrupting:3"
     dimension = 3
     duplicate_threshold = DuplicateThreshold(latin=0.9, cjk=0.9)
+    dense_share = DenseShare(latin=0.5, cjk=0.5)
 
     def __init__(self, interrupt):
         self._interrupt = interrupt

@@ -442,6 +442,41 @@ class TestFromTheFirstRelease:
         assert await owner.fetchval("SELECT captured FROM messages") is True
 
 
+class TestTerms:
+    """What the previous release edits loses its terms; who writes new ones keeps them."""
+
+    @pytest.fixture
+    async def rows(self, owner: asyncpg.Connection) -> asyncpg.Connection:
+        await owner.execute(ROWS + WORK)
+        await owner.execute("UPDATE memories SET terms = '{1:1}/10', term_count = 1, analyser = 1")
+        return owner
+
+    @pytest.mark.parametrize(
+        ("change", "analyser"),
+        [
+            ("content = 'coffee'", None),
+            ('metadata = \'{"speaker": "Ana"}\'', None),
+            ("valid_from = now()", None),
+            ("content = content", 1),
+            ("confidence = 0.5", 1),
+            ("use_count = use_count + 1", 1),
+            ("terms = '{2:1}/10', analyser = 1, content = 'coffee'", 1),
+            ("terms = terms, analyser = 1, content = 'coffee'", 1),
+            ("terms = '{2:1}/10', analyser = 2", 2),
+            ("terms = NULL, analyser = NULL, content = 'coffee'", None),
+        ],
+    )
+    async def test_only_who_has_read_the_words_leaves_terms(
+        self, rows: asyncpg.Connection, change: str, analyser: int | None
+    ) -> None:
+        await rows.execute(f"UPDATE memories SET {change} WHERE tenant_id = 't'")
+
+        [row] = await rows.fetch(
+            "SELECT analyser, terms IS NULL AS gone FROM memories WHERE tenant_id = 't'"
+        )
+        assert (row["analyser"], row["gone"]) == (analyser, analyser is None)
+
+
 class TestUpdateTime:
     @pytest.fixture
     async def rows(self, owner: asyncpg.Connection) -> asyncpg.Connection:

@@ -1,9 +1,9 @@
-"""Which threshold a text gets, and where the numbers stand."""
+"""Which threshold a text gets, what share vectors have, and where the numbers stand."""
 
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.embeddings import DuplicateThreshold
+from app.llm.embeddings import DenseShare, DuplicateThreshold
 from app.llm.openai_embedder import OpenAIEmbedder
 from app.llm.wordllama_embedder import WordLlamaEmbedder
 
@@ -36,5 +36,10 @@ async def test_openai_models_start_at_the_seeds_number(client: AsyncOpenAI, mode
     assert embedder.duplicate_threshold == DuplicateThreshold(latin=0.85, cjk=0.85)
 
 
+async def test_vectors_of_openai_models_have_more_than_the_words(client: AsyncOpenAI):
+    assert OpenAIEmbedder(client, "m", 8).dense_share == DenseShare(latin=0.6, cjk=0.6)
+
+
 def test_wordllama_has_its_measured_numbers(wordllama: WordLlamaEmbedder):
+    assert wordllama.dense_share == DenseShare(latin=0.5, cjk=0.2)
     assert wordllama.duplicate_threshold == DuplicateThreshold(latin=0.75, cjk=0.85)

@@ -40,12 +40,14 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
-def clustered(count: int, dimension: int = MINIMUM_DIMENSION, seed: int = 1) -> np.ndarray:
+def clustered(
+    count: int, dimension: int = MINIMUM_DIMENSION, seed: int = 1, subjects: int = 5
+) -> np.ndarray:
     """Unit vectors around some centres, as texts about some subjects have them."""
     random = np.random.default_rng(seed)
-    centres = unit(random.standard_normal((20, dimension)))
+    centres = unit(random.standard_normal((subjects, dimension)))
     noise = random.standard_normal((count, dimension)) * (0.9 / np.sqrt(dimension))
-    return unit(centres[random.integers(0, 20, count)] + noise)
+    return unit(centres[random.integers(0, subjects, count)] + noise)
 
 
 def useless(count: int) -> np.ndarray:
@@ -209,13 +211,13 @@ class TestBounds:
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await fill(dsn, acme, clustered(60))
-        await fill(dsn, acme, clustered(101, 600), model="test/second:600")
+        await fill(dsn, acme, clustered(101, 900), model="test/second:900")
 
         await earn(runtime, acme, 100)
 
         assert await coded(dsn, acme) == 101
         [row] = await registered(dsn, acme)
-        assert (row["embedding_model"], row["rows"]) == ("test/second:600", 101)
+        assert (row["embedding_model"], row["rows"]) == ("test/second:900", 101)
 
     async def test_another_tenant_is_left_alone(
         self, runtime: Runtime, acme: Caller, other: Caller, dsn: str
@@ -423,7 +425,7 @@ class TestPlans:
     async def test_a_search_by_codes_fetches_the_vectors_of_its_candidates_alone(
         self, runtime: Runtime, acme: Caller, dsn: str, mode: str
     ) -> None:
-        vectors = clustered(2_000, 1536)
+        vectors = clustered(2_000, 1536, subjects=10)
         model = "test/large:1536"
         await fill(dsn, acme, vectors, model=model)
         plan = plan_for(acme, vectors[0], model=model)
@@ -650,6 +652,19 @@ class TestSampling:
         assert row["coded_at"] is None
         found = await search(runtime, acme, vectors[500])
         assert ids_of(found)[0] == ids[500]
+
+    async def test_so_are_those_that_find_the_nearest_ten_and_not_the_nearest_hundred(
+        self, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        # Of twenty about a subject all are found; the next eighty are near by chance alone.
+        await fill(dsn, acme, clustered(1_000, subjects=50))
+
+        [outcome] = await earn(runtime, acme, 500)
+
+        assert outcome.task == "clear"
+        assert outcome.recall is not None
+        assert 0.5 < outcome.recall < 0.95
+        assert await coded(dsn, acme) == 0
 
     async def test_they_are_not_tried_again_for_a_week(
         self, runtime: Runtime, acme: Caller, dsn: str

@@ -1,6 +1,7 @@
 """Memories that were stored before there was an analyser, or by an older one."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from httpx import AsyncClient
@@ -11,7 +12,7 @@ from app.operations.housekeeping import Housekeeping
 from app.operations.retention import Retention
 from app.runtime import Runtime
 from app.text.terms import ANALYSER_VERSION
-from tests.support.api import execute, found, save
+from tests.support.api import execute, found, ok, save
 from tests.support.tenants import Caller
 
 FORGET = """UPDATE memories SET terms = NULL, term_count = NULL, word_count = NULL,
@@ -20,7 +21,23 @@ GROW_OLD = "UPDATE memories SET terms = NULL, analyser = analyser - 1 WHERE tena
 WHOLE = """SELECT memory_id, CAST(terms AS text), term_count, word_count, is_question, has_time,
 analyser, version, update_time FROM memories WHERE tenant_id = $1 ORDER BY memory_id"""
 
+PAST = """SELECT history_id, CAST(terms AS text), term_count, word_count, is_question, has_time,
+analyser, version, create_time FROM memory_history WHERE tenant_id = $1 ORDER BY history_id"""
+
 TEA = "She drinks green tea in 2023."
+
+
+def past(change: str) -> str:
+    """The same change of the history, of what it keeps of words that were replaced."""
+    return change.replace("memories", "memory_history") + " AND embedding IS NOT NULL"
+
+
+async def replaced(client: AsyncClient, content: str = "She keeps bees.", **rest: Any) -> str:
+    """Replace what was saved; a moment when it was known."""
+    memory_id = (await save(client, TEA, **rest))["memory_id"]
+    then = datetime.now(UTC).isoformat()
+    ok(await client.patch(f"/memories/{memory_id}", json={"content": content}))
+    return then
 
 
 @pytest.mark.parametrize("change", [FORGET, GROW_OLD])
@@ -100,3 +117,74 @@ async def test_tenants_are_read_apart(
     [mine] = await execute(dsn, WHOLE, acme.tenant_id)
     [theirs] = await execute(dsn, WHOLE, other.tenant_id)
     assert [mine["analyser"], theirs["analyser"]] == [ANALYSER_VERSION, None]
+
+
+class TestWordsThatWereReplaced:
+    @pytest.mark.parametrize("change", [FORGET, GROW_OLD])
+    async def test_housekeeping_reads_them(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, change: str
+    ) -> None:
+        then = await replaced(
+            client, metadata={"speaker": "Ana"}, valid_from="2020-05-08T00:00:00Z"
+        )
+        before = await execute(dsn, PAST, acme.tenant_id)
+        await execute(dsn, past(change), acme.tenant_id)
+        asked = {"user_id": "ana", "mode": "lexical", "known_at": then}
+        for words in ("teas", "8 May 2020"):
+            assert await found(client, words, **asked) == []
+
+        reading = MemoryFilling(runtime.database)
+        house = Housekeeping(
+            runtime.database, Retention(deleted=timedelta(days=9)), reading=reading
+        )
+        assert await reading.count(acme.tenant_id) == 1
+        assert (await house.run(acme.tenant_id))["memories_read"] == 1
+
+        assert await execute(dsn, PAST, acme.tenant_id) == before
+        for words in ("teas", "8 May 2020"):
+            assert len(await found(client, words, **asked)) == 1
+        assert await found(client, "bees", **asked) == []
+        assert (await house.run(acme.tenant_id))["memories_read"] == 0
+
+    async def test_the_bound_of_a_run_counts_them_too(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        for content in ("She keeps bees.", "Their car is a red one."):
+            await replaced(client, content)
+        for change in (FORGET, past(FORGET)):
+            await execute(dsn, change, acme.tenant_id)
+        reading = MemoryFilling(runtime.database)
+
+        # Two memories first, and what two of them said before.
+        assert await reading.count(acme.tenant_id) == 4
+        assert await reading.read(acme.tenant_id, most=1) == 1
+        assert await reading.read(acme.tenant_id, most=2) == 2
+        assert await execute(dsn, f"SELECT 1 FROM ({PAST}) AS h WHERE analyser > 0", acme.tenant_id)
+        assert await reading.read(acme.tenant_id, most=2) == 1
+        assert await reading.count(acme.tenant_id) == 0
+
+    async def test_what_is_gone_for_good_stays_so(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        await replaced(client)
+        [memory_id] = await found(client, "bees", user_id="ana")
+        ok(await client.delete(f"/memories/{memory_id}", params={"hard": True}), 204)
+
+        assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 0
+        assert not await execute(
+            dsn, f"SELECT 1 FROM ({PAST}) AS h WHERE analyser IS NOT NULL", acme.tenant_id
+        )
+
+    async def test_tenants_are_read_apart(
+        self, client: AsyncClient, stranger: AsyncClient, runtime: Runtime, acme: Caller,
+        other: Caller, dsn: str,
+    ) -> None:  # fmt: skip
+        await replaced(client)
+        await replaced(stranger)
+        for caller in (acme, other):
+            await execute(dsn, past(FORGET), caller.tenant_id)
+
+        assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 1
+
+        assert await MemoryFilling(runtime.database).count(acme.tenant_id) == 0
+        assert await MemoryFilling(runtime.database).count(other.tenant_id) == 1

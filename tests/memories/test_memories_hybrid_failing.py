@@ -23,6 +23,9 @@ from tests.support.tenants import Caller
 TEA = "She drinks green tea in the garden."
 COFFEE = "He drinks black coffee at work."
 CAT = "The cat sleeps on the sofa."
+# The vectors are near to the first alone, since the provider's tell nothing of texts that differ.
+UNEVEN_QUERY = "green tea saxophone"
+UNEVEN = (UNEVEN_QUERY, "She drinks green tea.", "He plays the saxophone.", CAT)
 SESSION = "s1"
 SECONDS = 0.5
 
@@ -58,14 +61,25 @@ class TestEmbedderDown:
             provider.otherwise = refusal(500)
             yield client
 
-    @pytest.mark.parametrize("mode", ["hybrid", "lexical"])
-    async def test_words_and_context_go_on(self, down: AsyncClient, mode: str) -> None:
+    async def test_words_and_context_go_on(self, down: AsyncClient) -> None:
         for query, first in (("green tea", TEA), ("coffee at work", COFFEE), ("cats", CAT)):
-            answer = await asked(down, query, mode=mode)
-            assert (answer["degraded"], answer["mode"]) == (True, mode)
+            answer = await asked(down, query)
+            assert (answer["degraded"], answer["mode"]) == (True, "hybrid")
             assert answer["embedding_models"] == []
             assert answer["results"][0]["content"] == first
             assert {hit["similarity"] for hit in answer["results"]} == {0.0}
+
+    async def test_words_alone_ask_no_embedder(
+        self, down: AsyncClient, provider: OpenAIServer
+    ) -> None:
+        provider.requests.clear()
+
+        answer = await asked(down, "cats", mode="lexical", explain=True)
+
+        assert provider.requests == []
+        assert (answer["degraded"], answer["embedding_models"], answer["waiting"]) == (False, [], 0)
+        [hit] = answer["results"]
+        assert (hit["content"], hit["similarity"], hit["explain"]["cosine"]) == (CAT, None, None)
 
     async def test_the_order_is_that_of_the_words(self, down: AsyncClient) -> None:
         query = "Does she drink tea?"
@@ -106,6 +120,52 @@ class TestEmbedderDown:
         assert (answer["waiting"], answer["degraded"]) == (3, False)
         assert answer["results"][0]["content"] == TEA
         assert answer["results"][0]["similarity"] == 0
+
+
+class TestShareOfTheVectors:
+    """Of a provider's embedder it is 0.6 in either script, unless somebody says another."""
+
+    @pytest.fixture
+    def own(self) -> dict[str, float]:
+        return {"dense_latin": 0.6, "dense_cjk": 0.6}
+
+    async def test_it_is_the_embedders_own(
+        self, remote: FastAPI, provider: OpenAIServer, acme: Caller, own: dict[str, float]
+    ) -> None:
+        provider.reset()
+        async with client_of(remote, acme.key) as client:
+            await save_all(client, *UNEVEN)
+
+            plain = rated(await hits(client, UNEVEN_QUERY))
+            assert rated(await hits(client, UNEVEN_QUERY, boosts=own)) == plain
+            half = own | {"dense_latin": 0.5}
+            assert rated(await hits(client, UNEVEN_QUERY, boosts=half)) != plain
+
+    async def test_the_deployment_may_say_another_and_a_request_too(
+        self, dsn: str, remote: FastAPI, provider: OpenAIServer, acme: Caller
+    ) -> None:
+        provider.reset()
+        query = UNEVEN_QUERY
+        settings = {
+            "embedding_model": "openai/alpha",
+            "openai_base_url": provider.base_url,
+            "search_boosts": "dense_latin=0.1",
+        }
+        async with (
+            service(dsn, **settings) as app,
+            client_of(app, acme.key) as told,
+            client_of(remote, acme.key) as plain,
+        ):
+            await save_all(plain, *UNEVEN)
+            a_tenth = rated(await hits(plain, query, boosts={"dense_latin": 0.1}))
+            assert rated(await hits(told, query)) == a_tenth
+            assert rated(await hits(plain, query)) != a_tenth
+            again = await hits(told, query, boosts={"dense_latin": 0.6})
+            assert rated(again) == rated(await hits(plain, query))
+
+
+def rated(found: dict[str, dict[str, Any]]) -> dict[str, float]:
+    return {text: hit["relevance"] for text, hit in found.items()}
 
 
 @asynccontextmanager

@@ -193,7 +193,9 @@ class TestModes:
                 assert bool(parts["boosts"]) == (mode == "hybrid")
                 assert lexical is None or 0 <= lexical <= 1
 
-    async def test_similarity_is_the_same_cosine_in_each_mode(self, client: AsyncClient) -> None:
+    async def test_similarity_is_the_same_cosine_in_each_mode_that_has_one(
+        self, client: AsyncClient
+    ) -> None:
         query = "She plays the cello."
         by_mode = {mode: await hits(client, query, mode=mode) for mode in ("semantic", "hybrid")}
 
@@ -201,6 +203,8 @@ class TestModes:
             assert by_mode["hybrid"][text]["similarity"] == pytest.approx(
                 hit["similarity"], abs=1e-6
             )
+        for hit in (await hits(client, query, mode="lexical")).values():
+            assert (hit["similarity"], hit["explain"]["cosine"]) == (None, None)
 
     @pytest.mark.parametrize(
         ("mode", "judged"),

@@ -4,6 +4,7 @@ Each of these needs settings of its own, so a service of its own on the same dat
 """
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -79,6 +80,22 @@ class TestTwoModels:
             row["content"]: row["embedding_model"] for row in await every_page(pair, "/memories")
         }
         assert models == {TEA: LOCAL, CAT: REMOTE}
+
+    async def test_the_smallest_share_of_vectors_counts(self, pair: AsyncClient) -> None:
+        async def rated(query: str, **fields: Any) -> dict[str, float]:
+            answer = await search(pair, query, user_id="ana", **fields)
+            assert len(answer["embedding_models"]) == 2
+            return {hit["content"]: hit["relevance"] for hit in answer["results"]}
+
+        provider, smallest = (
+            {"dense_latin": latin, "dense_cjk": cjk} for latin, cjk in ((0.6, 0.6), (0.5, 0.2))
+        )
+        await save(pair, "Green tea and a walk by the river with her sister on Sundays.")
+        await save(pair, "Her sister works at home with black coffee and a saxophone.")
+        query = "Who drinks green tea by a saxophone?"
+        plain = await rated(query)
+        assert plain == await rated(query, boosts=smallest)
+        assert plain != await rated(query, boosts=provider)
 
     async def test_a_tenant_may_name_its_own_embedder(
         self, two_models: FastAPI, runtime: Runtime, dsn: str

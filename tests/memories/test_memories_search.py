@@ -91,7 +91,8 @@ class TestOrder:
             )
             assert hit["score"] == pytest.approx(min(sum(shares), 1.0), abs=precision)
             assert (parts["cosine"], parts["fused"]) == (hit["similarity"], hit["relevance"])
-            assert 0 <= hit["similarity"] <= 1
+            assert (hit["similarity"] is None) == (mode == "lexical")
+            assert 0 <= (hit["similarity"] or 0) <= 1
             assert 0 <= hit["relevance"] <= 1
             assert parts["rerank"] is None
         scores = [hit["score"] for hit in hits]

@@ -92,11 +92,29 @@ async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
 
     found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
 
+    # Whether there are too many is asked first, and nothing more about it when there are not.
+    crowd, edge, read = [node for node in found_plan if node.get("Relation Name") == "messages"]
+    assert edge["Actual Loops"] == 0
+    for one in (crowd, read):
+        assert one["Node Type"] != "Seq Scan"
+        assert one["Actual Rows"] == (min(rows, 40) if "user_id" in access else rows)
+        assert one.get("Rows Removed by Filter", 0) <= 400
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("narrowed", [{}, {"since": MOMENT}], ids=["plain", "times"])
+async def test_of_too_many_the_newest_are_read_and_no_others(
+    crowded: Caller, dsn: str, name: str, narrowed: dict[str, Any]
+) -> None:
+    ids, _ = IDS[name]
+    plan = plan_for(crowded, {}, **ids, **narrowed, most=10)
+    text, values, _ = features_statement(plan)
+
+    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+
     reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
-    assert len(reads) == 1
-    assert reads[0]["Node Type"] != "Seq Scan"
-    assert reads[0]["Actual Rows"] == (min(rows, 40) if "user_id" in access else rows)
-    assert reads[0].get("Rows Removed by Filter", 0) <= 400
+    assert all(node["Node Type"] != "Seq Scan" for node in reads)
+    assert reads[-1]["Actual Rows"] == 10
 
 
 async def test_hits_are_fetched_by_their_ids(crowded: Caller, dsn: str) -> None:

@@ -27,6 +27,7 @@ from app.ranking.fusion import (
 
 QUIET = Boosts(**dict.fromkeys(BOOSTS, 0.0))
 ARMS = replace(QUIET, dense_latin=0.5, dense_cjk=0.2)
+USUAL = Boosts().with_dense(latin=0.5, cjk=0.2)
 ROW = {
     "lengths": 5.0,
     "cosine": 0.0,
@@ -208,7 +209,9 @@ def searches(draw):
 
 
 @settings(max_examples=200)
-@given(search=searches(), boosts=st.sampled_from([Boosts(), QUIET, ARMS, Boosts(near=0, far=1)]))
+@given(
+    search=searches(), boosts=st.sampled_from([USUAL, QUIET, ARMS, replace(USUAL, near=0, far=1)])
+)
 def test_a_plain_loop_comes_to_the_same_relevance(search, boosts):
     features, traits = search
     bucket = bucket_of(features)
@@ -528,6 +531,17 @@ def test_a_weight_at_its_bounds_is_taken(value):
 def test_weights_are_read_from_a_line():
     assert parsed_weights(" speaker=0.6, date=0 ,") == {"speaker": 0.6, "date": 0.0}
     assert Boosts().with_changes({"speaker": 0.3}) == Boosts(speaker=0.3)
+
+
+def test_the_embedders_shares_stand_where_nobody_has_said_another():
+    said = Boosts(dense_latin=0.0, speaker=0.3)
+
+    assert said.with_dense(latin=0.6, cjk=0.2) == replace(said, dense_cjk=0.2)
+    assert Boosts().with_dense(latin=0.6, cjk=0.2).dense_share(0.5) == pytest.approx(0.4)
+
+
+def test_vectors_have_as_much_as_words_where_no_share_is_said():
+    assert [Boosts().dense_share(cjk) for cjk in (0.0, 0.5, 1.0)] == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize("line", ["volume=1", "speaker", "speaker=loud", "=1"])

@@ -1,0 +1,22 @@
+"""Ranking many rows, a few searches at a time: the others wait instead of sharing two cores."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+AT_ONCE: Final = 2
+"""Each holds what it ranks in memory, some 10 MB per 10,000 rows."""
+
+# Threads of their own: reading texts and embedding them never wait for a ranking.
+_TURNS: Final = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranking")
+
+
+async def in_turn(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The result of a pure function in a thread, when its turn has come."""
+    call = partial(function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_TURNS, call)
