@@ -16,30 +16,53 @@ import uvloop
 from pydantic_core import to_json
 
 from app.main import create_app
+from app.memories.hybrid import Cut, ranked
+from app.memories.ranking import RankWeights
 from app.memories.search_schemas import SearchRequest
-from app.memories.search_sql import search_statement
+from app.memories.search_sql import (
+    SearchPlan,
+    features_statement,
+    hits_statement,
+    search_statement,
+)
+from app.ranking.boosts import Boosts
+from app.ranking.fusion import fuse
+from app.ranking.query import Asked, read_query
+from app.ranking.reading import bucket_of, coverage, features_of
+from app.ranking.rows import read
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.web.logging import configure_logging
+from benchmarks.database import TENANT
 from benchmarks.processes import DSN, child
 
-REPEATS = 60
 PARTS = 20
+PART_SECONDS = 0.05
+LONGEST_PART = 60
+"""A part is as many calls as take so long, at most so many."""
+
+WHOLE = "whole request"
+SERVICE = "search service, with all it calls"
 
 Piece = Callable[[], Awaitable[object]]
 
 
 async def _timed(piece: Piece) -> dict[str, float]:
     """Microseconds of wall and of CPU per call, of the part that was least disturbed."""
-    for _ in range(50):
+    for _ in range(10):
         await piece()
+    began = time.perf_counter()
+    for _ in range(5):
+        await piece()
+    one = (time.perf_counter() - began) / 5
+    repeats = max(1, min(LONGEST_PART, int(PART_SECONDS / one)))
     walls, busy = [], []
     for _ in range(PARTS):
         wall, cpu = time.perf_counter(), time.process_time()
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             await piece()
-        walls.append((time.perf_counter() - wall) / REPEATS)
-        busy.append((time.process_time() - cpu) / REPEATS)
+        walls.append((time.perf_counter() - wall) / repeats)
+        busy.append((time.process_time() - cpu) / repeats)
     return {"wall_us": min(walls) * 1e6, "cpu_us": min(busy) * 1e6}
 
 
@@ -70,20 +93,18 @@ def _request(app: Any, runtime: Runtime, key: str, content: bytes) -> Piece:
     return piece
 
 
-async def _pieces(runtime: Runtime, app: Any, key: str, user_id: str, query: str) -> dict[str, Any]:
-    content = json.dumps({"query": query, "user_id": user_id, "limit": 10}).encode()
+async def _pieces(runtime: Runtime, app: Any, key: str, job: dict[str, str]) -> dict[str, Piece]:
+    body = {"query": job["query"], "user_id": job["user_id"], "limit": 10, "mode": job["mode"]}
+    content = json.dumps(body).encode()
     principal = await runtime.identification.identify(key)
-    body = SearchRequest.model_validate_json(content)
-    plan = await runtime.search._plan(principal, body)  # noqa: SLF001 (a piece of its own)
-    text, values = search_statement(plan)
-    answer = await runtime.search.search(principal, body)
+    request = SearchRequest.model_validate_json(content)
+    plan = await runtime.search._plan(principal, request)  # noqa: SLF001 (a piece of its own)
+    answer = await runtime.search.search(principal, request)
     log = structlog.get_logger()
+    texts = [request.query, *(plan.asked.essence if plan.asked else ())]
 
     async def validate() -> None:
         SearchRequest.model_validate(json.loads(content))
-
-    async def sql() -> None:
-        search_statement(plan)
 
     async def encode() -> None:
         to_json(answer)
@@ -91,19 +112,67 @@ async def _pieces(runtime: Runtime, app: Any, key: str, user_id: str, query: str
     async def logged() -> None:
         log.info("request_served", method="POST", route="/x", status=200, milliseconds=1.25)
 
+    finding = _by_vectors(runtime, plan)
+    if plan.asked is not None:
+        finding = await _by_all(runtime, plan, plan.asked, request.query)
     return {
-        "whole request": _request(app, runtime, key, content),
+        WHOLE: _request(app, runtime, key, content),
         "key look-up (round trip)": lambda: runtime.identification.identify(key),
         "body parsed and validated": validate,
-        "query embedded": lambda: runtime.embedders.for_query(principal, query),
-        "statement built": sql,
-        "search statement (round trip)": lambda: runtime.database.fetch(
-            principal.tenant_id, text, *values
-        ),
+        "query embedded": lambda: runtime.embedders.for_query(principal, texts, required=True),
+        **finding,
         "hits as JSON": encode,
         "log line": logged,
-        "search service, with all it calls": lambda: runtime.search.search(principal, body),
+        SERVICE: lambda: runtime.search.search(principal, request),
     }
+
+
+def _by_vectors(runtime: Runtime, plan: SearchPlan) -> dict[str, Piece]:
+    text, values = search_statement(plan)
+
+    async def sql() -> None:
+        search_statement(plan)
+
+    return {
+        "statement built": sql,
+        "search statement (round trip)": lambda: runtime.database.fetch(TENANT, text, *values),
+    }
+
+
+async def _by_all(runtime: Runtime, plan: SearchPlan, asked: Asked, query: str) -> dict[str, Piece]:
+    """The two statements, and each step of the ranking between them."""
+    text, values, columns = features_statement(plan, asked)
+    [seen] = await runtime.database.fetch(TENANT, text, *values)
+    ids = seen["ids"]
+    records = read(seen["records"], columns)
+    features = features_of(ids, records, asked.packed)
+    bucket = bucket_of(features)
+    cut = Cut(plan.mode, None, rerank=True, limit=plan.limit)
+    weights, boosts = RankWeights(), Boosts()
+    best = ranked(ids, records, asked, boosts, weights, cut)
+    fetching, chosen = hits_statement(plan, [one.memory_id for one in best])
+    steps: dict[str, Callable[[], object]] = {
+        "query read": lambda: read_query(query, runtime.now()),
+        "first statement built": lambda: features_statement(plan, asked),
+        "  bytes to records": lambda: read(seen["records"], columns),
+        "  records to features": lambda: features_of(ids, records, asked.packed),
+        "  statistics of the bucket": lambda: bucket_of(features),
+        "  fusion": lambda: fuse(features, bucket, asked.traits, boosts),
+        "  lexical coverage": lambda: coverage(features, bucket, asked.traits),
+        "ranking, with the indented": lambda: ranked(ids, records, asked, boosts, weights, cut),
+    }
+    return {
+        **{name: _awaited(step) for name, step in steps.items()},
+        "first statement (round trip)": lambda: runtime.database.fetch(TENANT, text, *values),
+        "second statement (round trip)": lambda: runtime.database.fetch(TENANT, fetching, *chosen),
+    }
+
+
+def _awaited(step: Callable[[], object]) -> Piece:
+    async def piece() -> None:
+        step()
+
+    return piece
 
 
 async def _measure(dsn: str, job: dict[str, str]) -> dict[str, dict[str, float]]:
@@ -111,18 +180,17 @@ async def _measure(dsn: str, job: dict[str, str]) -> dict[str, dict[str, float]]
     settings = Settings(_env_file=None)
     async with open_runtime(settings, dsn) as runtime:
         app = create_app(open_runtime(settings, dsn))
-        pieces = await _pieces(runtime, app, job["key"], job["user_id"], job["query"])
+        pieces = await _pieces(runtime, app, job["key"], job)
         return {name: await _timed(piece) for name, piece in pieces.items()}
 
 
 async def measure(
-    dsn: str, key: str, queries: list[tuple[str, str]]
+    dsn: str, key: str, user_id: str, query: str, *, mode: str
 ) -> dict[str, dict[str, float]]:
-    """By piece, microseconds of wall and of CPU in the service; a user of 100 memories."""
-    user_id, query = queries[1]
+    """By piece, microseconds of wall and of CPU in the service."""
     async with child("breakdown", dsn=dsn, quiet=True) as process:
         timed: dict[str, dict[str, float]] = await process.ask(
-            {"key": key, "user_id": user_id, "query": query}
+            {"key": key, "user_id": user_id, "query": query, "mode": mode}
         )
         return timed
 

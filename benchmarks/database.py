@@ -18,6 +18,8 @@ from app.database.ids import new_id
 from app.database.migrate import upgrade
 from app.embedded.server import EmbeddedPostgres
 from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.memories.searchable import row_terms
+from app.ranking.document import COLUMNS as WORDS
 from app.runtime import open_runtime
 from app.settings import Settings
 from app.tenants.schemas import TenantCreate
@@ -130,10 +132,15 @@ async def fill(cluster: Cluster, users: dict[str, int], seed: int = 7) -> int:
         await register_vector(connection)
         await add_users(connection, list(users))
         for start in range(0, len(owners), CHUNK):
-            rows = await records(
-                owners[start : start + CHUNK], texts[start : start + CHUNK], seed + start
+            chunk = texts[start : start + CHUNK]
+            rows = await records(owners[start : start + CHUNK], chunk, seed + start)
+            read = [
+                (*row, *row_terms(text, {}, None).values())
+                for row, text in zip(rows, chunk, strict=True)
+            ]
+            await connection.copy_records_to_table(
+                "memories", records=read, columns=(*COLUMNS, *WORDS)
             )
-            await connection.copy_records_to_table("memories", records=rows, columns=COLUMNS)
         await connection.execute(
             "UPDATE tenants SET embedding_models = ARRAY[$1]", WordLlamaEmbedder.name
         )

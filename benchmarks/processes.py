@@ -58,24 +58,25 @@ class Child:
 
 @asynccontextmanager
 async def child(
-    module: str, *args: str, dsn: str = "", quiet: bool = False
+    module: str, *args: str, dsn: str = "", quiet: bool = False, log: Path | None = None
 ) -> AsyncIterator[Child]:
     """Run `python -m benchmarks.<module>`; `quiet` writes its log to nowhere, but writes it.
 
     The DSN goes by the environment: it has a password, and arguments are everybody's to read.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        f"benchmarks.{module}",
-        *args,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL if quiet else None,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONUNBUFFERED": "1", DSN: dsn},
-        limit=64 * 1024 * 1024,
-    )
+    with (log or Path(os.devnull)).open("ab") as errors:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            f"benchmarks.{module}",
+            *args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors if quiet or log else None,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONUNBUFFERED": "1", DSN: dsn},
+            limit=64 * 1024 * 1024,
+        )
     try:
         yield Child(process)
     finally:
@@ -93,9 +94,11 @@ class Server:
 
 
 @asynccontextmanager
-async def server(module: str, *args: str, dsn: str) -> AsyncIterator[Server]:
-    """A child that serves HTTP and says its port when it is ready."""
-    async with child(module, *args, dsn=dsn, quiet=True) as process:
+async def server(
+    module: str, *args: str, dsn: str, log: Path | None = None
+) -> AsyncIterator[Server]:
+    """A child that serves HTTP and says its port when it is ready; its log to nowhere, or `log`."""
+    async with child(module, *args, dsn=dsn, quiet=True, log=log) as process:
         ready = await process.read()
         yield Server(process, ready["port"])
 

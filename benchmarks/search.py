@@ -1,12 +1,14 @@
-"""Search over HTTP beside three references: `python -m benchmarks.search [--quick] [--out F]`.
+"""Search over HTTP beside references: `python -m benchmarks.search [--locomo PATH] [--quick]`.
 
-All subjects answer the same questions over the same rows in the same run, in turn, round
-after round; the figures are medians over the rounds. Absolute figures are this machine's;
-what counts are the ratios.
+Two comparisons: hybrid search beside semantic and beside raw SQL (`search_modes.py`), and
+semantic search beside services that do nothing else. All subjects of a comparison answer the same
+questions over the same rows in the same run, in turn, round after round; the figures are medians
+over the rounds. Absolute figures are this machine's; what counts are the ratios.
 """
 
 import argparse
 import asyncio
+import os
 import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +19,8 @@ from typing import Any
 import asyncpg
 
 from app.llm.wordllama_embedder import WordLlamaEmbedder
-from benchmarks import breakdown, search_report
+from app.runtime import utc_now
+from benchmarks import breakdown, search_modes, search_report
 from benchmarks.corpus import questions
 from benchmarks.database import Cluster, fill, open_cluster
 from benchmarks.processes import Child, Measured, Server, child, fire, median, post, server, summary
@@ -25,6 +28,8 @@ from benchmarks.processes import Child, Measured, Server, child, fire, median, p
 SIZES = (100, 1_000, 10_000)
 CALLERS = (1, 16)
 QUESTIONS = 200
+MODE = "semantic"
+"""What the references do; hybrid search has no like among them."""
 
 Round = Callable[[int, float], Awaitable[Measured]]
 """Measures one subject with that many callers for that many seconds."""
@@ -108,7 +113,8 @@ def rounds_of(subjects: Subjects, queries: list[tuple[str, str]], vectors: Any) 
         return measure
 
     search = [
-        post("/v1/memories/search", one | {"limit": 10}, subjects.cluster.key) for one in by_text
+        post("/v1/memories/search", one | {"limit": 10, "mode": MODE}, subjects.cluster.key)
+        for one in by_text
     ]
     return {
         "raw_vector": raw([one["vector"] for one in by_vector]),
@@ -164,7 +170,11 @@ async def measure_use(
     """KeMem with and without the counting of use, 16 callers, and what it does to the table."""
     before = await table_state(cluster)
     requests = [
-        post("/v1/memories/search", {"user_id": user, "query": text, "limit": 10}, cluster.key)
+        post(
+            "/v1/memories/search",
+            {"user_id": user, "query": text, "limit": 10, "mode": MODE},
+            cluster.key,
+        )
         for user, text in queries
     ]
     async with (
@@ -221,8 +231,8 @@ async def table_state(cluster: Cluster) -> dict[str, int]:
         await connection.close()
 
 
-async def measure_all(effort: Effort) -> dict[str, Any]:
-    """Bring everything up, measure, and take it down."""
+async def measure_references(effort: Effort) -> dict[str, Any]:
+    """Semantic search beside the references."""
     users = population(effort.rows)
     async with open_cluster() as cluster:
         total_bytes = await fill(cluster, users)
@@ -232,9 +242,8 @@ async def measure_all(effort: Effort) -> dict[str, Any]:
                 for size in SIZES
             }
         use = await measure_use(cluster, asked(users, 1_000), effort)
-        where = await breakdown.measure(cluster.dsn, cluster.key, asked(users, 100))
+        where = await breakdown.measure(cluster.dsn, cluster.key, *asked(users, 100)[1], mode=MODE)
     return {
-        "effort": asdict(effort),
         "memories": sum(users.values()),
         "total_bytes": total_bytes,
         "search": sizes,
@@ -243,17 +252,43 @@ async def measure_all(effort: Effort) -> dict[str, Any]:
     }
 
 
+async def measure_modes(effort: Effort, locomo: Path | None) -> dict[str, Any]:
+    """Hybrid search beside semantic and beside raw SQL, on real talk."""
+    async with open_cluster() as cluster:
+        return await search_modes.measure(
+            cluster, locomo, rounds=effort.rounds, seconds=2 * effort.seconds
+        )
+
+
+async def measure_all(effort: Effort, given: argparse.Namespace) -> dict[str, Any]:
+    """The parts that are asked for."""
+    before = os.getloadavg()[0]
+    result: dict[str, Any] = {"effort": asdict(effort)}
+    if given.only in (None, "modes"):
+        result["modes"] = await measure_modes(effort, given.locomo)
+    if given.only in (None, "references"):
+        result["references"] = await measure_references(effort)
+    result["machine"] = {
+        "date": utc_now().isoformat(timespec="seconds"),
+        "processors": os.cpu_count(),
+        "load_before": before,
+        "load_after": os.getloadavg()[0],
+    }
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rows, one short round")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, a few short rounds")
+    parser.add_argument("--locomo", type=Path, help="locomo10.json, for hybrid search on real talk")
+    parser.add_argument("--only", choices=("modes", "references"), help="one comparison alone")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/search.json"))
     given = parser.parse_args()
     effort = QUICK if given.quick else Effort()
     if given.rounds:
         effort = replace(effort, rounds=given.rounds)
-    result = asyncio.run(measure_all(effort))
-    search_report.publish(result, given.out)
+    search_report.publish(asyncio.run(measure_all(effort, given)), given.out)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.modes_report import modes
+
 GOAL = 0.75
 NAMES = {
     "raw_vector": "a. raw asyncpg, no HTTP, vector given",
@@ -14,7 +16,7 @@ NAMES = {
     "asyncpg_lean": "b. FastAPI + asyncpg, six fields per hit",
     "orm_vector": "c. FastAPI + ORM, vector given",
     "orm_text": "c. FastAPI + ORM, text embedded",
-    "kemem": "d. KeMem, everything on",
+    "kemem": "d. KeMem, semantic",
     "kemem_no_use": "d. KeMem without counting use",
 }
 
@@ -29,13 +31,29 @@ def publish(result: dict[str, Any], out: Path) -> None:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    effort = result["effort"]
+    effort, machine = result["effort"], result["machine"]
     lines = [
         "# Search over HTTP",
         "",
-        f"{result['memories']:,} memories, top 10, same rows and same search for all, a, b and "
-        f"d in SQL of one shape; medians of {effort['rounds']} rounds of {effort['seconds']:g} s "
-        "in turn. Client, service and database share the machine. CPU is that of the serving "
+        f"{machine['date']}, {machine['processors']} processors shared by client, service and "
+        f"database; load of the machine {machine['load_before']:.1f} before and "
+        f"{machine['load_after']:.1f} after. All subjects of a comparison in turn over the same "
+        f"rows, top 10; medians of {effort['rounds']} rounds.",
+        "",
+    ]
+    if "modes" in result:
+        lines += modes(result["modes"])
+    if "references" in result:
+        lines += _references(result["references"], effort)
+    return "\n".join(lines) + "\n"
+
+
+def _references(result: dict[str, Any], effort: dict[str, Any]) -> list[str]:
+    lines = [
+        "# Semantic search beside references",
+        "",
+        f"{result['memories']:,} memories, same search for all, a, b and d in SQL of one shape; "
+        f"rounds of {effort['seconds']:g} s. CPU is that of the serving "
         "process and of the database per request; a share is the median of the rounds' own shares.",
         "",
     ]
@@ -44,8 +62,7 @@ def markdown(result: dict[str, Any]) -> str:
             lines += _cell(int(size), callers, cell)
     lines += _goal(result)
     lines += _where(result["where_the_time_goes"])
-    lines += _use(result)
-    return "\n".join(lines) + "\n"
+    return lines + _use(result)
 
 
 def _cell(size: int, callers: str, cell: dict[str, Any]) -> list[str]:
@@ -100,7 +117,8 @@ def _where(pieces: dict[str, dict[str, float]]) -> list[str]:
     lines = [
         "## Where the time goes",
         "",
-        "One search for a user of 100 memories, one caller, inside the process, no socket.",
+        "One semantic search for a user of 100 memories, one caller, inside the process, no "
+        "socket.",
         "",
         "| piece | wall µs | CPU µs |",
         "|---|--:|--:|",

@@ -45,8 +45,8 @@ FILES = [
     "inference_order",
     # What reads and writes in a transaction of the caller's.
     "repository", "records", "bucket_repository", "maintenance_repository", "timeline",
-    "neighbourhood", "agenda", "usage", "place", "duplicates", "amendments", "applying", "tending", "reading",
-    "expiry", "answers",
+    "neighbourhood", "agenda", "usage", "place", "duplicates", "amendments", "applying", "tending",
+    "reading", "expiry", "answers",
     # What leaves the machine for a webhook.
     "targets", "sender",
     # Units of work: what several of them share, those of requests, those of the worker.
