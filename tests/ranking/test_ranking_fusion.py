@@ -15,6 +15,7 @@ from app.ranking.fusion import (
     CLEAR_LEAD,
     DAY,
     FAINT_LEAD,
+    LONG_QUERY,
     RRF_RANK,
     SHORT_QUESTION_WORDS,
     SIGNALS,
@@ -128,8 +129,10 @@ def loop_share(features, traits, boosts, best):
         return 0.0
     if not features.counts.shape[1]:
         return 1.0
-    share = boosts.dense_latin * (1 - traits.cjk) + boosts.dense_cjk * traits.cjk
-    return share * min(max((best - FAINT_LEAD) / (CLEAR_LEAD - FAINT_LEAD), 0.0), 1.0)
+    clear = min(max((best - FAINT_LEAD) / (CLEAR_LEAD - FAINT_LEAD), 0.0), 1.0)
+    if not features.counts.any():
+        return clear
+    return clear * (boosts.dense_latin * (1 - traits.cjk) + boosts.dense_cjk * traits.cjk)
 
 
 def loop_base(features, traits, boosts, words):
@@ -548,3 +551,35 @@ def test_vectors_have_as_much_as_words_where_no_share_is_said():
 def test_a_line_that_is_no_weights_is_refused(line):
     with pytest.raises(InvalidWeightsError):
         parsed_weights(line)
+
+
+@pytest.mark.parametrize(("terms", "heard"), [(LONG_QUERY - 1, True), (LONG_QUERY, False)])
+def test_a_conversation_asks_nothing(terms, heard):
+    counts = [[1] * terms, [1] * terms]
+    features = rows(counts=counts, question=[True, False], timed=[True, False], words=[5, 5])
+
+    result = fused(features, replace(ARMS, question=0.3, when=0.15), when=True)
+
+    assert bool(result.question.any()) is heard
+    assert bool(result.when.any()) is heard
+
+
+@pytest.mark.parametrize(
+    ("terms", "cjk", "share"),
+    [(LONG_QUERY - 1, 1.0, 0.2), (LONG_QUERY, 1.0, 0.0), (LONG_QUERY, 0.0, 0.5)],
+)
+def test_vectors_say_nothing_of_a_long_chinese_conversation(terms, cjk, share):
+    features = rows(counts=[[1] * terms, [0] * terms, [1] * terms], cosine=[0.9, 0.1, 0.1])
+
+    assert fused(features, cjk=cjk).dense_share == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("lead", "share"),
+    [(FAINT_LEAD, 0.0), ((FAINT_LEAD + CLEAR_LEAD) / 2, 0.5), (CLEAR_LEAD, 1.0)],
+)
+def test_without_a_word_anywhere_vectors_have_all_there_is(lead, share):
+    cosines = [lead, *[0.0] * 200]
+    features = rows(counts=[[0]] * len(cosines), cosine=cosines)
+
+    assert fused(features).dense_share == pytest.approx(share, abs=1e-5)
