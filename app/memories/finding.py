@@ -6,7 +6,6 @@ closed or deleted between the two is not found. Where codes stand for vectors, t
 the true cosines of more than are asked for, and these are ranked again.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -33,6 +32,7 @@ from app.memories.timeline_sql import (
 from app.ranking.boosts import Boosts
 from app.ranking.query import Asked
 from app.ranking.rows import read
+from app.ranking.turns import in_turn
 
 INLINE_PRODUCTS: Final = 6_000
 """Rows times the vectors they are compared with: so many take one to two milliseconds to rank, and
@@ -104,7 +104,7 @@ async def by_all(
 async def _reckoned(products: int, reckon: Callable[..., Any], *arguments: Any) -> Any:
     """What `reckon` makes of its rows, with the loop free for others meanwhile."""
     if products > INLINE_PRODUCTS:
-        return await asyncio.to_thread(reckon, *arguments)
+        return await in_turn(reckon, *arguments)
     return reckon(*arguments)
 
 

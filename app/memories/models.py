@@ -199,7 +199,7 @@ class MemoryBucket(TenantOwned, Base):
     rows: Mapped[int]
     # When all rows first had codes; null while they are made, and after they were refused.
     coded_at: Mapped[datetime | None]
-    # What part of the nearest ten is found with the codes, and when that was last measured.
+    # What part of the nearest ten, or hundred, if that is less, is found with codes; and when.
     sampled_recall: Mapped[float | None] = mapped_column(Double)
     sampled_at: Mapped[datetime | None]
 
@@ -217,6 +217,12 @@ class MemoryHistory(TenantOwned, Searched, Base):
             "memory_history_idx_memory_id", "tenant_id", "memory_id", "create_time", "history_id"
         ),
         Index("memory_history_idx_user_id", "tenant_id", "user_id"),
+        Index(
+            "memory_history_idx_analyser",
+            "tenant_id",
+            "analyser",
+            postgresql_where=text("embedding IS NOT NULL"),
+        ),
     )
 
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)

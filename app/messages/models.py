@@ -52,6 +52,8 @@ class Message(TenantOwned, Searched, Base):
         ),
         Index("messages_idx_user_create_time", "tenant_id", "user_id", "create_time"),
         Index("messages_idx_create_time", "tenant_id", "create_time"),
+        # The newest of an agent, which a search of it stops at.
+        Index("messages_idx_agent_create_time", "tenant_id", "agent_id", "create_time"),
         Index("messages_idx_analyser", "tenant_id", "analyser"),
         Index(
             "messages_idx_waiting",

@@ -17,30 +17,48 @@ branch_labels = None
 depends_on = None
 
 
+INDEXES = (
+    "memories_idx_analyser",
+    "messages_idx_analyser",
+    "memory_history_idx_analyser",
+    "messages_idx_agent_create_time",
+    "messages_idx_waiting",
+)
+
+
 def upgrade() -> None:
     with op.get_context().autocommit_block():
         # An index whose building was interrupted is there, and not valid.
-        for name in ("memories_idx_analyser", "messages_idx_analyser", "messages_idx_waiting"):
+        for name in INDEXES:
             op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        for table in ("memories", "messages"):
-            op.create_index(
-                f"{table}_idx_analyser",
-                table,
-                ["tenant_id", "analyser"],
-                postgresql_concurrently=True,
-            )
-        op.create_index(
+        _build("memories_idx_analyser", "memories", "analyser")
+        _build("messages_idx_analyser", "messages", "analyser")
+        _build(
+            "memory_history_idx_analyser",
+            "memory_history",
+            "analyser",
+            where="embedding IS NOT NULL",
+        )
+        _build("messages_idx_agent_create_time", "messages", "agent_id", "create_time")
+        _build(
             "messages_idx_waiting",
             "messages",
-            ["tenant_id", "session_id", "sequence_no"],
-            postgresql_where=sa.text(
-                "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS NULL)"
-            ),
-            postgresql_concurrently=True,
+            "session_id",
+            "sequence_no",
+            where="analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS NULL)",
         )
 
 
 def downgrade() -> None:
-    op.drop_index("messages_idx_waiting", "messages")
-    for table in ("messages", "memories"):
-        op.drop_index(f"{table}_idx_analyser", table)
+    for name in reversed(INDEXES):
+        op.execute(f"DROP INDEX {name}")
+
+
+def _build(name: str, table: str, *columns: str, where: str | None = None) -> None:
+    op.create_index(
+        name,
+        table,
+        ["tenant_id", *columns],
+        postgresql_where=None if where is None else sa.text(where),
+        postgresql_concurrently=True,
+    )
