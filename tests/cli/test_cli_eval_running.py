@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from functools import partial
 
 import pytest
 from cli_support import KEMEM, environment, eventually, kemem
@@ -208,6 +209,8 @@ def test_an_interrupted_run_leaves_nothing(service, folder, number, code):
     with subprocess.Popen(
         [*KEMEM, "eval", "many.json", "--url", service.address, "--key", service.key],
         cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell that runs the tests in the background has them, and their children, ignore it.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:  # fmt: skip
         eventually(lambda: len(made(service)) > 1, seconds=60)
         process.send_signal(number)

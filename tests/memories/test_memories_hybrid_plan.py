@@ -133,7 +133,8 @@ class TestPlan:
         found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
 
         indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
-        assert indexes & {"memories_pkey", "memories_pk", "pk_memories"}, indexes
+        # Both have the id among their columns; which is cheaper, a table this small cannot say.
+        assert indexes & {"memories_pkey", "memories_idx_user_id"}, indexes
         assert found_plan[0]["Actual Rows"] == 10
         rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in reads_of(found_plan))
         assert rows <= 30
