@@ -38,6 +38,15 @@ _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _NUMBER: Final = {"type": "number"}
 
 
+_RELATION: Final = _object(
+    source=_TEXT,
+    source_type=_TEXT,
+    relation=_TEXT,
+    destination=_TEXT,
+    destination_type=_TEXT,
+)
+
+
 def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
     """A reflection, and a list of entries that name these scopes alone."""
     entry = _object(
@@ -52,6 +61,7 @@ def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
         expected_valid_days={"type": ["integer", "null"]},
         source_error=_TEXT_OR_NULL,
         retracts={"type": "boolean"},
+        relations=_list(_RELATION),
     )
     return _object(reflection=_TEXT, memories=_list(entry))
 

@@ -12,6 +12,9 @@ from app.llm.extraction import ModelUse
 JsonSchema = Mapping[str, Any]
 """As strict structured output wants it: every property required, none beside them."""
 
+Opening = tuple[str, str]
+"""What a user says first, and what the model has answered to it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
@@ -42,6 +45,7 @@ class ChatModel(Protocol):
         schema: JsonSchema,
         schema_name: str,
         max_output_tokens: int,
+        opening: Opening | None = None,
     ) -> ChatAnswer:
         """The model's answer, with every required property but plain strings, which may be
         missing: they are remarks.
@@ -52,6 +56,7 @@ class ChatModel(Protocol):
             schema: what the answer looks like.
             schema_name: letters, digits and `_`.
             max_output_tokens: an answer that is longer is cut off, which is an error.
+            opening: turns of a user and of the model itself that stand before `user`.
 
         Raises:
             ModelUnavailableError: there is no answer, or none that can be read to its end.

@@ -8,7 +8,7 @@ trusts neither: the gate, the evidence, the limits (`design.md` 5).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 Scope = Literal["session", "project", "user", "agent"]
 
@@ -62,6 +62,32 @@ class ExtractionRequest:
     recalled: Sequence[str] = ()
 
 
+SPEAKER: Final = "user"
+"""The name of the user themself in a relation, in every language."""
+
+MOST_RELATIONS: Final = 8
+"""Of one statement; one that joins more is a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedRelation:
+    """Who or what a statement joins, as one triple (K-50).
+
+    Args:
+        source, destination: names letter for letter, in the language of the message; SPEAKER
+            is the user themself.
+        source_type, destination_type: what they are, in one English word: `person`.
+        relation: in English snake_case (K-51): `studies_at`.
+
+    """
+
+    source: str
+    relation: str
+    destination: str
+    source_type: str = "thing"
+    destination_type: str = "thing"
+
+
 @dataclass(frozen=True, slots=True)
 class Proposed:
     """A statement that might be remembered, in the speaker's language.
@@ -80,6 +106,7 @@ class Proposed:
         source_error: of a correction, the mistake it mends.
         retracts: it says that something remembered holds no longer, and nothing in its place
             ("The user has no dog any more").
+        relations: what of it is a matter of the graph; they stand and fall with it.
 
     """
 
@@ -94,6 +121,7 @@ class Proposed:
     source_error: str | None = None
     retracts: bool = False
     expected_valid_days: int | None = None
+    relations: tuple[ProposedRelation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ none of the others; whether a statement stands is judged afterwards, by code (`d
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from app.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema
@@ -19,6 +20,7 @@ from app.llm.extraction import (
     Scope,
 )
 from app.llm.model_entries import MalformedEntryError, read_entry, read_experience
+from app.llm.model_relations import read_relations
 from app.llm.prompt_lines import conversation
 from app.llm.prompts import (
     EXTRACTION_VERSION,
@@ -113,9 +115,13 @@ def _read(entries: Sequence[Any], message_ids: Mapping[str, str], use: ModelUse)
     malformed: list[Malformed] = []
     for index, entry in enumerate(entries[:MOST_ENTRIES]):
         try:
-            proposals.append(_not_ours(read_entry(entry, message_ids)))
+            proposed = _not_ours(read_entry(entry, message_ids))
         except MalformedEntryError as error:
             malformed.append(Malformed(index, str(error)))
+            continue
+        relations, faults = read_relations(entry.get("relations"))
+        proposals.append(replace(proposed, relations=relations))
+        malformed += [Malformed(index, fault) for fault in faults]
     surplus = len(entries) - MOST_ENTRIES
     if surplus > 0:
         malformed.append(

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import openai
 from openai.types.chat.completion_create_params import ResponseFormat
 
-from app.llm.chat import ChatAnswer, JsonSchema
+from app.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.llm.embeddings import encodable
 from app.llm.errors import AnswerFault, ModelUnavailableError
 from app.llm.extraction import ModelUse
@@ -70,6 +70,7 @@ class _Question:
     schema: JsonSchema
     schema_name: str
     max_output_tokens: int
+    opening: Opening | None = None
 
     def request(self, dialect: _Dialect) -> dict[str, Any]:
         system = self.system
@@ -86,11 +87,12 @@ class _Question:
             },
             "object": {"type": "json_object"},
         }
+        turns = [("system", system)]
+        if self.opening is not None:
+            turns += zip(("user", "assistant"), self.opening, strict=True)
+        turns.append(("user", self.user))
         return {
-            "messages": [
-                {"role": "system", "content": encodable(system)},
-                {"role": "user", "content": encodable(self.user)},
-            ],
+            "messages": [{"role": role, "content": encodable(text)} for role, text in turns],
             "response_format": formats.get(dialect.answers, openai.omit),
             "temperature": 0 if dialect.temperature else openai.omit,
             **dict.fromkeys(dialect.limits[:1], self.max_output_tokens),
@@ -139,9 +141,10 @@ class OpenAIChat:
         schema: JsonSchema,
         schema_name: str,
         max_output_tokens: int,
+        opening: Opening | None = None,
     ) -> ChatAnswer:
         """As the port says. What a model refuses to be asked costs further calls, once."""
-        question = _Question(system, user, schema, schema_name, max_output_tokens)
+        question = _Question(system, user, schema, schema_name, max_output_tokens, opening)
         meter = _Meter()
         dialect, body = await self._ask(question, meter)
         completion = read_completion(body)

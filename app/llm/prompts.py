@@ -13,8 +13,7 @@ from app.llm.chat import JsonSchema
 from app.llm.extraction import Scope
 from app.text.escaping import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/2"
-EXPERIENCE_VERSION: Final = "experience/1"
+EXTRACTION_VERSION: Final = "extraction/3"
 RECONCILE_VERSION: Final = "reconcile/2"
 
 _DATA: Final = """\
@@ -78,6 +77,14 @@ when you cannot tell.
 - source_error: for a correction, the mistake it mends, in few words. Otherwise null.
 - retracts: true when it only says that something holds no longer, with nothing in its place. \
 Otherwise false.
+- relations: which named people, organizations, places and things the entry joins, one for each \
+pair; an empty list when it joins none. Nothing that content does not say. source and \
+destination: the two names, letter for letter as in the message and never translated; "user" for \
+the user, in every language. source_type and destination_type: one English word each (person, \
+organization, place, field, product, pet). relation: how the first stands to the second, in \
+English snake_case and the present tense (lives_in, works_at, studies_at, studies, advised_by, \
+expert_in, married_to, child_of, friend_of, member_of, owns); the same relation has the same name \
+in every language.
 
 # Answer
 First "reflection", two short sentences at most: what the user said or confirmed, what changed, \

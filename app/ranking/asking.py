@@ -2,11 +2,23 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from app.ranking.boosts import BOOSTS
 
 Mode = Literal["semantic", "lexical", "hybrid"]
+
+
+def _is_asked(query: str) -> str:
+    if not query.strip():
+        raise ValueError("must not be blank")
+    return query
+
+
+# A blank turn of a conversation would be told whatever is surest, which answers nothing.
+Query = Annotated[
+    str, StringConstraints(min_length=1, max_length=10_000), AfterValidator(_is_asked)
+]
 
 
 def _are_known(weights: dict[str, float]) -> dict[str, float]:
@@ -21,8 +33,8 @@ BoostWeights = Annotated[
     AfterValidator(_are_known),
     Field(
         examples=[{"speaker": 0.0}],
-        description="Weights of this search by name, in place of the deployment's "
-        "(`MEMORY_SEARCH_BOOSTS`); 0 switches a signal off. Hybrid mode only. Names: "
+        description="Weights of this search by name, in place of the built-in ones; "
+        "0 switches a signal off. Hybrid mode only. Names: "
         + ", ".join(f"`{name}`" for name in BOOSTS)
         + ".",
     ),

@@ -1,6 +1,6 @@
 """How much each part of a relevance counts: the weights, their names, and how they are written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -40,6 +40,8 @@ class Boosts:
     """A time expression, when the query asks for a time."""
     question: float = 0.2
     """Taken off a short question."""
+    graph: float = 0.0
+    """It speaks of what the query names, or of what is one relation away."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -73,18 +75,20 @@ class Boosts:
 BOOSTS: Final = tuple(each.name for each in fields(Boosts))
 
 
-def parsed_weights(text: str) -> dict[str, float]:
+def parsed_weights(text: str, names: Sequence[str] = BOOSTS) -> dict[str, float]:
     """Weights by name out of `speaker=0.6, date=0`.
 
     Raises:
-        InvalidWeightsError: it is written otherwise, or a name is unknown.
+        InvalidWeightsError: it is written otherwise, or a name is unknown or there twice.
 
     """
     weights: dict[str, float] = {}
     for part in filter(None, (one.strip() for one in text.split(","))):
         name, _, value = (one.strip() for one in part.partition("="))
-        if name not in BOOSTS:
-            raise InvalidWeightsError(f"{name} is no weight; they are {', '.join(BOOSTS)}.")
+        if name not in names:
+            raise InvalidWeightsError(f"{name} is no weight; they are {', '.join(names)}.")
+        if name in weights:
+            raise InvalidWeightsError(f"{name} is there twice: which is meant?")
         try:
             weights[name] = float(value)
         except ValueError:

@@ -31,7 +31,17 @@ tell a time, are then like others, and vectors of few characters say nothing of 
 
 SHORT_QUESTION_WORDS: Final = 30
 
-SIGNALS: Final = ("neighbours", "session", "speaker", "date", "when", "question")
+SIGNALS: Final = (
+    "near",
+    "adjacent",
+    "answer",
+    "session",
+    "speaker",
+    "date",
+    "when",
+    "question",
+    "graph",
+)
 
 RRF_RANK: Final = 60
 """What is added to a rank before it is turned over, as is usual (Cormack and others, 2009)."""
@@ -65,6 +75,8 @@ class Features:
     """Words and CJK characters."""
     timed: Flags
     """It holds a time expression."""
+    linked: Floats | None = None
+    """How near it is in the graph to what the query names, 0 to 1; None where nobody looked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +120,22 @@ class Fused:
     relevance: Floats
     lexical: Floats
     dense: Floats
-    neighbours: Floats
+    near: Floats
+    """Of the words around a row, one and two rows away; may take away, where others have more."""
+    adjacent: Floats
+    answer: Floats
     session: Floats
     speaker: Floats
     date: Floats
     when: Floats
     question: Floats
+    graph: Floats
     dense_share: float
 
     def boosts(self, row: int) -> dict[str, float]:
         """Return what each signal of the context added to one row, by name."""
-        return {name: float(getattr(self, name)[row]) for name in SIGNALS}
+        # A penalty of nothing is 0, not minus 0.
+        return {name: float(getattr(self, name)[row]) + 0.0 for name in SIGNALS}
 
 
 def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts) -> Fused:
@@ -132,18 +149,20 @@ def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts
     dense = vectors.heard(words.alone)
     # Without a vector a row's words speak for it, in context as alone.
     base = _mixed(words.in_context, vectors.heard(words.in_context), share)
-    neighbours = base - _mixed(words.alone, dense, share)
-    neighbours += _from_neighbours(base, _asks(features)[order], seats, boosts)
+    asked_before = seats.after(base * _asks(features)[order])
 
     parts = {
         "lexical": _put_back(words.alone, order),
         "dense": _put_back(dense, order),
-        "neighbours": _put_back(neighbours, order),
+        "near": _put_back(base - _mixed(words.alone, dense, share), order),
+        "adjacent": _put_back(seats.gather(base, boosts.adjacent, 0.0), order),
+        "answer": _put_back(asked_before, order) * np.float32(boosts.answer),
         "session": _put_back(words.session, order) * np.float32(boosts.session),
         "speaker": features.named * np.float32(boosts.speaker),
         "date": _nearness(features.time, traits.dates) * np.float32(boosts.date),
         "when": features.timed * np.float32(_time_weight(traits, boosts)),
         "question": _asks(features) * np.float32(-_penalty(traits, boosts)),
+        "graph": _links(features) * np.float32(boosts.graph),
     }
     total = _mixed(parts["lexical"], parts["dense"], share)
     for name in SIGNALS:
@@ -240,13 +259,6 @@ class _Vectors:
         return dense
 
 
-def _from_neighbours(base: Floats, asks: Flags, seats: Seats, boosts: Boosts) -> Floats:
-    """Return what a row gets for standing beside others, and after a question."""
-    return seats.gather(base, boosts.adjacent, 0.0) + seats.after(base * asks) * np.float32(
-        boosts.answer
-    )
-
-
 def _time_weight(traits: QueryTraits, boosts: Boosts) -> float:
     return boosts.when if traits.when and not traits.is_long else 0.0
 
@@ -258,6 +270,12 @@ def _penalty(traits: QueryTraits, boosts: Boosts) -> float:
 def _asks(features: Features) -> Flags:
     asks: Flags = features.question & (features.words <= SHORT_QUESTION_WORDS)
     return asks
+
+
+def _links(features: Features) -> Floats:
+    return (
+        np.zeros(len(features.lengths), np.float32) if features.linked is None else features.linked
+    )
 
 
 def _nearness(time: npt.NDArray[np.float64], dates: tuple[tuple[float, float], ...]) -> Floats:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from app.ranking.packing import PackedQuery, any_of, packed_query
 from app.text.essence import essence
 from app.text.moments import moments
 from app.text.names import name_candidates, without_names
+from app.text.offload import read_text
 from app.text.terms import terms
 from app.text.traits import asks_when, cjk_share
 
@@ -38,6 +39,21 @@ class Asked:
     traits: QueryTraits
     essence: tuple[str, ...]
     vectors: Mapping[str, Any] = field(default_factory=dict)
+
+    def products(self, rows: int) -> int:
+        """How many products of vectors it takes to compare so many rows."""
+        return rows * (1 + len(self.packed.vectors))
+
+    def embedded(self, by_model: Mapping[str, npt.NDArray[np.float32]]) -> "Asked":
+        """With the vectors of what was embedded: by model a row for the query as it stands, and
+        one for each of `essence`.
+        """
+        return replace(self, vectors={name: _summed(rows[1:]) for name, rows in by_model.items()})
+
+
+async def asked_at(query: str, reference: datetime) -> Asked:
+    """`read_query`, without holding others up: it reads a character four times."""
+    return await read_text(4 * len(query), read_query, query, reference)
 
 
 def read_query(query: str, reference: datetime) -> Asked:
@@ -69,7 +85,7 @@ def read_query(query: str, reference: datetime) -> Asked:
     )
 
 
-def summed(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _summed(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Unit vectors as one: their sum at unit length, or zeros when they cancel out."""
     total: npt.NDArray[np.float32] = vectors.sum(axis=0)
     length = float(np.linalg.norm(total))

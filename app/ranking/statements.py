@@ -44,35 +44,23 @@ def inner_product(
 
 
 def asked_columns(
-    asked: Asked,
-    vectors: Mapping[str, Any],
-    statement: Statement,
-    *,
-    words: str,
-    model: str,
-    vector: str,
+    asked: Asked, statement: Statement, *, similarity: str, essence: str, words: str
 ) -> list[Column]:
     """What the ranking wants to know of a row for a query, and what the row's text is.
 
     Args:
-        asked: its vectors are those of the ranking.
-        vectors: of the query as it stands, by model.
-        statement: takes everything as its values.
+        asked: what is asked.
+        statement: takes its words as values.
+        similarity: SQL for the cosine of the row and the query as it stands, null where nothing
+            can be compared.
+        essence: the same for the query as it is ranked.
         words: the table, or its alias, that has the columns of `database/searched.py`.
-        model: SQL for what made the row's vector.
-        vector: SQL for that.
 
     """
-
-    def cosine(of: Mapping[str, Any]) -> str:
-        inner = inner_product(of, statement, model=model, vector=vector)
-        # Not a number where nothing can be compared.
-        return f"CAST(coalesce({inner}, 'NaN') AS float4)"
-
     terms = f"{words}.terms"
     return [
-        Column("similarity", "float4", cosine(vectors)),
-        Column("essence", "float4", cosine(asked.vectors)),
+        Column("similarity", "float4", _number(similarity)),
+        Column("essence", "float4", _number(essence)),
         *(
             Column(f"product_{number}", "float4", product(terms, statement.bind(one, "sparsevec")))
             for number, one in enumerate(asked.packed.vectors)
@@ -80,3 +68,7 @@ def asked_columns(
         Column("named", "float4", product(terms, statement.bind(asked.marks, "sparsevec"))),
         *text_columns(words),
     ]
+
+
+def _number(cosine: str) -> str:
+    return f"CAST(coalesce({cosine}, 'NaN') AS float4)"

@@ -54,7 +54,6 @@ _PETS: Final = """
     拉布拉多 边牧 英短 美短 蓝猫 加菲猫? 主子 毛孩子 狸花猫? 比熊 博美 柴犬 萨摩耶 龙猫 蜥蜴 守宫
 """
 RELATIONS: Final = "|".join(sorted((_KIN + _PETS).split(), key=len, reverse=True))
-KIN: Final = "|".join(sorted(_KIN.split(), key=len, reverse=True))
 ACQUAINTANCES: Final = """
     老板 上司 领导 组长 经理 导师 室友 舍友 闺蜜 好友 好朋友 最好的朋友 合租室友 合伙人 主管 同桌
     房东 邻居 医生 教练 老师 班主任 师父 发小 死党 助理 同事 兄弟 哥们儿? 同学 朋友 项目经理 房客

@@ -1,8 +1,8 @@
 """The keyless extractor: statements of the user by grammar, in English and Chinese.
 
 Deterministic. It reads what people say plainly about themselves, their people and their
-projects, and prefers silence to a guess. `ExtractionRequest.prompt` is ignored: rules cannot
-be told anything.
+projects, and of others by name, and prefers silence to a guess. `ExtractionRequest.prompt` is
+ignored: rules cannot be told anything.
 """
 
 import asyncio
@@ -29,6 +29,8 @@ from app.rules.english_people import person_in
 from app.rules.experience import experience
 from app.rules.languages import by_language, is_chinese
 from app.rules.patterns import compiled
+from app.rules.relations import relations_of
+from app.rules.relations_told import told_of_others
 from app.rules.statements import CONFIRMED, Statement
 from app.rules.written_dates import with_written_dates
 from app.text.normalise import has_cjk, normalise
@@ -166,6 +168,13 @@ def _of_turn(turn: Turn, before: _Before, known: list[Statement]) -> Iterator[Pr
     for each in _read(text, before.person, asked, answered=rest is not None):
         known.append(each)
         yield _proposed(each, turn, (turn.message_id,))
+    yield from _of_others(text, turn)
+
+
+def _of_others(text: str, turn: Turn) -> Iterator[Proposed]:
+    """What a turn says of somebody named; a correction of the user's own words is not of it."""
+    for each in told_of_others(text):
+        yield _proposed(each, turn, (turn.message_id,))
 
 
 def _read(text: str, person: str | None, question: str, *, answered: bool) -> Iterator[Statement]:
@@ -195,6 +204,7 @@ def _proposed(statement: Statement, turn: Turn, evidence: tuple[str, ...]) -> Pr
         valid_from=begin,
         valid_to=end,
         retracts=statement.retracts,
+        relations=relations_of(statement.content, retracts=statement.retracts),
     )
 
 

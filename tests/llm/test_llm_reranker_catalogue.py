@@ -1,6 +1,5 @@
 """What MEMORY_RERANK_MODEL may say, and what stops the start."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from app.errors import ConfigurationError
 from app.llm.http_reranker import HTTPReranker
 from app.llm.reranker_catalogue import connect_reranker
-from app.settings import Settings
 
 LOCAL = "http://localhost:8001/v1/rerank"
 SECRET = "hunter2"
@@ -112,8 +110,3 @@ def test_a_key_that_no_header_carries_is_refused_and_not_repeated(key: str):
 
     assert "MEMORY_RERANK_API_KEY" in sentence
     assert SECRET not in sentence
-
-
-@pytest.mark.parametrize("settings", [{}, {"rerank_model": "cohere/m", "rerank_api_key": "k"}])
-def test_settings_have_a_limit_for_the_wait(settings: Mapping[str, str]):
-    assert Settings(_env_file=None, **settings).rerank_seconds == 2.0

@@ -80,7 +80,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/2"
+    assert extractor.prompt_version == "extraction/3"
 
 
 class TestAnswer:
@@ -675,7 +675,7 @@ def test_forms_are_what_strict_output_takes():
 
     forms = (extraction_schema(("user",)), EXPERIENCE_SCHEMA, reconcile_schema(FULL_AGENDA))
     found = [one for form in forms for one in objects(form)]
-    assert len(found) == 8
+    assert len(found) == 9
     for one in found:
         assert one["required"] == list(one["properties"])
         assert one["additionalProperties"] is False

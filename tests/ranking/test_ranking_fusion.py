@@ -385,7 +385,7 @@ def test_by_ranks_the_words_in_context_are_ranked_too():
     columns = {"cosine": None, "session": [1, 1, 0], "order": [0, 1, 0]}
     features = rows(counts=[[1, 1], [0, 0], [1, 0]], **columns)
     result = fused(features, replace(ARMS, near=0.5, rrf=1.0))
-    in_context = result.lexical + result.neighbours
+    in_context = result.lexical + result.near
     assert sorted(in_context.tolist(), reverse=True) == pytest.approx(reciprocal(1, 2, 3))
 
 
@@ -402,34 +402,35 @@ def test_a_turn_between_two_halves_of_the_answer_is_lifted():
     counts = [[1, 0], [1, 0], [0, 1], [1, 0], [1, 0]]
     features = rows(counts=counts, cosine=None, session=[1, 1, 1, 0, 0], order=[0, 1, 2, 0, 0])
     result = fused(features, replace(ARMS, near=0.5))
-    assert result.neighbours[1] > result.neighbours[0] > result.neighbours[3]
+    assert result.near[1] > result.near[0] > result.near[3]
     assert result.relevance[1] > result.relevance[3]
 
 
 def test_seats_follow_the_order_and_gaps_are_closed():
     features = rows(counts=[[0], [1], [0], [0]], cosine=None, session=[7] * 4, order=[90, 5, 9, 40])
     result = fused(features, replace(ARMS, adjacent=0.1))
-    assert result.neighbours.tolist() == pytest.approx([0.0, 0.0, 0.1, 0.0])
+    assert result.adjacent.tolist() == pytest.approx([0.0, 0.0, 0.1, 0.0])
 
 
 def test_two_seats_away_counts_as_far():
     features = rows(counts=[[1], [0], [0], [0]], cosine=None, session=[7] * 4, order=[0, 1, 2, 3])
-    near = fused(features, replace(ARMS, near=0.5)).neighbours
-    far = fused(features, replace(ARMS, far=0.5)).neighbours
+    near = fused(features, replace(ARMS, near=0.5)).near
+    far = fused(features, replace(ARMS, far=0.5)).near
     assert near[1] > 0.0 == near[2] == near[3]
     assert far[2] > 0.0 == far[1] == far[3]
 
 
 def test_rows_of_other_sessions_and_of_none_are_no_neighbours():
     features = rows(counts=[[1], [0], [1], [0]], cosine=None, session=[1, 2, 0, 0])
-    assert not fused(features, Boosts()).neighbours.any()
+    result = fused(features, Boosts())
+    assert not any(getattr(result, name).any() for name in ("near", "adjacent", "answer"))
 
 
 def test_a_short_question_hands_its_score_to_the_answer():
     columns = {"cosine": None, "session": [1, 1, 1], "order": [0, 1, 2]}
     features = rows(counts=[[0], [1], [0]], question=[False, True, False], **columns)
     result = fused(features, replace(ARMS, answer=0.2))
-    assert result.neighbours.tolist() == pytest.approx([0.0, 0.0, 0.2])
+    assert result.answer.tolist() == pytest.approx([0.0, 0.0, 0.2])
 
 
 @pytest.mark.parametrize(("words", "lost"), [(29, True), (30, True), (31, False)])
@@ -438,7 +439,7 @@ def test_only_short_questions_are_pushed_down_and_hand_on(words, lost):
     features = rows(counts=[[1], [0]], question=[True, False], **columns)
     result = fused(features, replace(ARMS, answer=0.2, question=0.3))
     assert result.question.tolist() == pytest.approx([-0.3 * lost, 0.0])
-    assert result.neighbours.tolist() == pytest.approx([0.0, 0.2 * lost])
+    assert result.answer.tolist() == pytest.approx([0.0, 0.2 * lost])
 
 
 def test_the_session_is_one_document():
@@ -547,9 +548,19 @@ def test_vectors_have_as_much_as_words_where_no_share_is_said():
     assert [Boosts().dense_share(cjk) for cjk in (0.0, 0.5, 1.0)] == [0.5, 0.5, 0.5]
 
 
-@pytest.mark.parametrize("line", ["volume=1", "speaker", "speaker=loud", "=1"])
-def test_a_line_that_is_no_weights_is_refused(line):
-    with pytest.raises(InvalidWeightsError):
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("volume=1", "volume is no weight; they are dense_latin"),
+        ("speaker", "Write speaker=0.5"),
+        ("speaker=loud", "Write speaker=0.5"),
+        ("=1", "is no weight"),
+        ("date=0, speaker=0.6, date=0.4", "date is there twice"),
+        ("date=0,date=0", "date is there twice"),
+    ],
+)
+def test_a_line_that_is_no_weights_is_refused(line, words):
+    with pytest.raises(InvalidWeightsError, match=words):
         parsed_weights(line)
 
 

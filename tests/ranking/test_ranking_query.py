@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ranking.packing import LONGEST_QUERY
-from app.ranking.query import read_query, summed
+from app.ranking.query import read_query
 from app.text.terms import terms
 
 NOW = datetime(2023, 5, 10, 12, 0, tzinfo=UTC)  # A Wednesday.
@@ -82,11 +82,16 @@ class TestEssence:
         }
 
     def test_unit_vectors_add_up_to_a_unit_vector(self) -> None:
-        both = summed(np.array([[1, 0], [0, 1]], np.float32))
+        as_it_stands = [0, 1]
+        both = np.array([as_it_stands, [1, 0], [0, 1]], np.float32)
+        one = np.array([as_it_stands, [1, 0]], np.float32)
+        opposite = np.array([as_it_stands, [1, 0], [-1, 0]], np.float32)
 
-        assert both == pytest.approx([0.5**0.5, 0.5**0.5])
-        assert summed(np.array([[1, 0]], np.float32)).tolist() == [1, 0]
-        assert summed(np.array([[1, 0], [-1, 0]], np.float32)).tolist() == [0, 0]
+        asked = read_query("tea", NOW).embedded({"a": both, "b": one, "c": opposite})
+
+        assert asked.vectors["a"] == pytest.approx([0.5**0.5, 0.5**0.5])
+        assert asked.vectors["b"].tolist() == [1, 0]
+        assert asked.vectors["c"].tolist() == [0, 0]
 
 
 class TestTimes:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.ranking.turns import AT_ONCE, in_turn
+from app.ranking.turns import AT_ONCE, INLINE_PRODUCTS, in_turn
+
+MANY = INLINE_PRODUCTS + 1
 
 
 @dataclass
@@ -33,7 +35,9 @@ class Crowd:
 
 async def test_so_many_run_at_once_and_the_others_wait_their_turn() -> None:
     crowd = Crowd()
-    tasks = [asyncio.create_task(in_turn(crowd.enter, number)) for number in range(3 * AT_ONCE)]
+    tasks = [
+        asyncio.create_task(in_turn(MANY, crowd.enter, number)) for number in range(3 * AT_ONCE)
+    ]
 
     assert await asyncio.to_thread(crowd.full.wait, 10)
     await asyncio.sleep(0.1)
@@ -44,10 +48,21 @@ async def test_so_many_run_at_once_and_the_others_wait_their_turn() -> None:
     assert crowd.most == AT_ONCE
 
 
-async def test_what_is_raised_reaches_the_caller() -> None:
+@pytest.mark.parametrize(
+    ("products", "at_once"),
+    [(0, True), (INLINE_PRODUCTS - 1, True), (INLINE_PRODUCTS, True), (MANY, False)],
+)
+async def test_only_what_takes_long_leaves_the_loop(products: int, *, at_once: bool) -> None:
+    ran_in = await in_turn(products, threading.get_ident)
+
+    assert (ran_in == threading.get_ident()) is at_once
+
+
+@pytest.mark.parametrize("products", [0, MANY])
+async def test_what_is_raised_reaches_the_caller(products: int) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
     for _ in range(2 * AT_ONCE):
         with pytest.raises(ZeroDivisionError):
-            await in_turn(fail)
+            await in_turn(products, fail)

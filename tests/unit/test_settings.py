@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import ConfigurationError
-from app.settings import Settings, load_settings, variable
+from app.settings import REMOVED, Settings, load_settings, tiktoken_folder, variable
 
 EXAMPLE = Path(__file__).parents[2] / ".env.example"
 LINE = re.compile(r"#?([A-Z][A-Z0-9_]*)=(.*)")
@@ -97,6 +97,12 @@ class TestLoading:
         with environment(MEMORY_PORT="9000"):
             assert load_settings(port=9001).port == 9001
 
+    def test_the_folder_of_tiktoken_is_the_one_it_reads_itself(self, tmp_path: Path) -> None:
+        with environment(TIKTOKEN_CACHE_DIR=str(tmp_path)):
+            assert tiktoken_folder() == tmp_path
+        with environment(TIKTOKEN_CACHE_DIR=""):
+            assert tiktoken_folder() is None
+
     def test_settings_do_not_change(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
             load().port = 1
@@ -106,6 +112,16 @@ class TestRefusals:
     def test_an_unknown_name_is_said(self) -> None:
         assert "MEMORY_MIN_CONFIDENC" in refusal(MEMORY_MIN_CONFIDENC="0.7")
         assert ".env.example" in refusal(MEMORY_X="1")
+
+    @pytest.mark.parametrize("name", sorted(REMOVED))
+    def test_a_removed_one_is_said_to_be_gone(self, name: str) -> None:
+        sentence = refusal(**{name: "1"})
+
+        assert sentence.startswith(f"{name} is no longer a setting")
+        assert "Unknown" not in sentence
+        both = refusal(**{name: "1", "MEMORY_X": "1"})
+        assert name in both
+        assert "Unknown setting MEMORY_X:" in both
 
     def test_a_name_of_others_is_none_of_ours(self) -> None:
         assert load(MEMORYLESS="1", PORT="1").port == 8000
@@ -150,15 +166,15 @@ class TestRefusals:
             ("MEMORY_DATABASE_POOL_SIZE", "0"),
             ("MEMORY_LOG_LEVEL", "loud"),
             ("MEMORY_ENABLED", "perhaps"),
-            ("MEMORY_STATEMENT_TIMEOUT_SECONDS", "nan"),
-            ("MEMORY_STATEMENT_TIMEOUT_SECONDS", "0"),
+            ("MEMORY_MODEL_TIMEOUT_SECONDS", "nan"),
+            ("MEMORY_MODEL_TIMEOUT_SECONDS", "0"),
             ("MEMORY_REQUEST_MAX_BYTES", "1"),
             ("MEMORY_WORKER_ENABLED", "perhaps"),
             ("MEMORY_WEBHOOK_PRIVATE_TARGETS", "internal"),
             ("MEMORY_LEASE_SECONDS", "nan"),
-            ("MEMORY_RERANK_SECONDS", "0"),
-            ("MEMORY_RERANK_SECONDS", "60.1"),
-            ("MEMORY_RERANK_SECONDS", "nan"),
+            ("MEMORY_PRESSURE_WARN", "nan"),
+            ("MEMORY_EVICT_FRACTION", "0"),
+            ("MEMORY_EVICTION", "oldest"),
         ],
     )
     def test_a_value_out_of_bounds_is_named(self, name: str, value: str) -> None:
@@ -170,12 +186,18 @@ class TestRefusals:
             ("DEBOUNCE_SECONDS", 1, 300),
             ("SIGNAL_WINDOW", 1, 50),
             ("MAX_EXTRACTIONS", 1, 1000),
-            ("MAX_FACTS", 10, 500),
+            ("MAX_FACTS", 0, 500),
+            ("UPLOAD_MAX_BYTES", 1024, 1024**3),
+            ("MESSAGE_RETENTION_DAYS", 0, 3650),
             ("DAILY_CALLS", 0, 10**9),
             ("DAILY_TOKENS", 0, 10**12),
             ("WORKER_CONCURRENCY", 1, 64),
             ("LEASE_SECONDS", 5, 3600),
             ("JOB_TIMEOUT_SECONDS", 5, 7200),
+            ("WINDOW_TOKENS", 100, 10_000_000),
+            ("SUMMARY_WORD_LIMIT", 10, 2000),
+            ("MAX_INJECTION_TOKENS", 100, 8000),
+            ("CHECKPOINT_TTL_DAYS", 0, 3650),
         ],
     )
     def test_what_bounds_the_worker_has_bounds_itself(

@@ -2,6 +2,9 @@
 
 import re
 import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -181,19 +184,19 @@ class TestMentions:
         assert len(scrub_upload_mentions(text)) <= len(text)
 
 
-def steps(function: object, *args: object) -> int:
+def steps(function: Callable[..., object], *args: object) -> int:
     """How many lines of Python run; what the expressions do inside is bounded by the test below."""
     count = 0
 
-    def trace(_frame: object, event: str, _arg: object) -> object:
+    def trace(_frame: FrameType, event: str, _arg: Any) -> Any:
         nonlocal count
         count += event == "line"
         return trace
 
     before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
+    sys.settrace(trace)
     try:
-        function(*args)  # type: ignore[operator]
+        function(*args)
     finally:
         sys.settrace(before)
     return count

@@ -1,0 +1,84 @@
+"""How long a text is in words of any script, and how it is cut where a sentence ends. Pure."""
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final
+
+ELLIPSIS: Final = "…"
+
+# Scripts without spaces; Korean has them.
+_SIGN: Final = (
+    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003fffd"
+)
+_SIGNS = re.compile(f"[{_SIGN}]")
+_WORD = re.compile(rf"[^\W{_SIGN}](?:[^\W{_SIGN}]|['’.,@/:_-](?=[^\W{_SIGN}]))*")
+_CLOSING: Final = "\"'”’」』）)\\]"
+_END = re.compile(
+    rf"[。！？…!?]+[{_CLOSING}]*\s*|(?P<latin>[^\s{_CLOSING}.]*)\.+[{_CLOSING}]*(?:\s+|$)|\n\s*"
+)
+_ABBREVIATIONS: Final = frozenset({
+    "dr", "mr", "mrs", "ms", "st", "prof", "sr", "jr", "vs", "etc", "approx", "no", "nr", "inc",
+    "ltd", "co", "ca", "cf", "fig", "eg", "ie", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
+    "sep", "sept", "oct", "nov", "dec",
+})  # fmt: skip
+_PLACE = re.compile(rf"(?<=\S)(?=\s)|(?<=[{_SIGN}])")
+
+
+def word_count(text: str) -> int:
+    """Words of the text; two signs of a script without spaces count as one (B-28)."""
+    return len(_WORD.findall(text)) + math.ceil(len(_SIGNS.findall(text)) / 2)
+
+
+def mostly_signs(text: str) -> bool:
+    """Whether the text is written in signs rather than in spaced words."""
+    return len(_SIGNS.findall(text)) > len(_WORD.findall(text))
+
+
+def sentences(text: str) -> list[str]:
+    """The text's sentences in order, without the space around them."""
+    places = [0, *_ends(text)]
+    found = (text[a:b].strip() for a, b in zip(places, [*places[1:], len(text)], strict=True))
+    return [one for one in found if one]
+
+
+def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
+    """As many whole sentences from the beginning as fit, and whether anything was cut off.
+
+    Of a first sentence that is too long alone as many words are left as fit, with an ellipsis;
+    nothing is left when not even one does.
+
+    Args:
+        fits: true for a text implies true for what it begins with.
+
+    """
+    text = text.strip()
+    if fits(text):
+        return text, False
+    ends = [end for end in _ends(text) if text[:end].strip()]
+    kept = _last_fitting(ends, lambda end: fits(text[:end].rstrip()))
+    if kept is not None:
+        return text[:kept].rstrip(), True
+    places = [found.start() for found in _PLACE.finditer(text)]
+    kept = _last_fitting(places, lambda place: fits(text[:place].rstrip() + ELLIPSIS))
+    return ("" if kept is None else text[:kept].rstrip() + ELLIPSIS), True
+
+
+def _ends(text: str) -> list[int]:
+    return [
+        found.end()
+        for found in _END.finditer(text)
+        if not (found["latin"] and _is_abbreviation(found["latin"]))
+    ]
+
+
+def _is_abbreviation(word: str) -> bool:
+    bare = word.strip("(\"'“‘").lower()
+    return (len(bare) == 1 and bare.isalpha()) or bare in _ABBREVIATIONS
+
+
+def _last_fitting(places: Sequence[int], fits: Callable[[int], bool]) -> int | None:
+    count = bisect_right(places, False, key=lambda place: not fits(place))
+    return places[count - 1] if count else None
