@@ -36,11 +36,16 @@ _TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
 DISPATCH_POOL_SIZE = 3
 """Key look-ups take 0.1 ms each; three connections carry thousands a second."""
 
+STATEMENT_SECONDS = 15.0
+"""Longest a statement may take: a search takes milliseconds, an erasure seconds."""
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 5
 """How much longer than PostgreSQL's own timeout an answer may take, before the server counts
 as gone: when the network drops packets nobody says so."""
 ROLLBACK_SECONDS = 5
+
+AT_END = "at_end"
+"""In `AsyncSession.info`: what is to be awaited with the session before it commits, by name."""
 
 # The tenant is set by the outer row before the statement beside it runs, because that
 # statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
@@ -49,12 +54,31 @@ _FRAME = (
     "CROSS JOIN LATERAL ({statement}) AS hit"
 )
 
+# Whoever reads that long may also pause; a reader who is gone for good is cut off.
+_SNAPSHOT = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
+    "SET LOCAL idle_in_transaction_session_timeout = '10min'"
+)
+
 
 def checked_tenant_id(tenant_id: str) -> str:
     """The id itself; it is written into SQL text, so anything unusual is a bug."""
     if not _TENANT_ID.match(tenant_id):
         raise ValueError("malformed tenant id")
     return tenant_id
+
+
+async def driver_of(db: AsyncSession) -> asyncpg.Connection:
+    """The driver beneath a transaction, for statements that are sent often and never change.
+
+    Built by SQLAlchemy, one costs a millisecond of Python each time. What the session still
+    holds is written first.
+    """
+    await db.flush()
+    connection = await (await db.connection()).get_raw_connection()
+    if connection.driver_connection is None:
+        raise asyncpg.InterfaceError("connection is closed")
+    return connection.driver_connection
 
 
 class Database:
@@ -75,8 +99,12 @@ class Database:
         self._dispatch = dispatch
 
     @asynccontextmanager
-    async def begin(self, tenant_id: str) -> AsyncIterator[AsyncSession]:
+    async def begin(self, tenant_id: str, *, snapshot: bool = False) -> AsyncIterator[AsyncSession]:
         """A transaction that sees one tenant; commits at the end, rolls back on any error.
+
+        Args:
+            tenant_id: the tenant.
+            snapshot: see one moment from beginning to end, write nothing, take all the time.
 
         Raises:
             DatabaseUnavailableError, DatabaseBusyError: nothing was written; safe to retry.
@@ -84,13 +112,16 @@ class Database:
 
         """
         opening = (
-            f"BEGIN; SELECT set_config('{TENANT_SETTING}', '{checked_tenant_id(tenant_id)}', true)"
+            f"{_SNAPSHOT if snapshot else 'BEGIN'}; "
+            f"SELECT set_config('{TENANT_SETTING}', '{checked_tenant_id(tenant_id)}', true)"
         )
         try:
             connection, driver = await self._connect(opening)
             try:
                 async with AsyncSession(connection, expire_on_commit=False) as db:
                     yield db
+                    for last in db.info.get(AT_END, {}).values():
+                        await last(db)
                     await db.flush()
                 await _commit(driver)
             except BaseException:
@@ -119,7 +150,13 @@ class Database:
                 # Not a connection that died: another one would be as slow.
                 await _discard(connection)
                 raise
-            except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
+            except (
+                asyncpg.PostgresConnectionError,
+                asyncpg.InterfaceError,
+                # The driver was just being told that the server had cut the connection.
+                asyncpg.InternalClientError,
+                OSError,
+            ):
                 log.info("database_connection_replaced")
             except BaseException:
                 await _discard(connection)
@@ -232,7 +269,7 @@ async def _keep(_connection: asyncpg.Connection) -> None:
 
 @asynccontextmanager
 async def open_database(
-    dsn: str, *, pool_size: int, statement_timeout_seconds: float
+    dsn: str, *, pool_size: int, statement_timeout_seconds: float = STATEMENT_SECONDS
 ) -> AsyncIterator[Database]:
     """Pools to the database at `dsn`, closed on exit.
 

@@ -67,8 +67,7 @@ def downgrade() -> None:
         op.drop_column("memory_history", column)
     op.drop_index("memories_idx_bucket_past", table_name="memories")
     op.drop_index("memories_idx_attribute", table_name="memories")
-    for column in ("reviewed_at", "expected_valid_days", "attribute"):
-        op.drop_column("memories", column)
+    op.drop_column("memories", "attribute")
     op.drop_index("gate_decisions_idx_job_id", table_name="gate_decisions")
     for column in ("run_id", "job_id", "evidence", "event"):
         op.drop_column("gate_decisions", column)
@@ -229,7 +228,6 @@ def _extraction_runs() -> None:
         sa.Column("latency_ms", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("proposals", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("outcomes", JSONB, server_default=sa.text("'{}'"), nullable=False),
-        sa.Column("upkeep", JSONB, server_default=sa.text("'{}'"), nullable=False),
         sa.Column("create_time", TIME, server_default=sa.text("clock_timestamp()"), nullable=False),
         sa.Column("finish_time", TIME, nullable=True),
         sa.CheckConstraint(
@@ -418,11 +416,6 @@ def _changes() -> None:
         postgresql_where=sa.text("job_id IS NOT NULL"),
     )
     op.add_column("memories", sa.Column("attribute", sa.String(100), nullable=True))
-    op.add_column("memories", sa.Column("expected_valid_days", sa.SmallInteger(), nullable=True))
-    op.create_check_constraint(
-        "memories_ck_expected_valid_days", "memories", "expected_valid_days BETWEEN 1 AND 3650"
-    )
-    op.add_column("memories", sa.Column("reviewed_at", TIME, nullable=True))
     op.create_index(
         "memories_idx_attribute",
         "memories",

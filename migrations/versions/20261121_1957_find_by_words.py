@@ -1,4 +1,5 @@
-"""Find by words: the terms of memories, of words that were replaced, and of messages; codes
+"""Find by words: the terms of memories, of words that were replaced, and of messages; codes;
+how long memories are expected to hold, and when they were looked at again
 
 Revision ID: 0003
 Revises: 0002
@@ -96,6 +97,7 @@ def upgrade() -> None:
     op.add_column("messages", sa.Column("embedding_model", sa.String(255)))
     op.add_column("messages", sa.Column("said_at", TIME))
     _codes()
+    _validity()
     for statement in (_TURN_ANALYSER, _CLEAR_TERMS, *_READ):
         op.execute(statement)
     op.execute("DROP TRIGGER memories_update_time ON memories")
@@ -109,6 +111,9 @@ def downgrade() -> None:
         op.execute(f"DROP TRIGGER memories_read_{number} ON memories")
     op.execute("DROP FUNCTION kemem_clear_terms()")
     op.execute("DROP FUNCTION kemem_turn_analyser()")
+    for column in ("reviewed_at", "expected_valid_days"):
+        op.drop_column("memories", column)
+    op.drop_column("extraction_runs", "upkeep")
     op.drop_table("memory_buckets")
     op.execute("DROP TRIGGER memories_code ON memories")
     op.execute("DROP FUNCTION kemem_clear_code()")
@@ -147,6 +152,18 @@ def _codes() -> None:
     )
     for statement in tenant_policies("memory_buckets"):
         op.execute(statement)
+
+
+def _validity() -> None:
+    op.add_column(
+        "extraction_runs",
+        sa.Column("upkeep", postgresql.JSONB(), server_default=sa.text("'{}'"), nullable=False),
+    )
+    op.add_column("memories", sa.Column("expected_valid_days", sa.SmallInteger(), nullable=True))
+    op.create_check_constraint(
+        "memories_ck_expected_valid_days", "memories", "expected_valid_days BETWEEN 1 AND 3650"
+    )
+    op.add_column("memories", sa.Column("reviewed_at", TIME, nullable=True))
 
 
 def _columns() -> list[sa.Column[Any]]:

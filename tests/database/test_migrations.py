@@ -166,6 +166,7 @@ COLUMNS = {
         "status": "smallint" + REQUIRED,
         "memory_enabled": "boolean" + REQUIRED,  # + B-41
         "injection_enabled": "boolean" + REQUIRED,  # + B-41
+        "window_policy": "jsonb",  # + B-25
         "creator": ID,
         "version": "bigint" + REQUIRED,  # + B-65
         "create_time": TIME + REQUIRED,
@@ -201,6 +202,16 @@ COLUMNS = {
         "last_sequence_no": "bigint" + REQUIRED,  # + design.md 13, Sequence
         "last_message_time": TIME,  # + design.md 13, Sequence
         "last_extracted_seq": "bigint" + REQUIRED,  # + design.md 13, how far it was read
+        "in_context_from": "bigint" + REQUIRED,  # + M-36
+        "set_aside": "int8multirange" + REQUIRED,  # + B-44, messages of other branches
+        "window_tokens": "bigint" + REQUIRED,  # + from here M-09, what stands in the window
+        "window_messages": "bigint" + REQUIRED,
+        "window_seq": "bigint" + REQUIRED,
+        "last_user_seq": "bigint" + REQUIRED,  # + C-38, the current request
+        "token_scale": "double precision" + REQUIRED,  # + C-71
+        "summary_ids": 'character varying(64)[] COLLATE "C"' + REQUIRED,  # + B-52
+        "summary_tokens": "bigint" + REQUIRED,
+        "window_policy": "jsonb",  # + B-25
         "version": "bigint" + REQUIRED,  # + B-65
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
@@ -220,9 +231,11 @@ COLUMNS = {
         "name": "character varying(255)",  # + B-09
         "metadata": "jsonb" + REQUIRED,
         "parent_message_id": ID,
+        "input_hash": "bytea",  # + B-42, what a processor changed can be sent again
         "captured": "boolean" + REQUIRED,  # + design.md 13, what extraction leaves out
         "create_time": TIME + REQUIRED,
         "sequence_no": "bigint" + REQUIRED,
+        "token_count": "bigint",  # + B-66
         "said_at": TIME,  # + B-08, the client's own time
         "terms": "sparsevec",  # + from here on what searches read (decision 0010)
         "term_count": "smallint",
@@ -269,6 +282,9 @@ INDEXES = {
         "messages_idx_parent": "tenant_id parent_message_id",
         "messages_idx_analyser": "tenant_id analyser",
         "messages_idx_waiting": "tenant_id session_id sequence_no",
+        "messages_idx_instructions": "tenant_id session_id sequence_no",
+        "messages_idx_calls": "tenant_id session_id sequence_no",
+        "messages_idx_results": "tenant_id session_id tool_call_id sequence_no",
     },
 }
 UNIQUE = {

@@ -87,13 +87,20 @@ def with_new_ids(table: str, row: str) -> str:
     values = json.loads(row)
     for column in model.__table__.primary_key.columns:
         if column.name != "tenant_id" and not column.foreign_keys and column.name != "day":
-            values[column.name] = "copied"
-    for column in ("key_prefix", "content_hash", "external_id", "key"):
+            values[column.name] = 999 if isinstance(values[column.name], int) else "copied"
+    taken = "key_prefix content_hash external_id key name_key relation file_name"
+    for column in taken.split():
         if column in values:
             values[column] = "\\xffff" if column == "content_hash" else "copied"
     if "sequence_no" in values:
         values |= {"sequence_no": 999, "create_time": "2030-01-01T00:00:00Z"}
     return json.dumps(values)
+
+
+def only_refers(table: str) -> bool:
+    """Whether the primary key is made of other tables', so that no copy has a new one."""
+    [model] = [one for one in TABLES if one.__tablename__ == table]
+    return all(column.foreign_keys for column in model.__table__.primary_key.columns)
 
 
 class TestWithoutTenant:
@@ -172,8 +179,9 @@ class TestWithTenant:
         row = with_new_ids(table, await one_row(dsn, table, ours.owner.tenant_id))
 
         async with acting_as(dsn, APP, ours.owner.tenant_id) as connection:
-            if table == "project_members":
-                await connection.execute("DELETE FROM project_members")
+            # One owner has one profile.
+            if only_refers(table) or table == "profiles":
+                await connection.execute(f"DELETE FROM {table}")
             await insert_copy(connection, table, row)
 
 
@@ -195,9 +203,22 @@ class TestForeignKeys:
         ids = theirs.ids | {
             "parent_message_id": theirs.ids["message_id"],
             "superseded_by": theirs.ids["memory_id"],
+            "template_id": theirs.ids["block_id"],
+            "merged_into": theirs.ids["entity_id"],
+            "source_id": theirs.ids["entity_id"],
+            "destination_id": theirs.ids["entity_id"],
         }
-        # Where the scope says nothing about the other ids, only the foreign key can object.
-        where = "AND scope = 'session'" if table == "memories" else ""
+        # Rows of which nothing but this one foreign key can object: a scope that says nothing
+        # about the other ids, a step to which nothing was written.
+        where = {
+            "memories": "AND scope = 'session'",
+            "saver_checkpoints": "AND namespace = 'child'",
+            "profiles": f"AND {column} IS NOT NULL",
+            # One row, or two would be made the same.
+            "graph_mentions": "AND entity_id = (SELECT max(g.entity_id) FROM graph_mentions g "
+            "WHERE g.tenant_id = graph_mentions.tenant_id)",
+            "folders": f"AND scope <> '{column.removesuffix('_id')}'",
+        }.get(table, "")
 
         # As the owner, whom no policy stops.
         async with acting_as(dsn, OWNER) as connection:
