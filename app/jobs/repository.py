@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import asyncpg
 from sqlalchemy import Select, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.constraints import violated_constraint
+from app.database.engine import driver_of
 from app.database.ids import new_id
 from app.database.keyset import after
 from app.jobs.errors import (
@@ -56,14 +56,6 @@ class JobRepository:
         self._db = db
         self._tenant_id = tenant_id
 
-    async def _driver(self) -> asyncpg.Connection:
-        """The driver beneath the transaction; what the session still holds is written first."""
-        await self._db.flush()
-        connection = await (await self._db.connection()).get_raw_connection()
-        if connection.driver_connection is None:
-            raise asyncpg.InterfaceError("connection is closed")
-        return connection.driver_connection
-
     async def schedule(self, order: Order) -> Scheduled | None:
         """Owe the work from the commit of this transaction on, in one statement.
 
@@ -71,7 +63,7 @@ class JobRepository:
         begins again, and a running job runs once more afterwards. None is returned only for
         `postpone_only` when nothing is live.
         """
-        driver = await self._driver()
+        driver = await driver_of(self._db)
         job_id = new_id("job")
         row = await driver.fetchrow(
             POSTPONE if order.postpone_only else ORDER,
@@ -111,7 +103,7 @@ class JobRepository:
             LeaseLostError: the job is not this worker's any more; nothing must be written.
 
         """
-        driver = await self._driver()
+        driver = await driver_of(self._db)
         row = await driver.fetchrow(
             FINISH, self._tenant_id, job.job_id, job.lease_token, json.dumps(result)
         )

@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 
+from app.checkpoints.archiving import CheckpointUpkeep
 from app.database.engine import Database
 from app.jobs.orders import ClaimedJob
 from app.memories.earning import EarningService
@@ -40,6 +41,7 @@ class Housekeeping:
         reading: MemoryFilling | None = None,
         filling: MessageFilling | None = None,
         earning: EarningService | None = None,
+        checkpoints: CheckpointUpkeep | None = None,
     ) -> None:
         """Keep `database` in order, at most `batch` rows in one transaction.
 
@@ -47,6 +49,7 @@ class Housekeeping:
             reading: reads memories that searches cannot find yet, some on each run.
             filling: the same for messages.
             earning: sees to the codes of large buckets.
+            checkpoints: archives old ones, and ends approvals that nobody gave.
 
         """
         self._database = database
@@ -55,6 +58,7 @@ class Housekeeping:
         self._reading = reading
         self._filling = filling
         self._earning = earning
+        self._checkpoints = checkpoints
         self._purging = PurgeService(database, batch=batch)
 
     async def __call__(self, job: ClaimedJob) -> dict[str, Any]:
@@ -68,6 +72,8 @@ class Housekeeping:
             repository = UpkeepRepository(db, tenant_id)
             for name, old in old_rows(self._retention).items():
                 counts[name] = await repository.count(old)
+        if self._checkpoints is not None:
+            counts |= await self._checkpoints.due(tenant_id)
         return counts
 
     async def run(
@@ -92,6 +98,8 @@ class Housekeeping:
             while count := await self._delete(tenant_id, old):
                 counts[name] += count
                 removed(count)
+        if self._checkpoints is not None:
+            counts |= await self._checkpoints.run(tenant_id, moved=removed)
         if self._reading is not None:
             counts["memories_read"] = await self._reading.read(tenant_id, most=MEMORIES_READ)
         if self._filling is not None:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.database.base import TenantOwned
 from app.extraction.models import ExtractionRun
+from app.forgetting.service import KIND as FORGET
 from app.jobs.models import Job
 from app.operations.retention import Retention
 from app.operations.schemas import JobStatus
@@ -42,6 +43,12 @@ def old_rows(retention: Retention) -> Mapping[str, Old]:
         and_(
             Job.status == "succeeded",
             Job.kind.in_(UPKEEP),
+            Job.finished_at <= now - retention.upkeep,
+        ),
+        and_(
+            Job.status == "succeeded",
+            Job.kind == FORGET,
+            Job.result["total"].astext == "0",
             Job.finished_at <= now - retention.upkeep,
         ),
         and_(Job.status == "dead", Job.finished_at <= now - retention.dead_jobs),

@@ -1,10 +1,11 @@
 """Whose rows a caller may see: the tenant, and within it perhaps one agent or one user.
 
-Every repository is built with an `Access`, so that no query can forget it.
+Every repository is built with an `Access`, so that no query can forget it. A key may be bound to
+a user, or act for one in a single request: to everybody else the two are the same.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 SCOPES = ("read", "write", "admin", "operator")
@@ -19,7 +20,13 @@ _IMPLIED = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rows of one tenant that a key may touch. `agent_id`, `user_id`: its restriction."""
+    """The rows of one tenant that a caller may touch.
+
+    Args:
+        agent_id: the agent that the key is bound to.
+        user_id: the user that the key is bound to or acts for.
+
+    """
 
     tenant_id: str
     agent_id: str | None = None
@@ -45,6 +52,14 @@ class Principal:
     @property
     def tenant_id(self) -> str:
         return self.access.tenant_id
+
+    def acting_as(self, user_id: str) -> "Principal":
+        """The same key, as the user's own would be answered, which reads and writes at most."""
+        return replace(
+            self,
+            access=replace(self.access, user_id=user_id),
+            scopes=frozenset(scope for scope in ("read", "write") if self.may(scope)),
+        )
 
     def may(self, scope: str) -> bool:
         """Whether one of the key's scopes is `scope` or implies it."""

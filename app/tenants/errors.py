@@ -1,10 +1,13 @@
 """Who may not come in, and why."""
 
+from typing import Final
+
 from app.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
     UnauthenticatedError,
+    UnprocessableError,
 )
 
 
@@ -48,12 +51,16 @@ class TenantDisabledError(ForbiddenError):
         super().__init__("The operator has disabled this tenant.")
 
 
+_NEVER_ACTING: Final = frozenset({"admin", "operator"})
+
+
 class InsufficientScopeError(ForbiddenError):
     code = "insufficient_scope"
     title = "Key lacks a scope"
 
     def __init__(self, scope: str) -> None:
-        super().__init__(f"This key lacks the scope `{scope}`.", required_scope=scope)
+        acting = " No request with `KeMem-User` has it." if scope in _NEVER_ACTING else ""
+        super().__init__(f"This key lacks the scope `{scope}`.{acting}", required_scope=scope)
 
 
 class KeyRestrictedError(ForbiddenError):
@@ -61,7 +68,33 @@ class KeyRestrictedError(ForbiddenError):
     title = "Key is restricted"
 
     def __init__(self) -> None:
-        super().__init__("This key is restricted to one agent or one user and may not do that.")
+        super().__init__(
+            "A key of one agent or one user may not do that, nor a request with `KeMem-User`."
+        )
+
+
+class ActingUserMismatchError(ForbiddenError):
+    code = "acting_user_mismatch"
+    title = "Key of another user"
+
+    def __init__(self) -> None:
+        super().__init__("This key is one user's, and `KeMem-User` names another.")
+
+
+class InvalidActingUserError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`KeMem-User` is not the id of one user.",
+            errors=[
+                {
+                    "location": ["header", "KeMem-User"],
+                    "detail": "one id: 1 to 64 letters, digits or . _ : @ | + = ~ -",
+                }
+            ],
+        )
 
 
 class TenantNotFoundError(NotFoundError):

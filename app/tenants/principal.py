@@ -1,8 +1,9 @@
 """Who is calling, as a route asks for it; one alias per scope."""
 
 import hashlib
+import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Header, Request
 from fastapi.openapi.models import HTTPBearer
@@ -12,21 +13,24 @@ from fastapi.security.utils import get_authorization_scheme_param
 from app.runtime import Runtime
 from app.tenants.access import Principal
 from app.tenants.errors import (
+    ActingUserMismatchError,
     ExpiredKeyError,
     InsufficientScopeError,
+    InvalidActingUserError,
     KeyRestrictedError,
     MissingKeyError,
     RevokedKeyError,
     TenantDisabledError,
     UnknownKeyError,
 )
-from app.web.dependencies import RuntimeDep
+from app.web.fields import ID_PATTERN
 from app.web.idempotency import (
     NEVER,
     IdempotencyKeyReusedError,
     Once,
     RequestInProgressError,
 )
+from app.web.openapi import ACTING_USER
 
 KEY_ERRORS = (
     MissingKeyError,
@@ -36,8 +40,12 @@ KEY_ERRORS = (
     TenantDisabledError,
     InsufficientScopeError,
     KeyRestrictedError,
+    ActingUserMismatchError,
+    InvalidActingUserError,
 )
 ONCE_ERRORS = (IdempotencyKeyReusedError, RequestInProgressError)
+
+_ID = re.compile(ID_PATTERN)
 
 
 async def identified(request: Request) -> Principal:
@@ -48,8 +56,27 @@ async def identified(request: Request) -> Principal:
         if scheme.lower() != "bearer" or not key:
             raise MissingKeyError
         runtime: Runtime = request.state.runtime
-        known = request.scope["kemem.principal"] = await runtime.identification.identify(key)
+        known = _acting(request, await runtime.identification.identify(key))
+        request.scope["kemem.principal"] = known
     return known
+
+
+def _acting(request: Request, principal: Principal) -> Principal:
+    """The caller as the user named in `KeMem-User`, if one is.
+
+    Raises:
+        InvalidActingUserError: it names no user, or a proxy added another.
+        ActingUserMismatchError: the key is another user's.
+
+    """
+    named = request.headers.getlist(ACTING_USER)
+    if not named:
+        return principal
+    if len(named) > 1 or not _ID.fullmatch(named[0]):
+        raise InvalidActingUserError
+    if principal.access.user_id not in {None, named[0]}:
+        raise ActingUserMismatchError
+    return principal.acting_as(named[0])
 
 
 class _Holder(SecurityBase):
@@ -63,25 +90,35 @@ class _Holder(SecurityBase):
     model = HTTPBearer(description="Your API key.")
     scheme_name = "key"
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, *, of_a_user: str | None = None) -> None:
+        """Ask for `scope`, and of whoever is one user for `of_a_user`."""
         self._scope = scope
+        self._of_a_user = of_a_user or scope
 
     async def __call__(self, request: Request) -> Principal:
         principal = await identified(request)
-        if not principal.may(self._scope):
-            raise InsufficientScopeError(self._scope)
+        scope = self._scope if principal.access.user_id is None else self._of_a_user
+        if not principal.may(scope):
+            raise InsufficientScopeError(scope)
         return principal
 
 
 ReaderDep = Annotated[Principal, Depends(_Holder("read"))]
 WriterDep = Annotated[Principal, Depends(_Holder("write"))]
 AdminDep = Annotated[Principal, Depends(_Holder("admin"))]
+ManagerDep = Annotated[Principal, Depends(_Holder("admin", of_a_user="write"))]
+"""Of a user the role in the project decides; of the application itself the key."""
+OwnReaderDep = Annotated[Principal, Depends(_Holder("admin", of_a_user="read"))]
+"""A user reads what is its own; what is everybody's takes an admin's key."""
 OperatorDep = Annotated[Principal, Depends(_Holder("operator"))]
+
+
+KEPT: Final = timedelta(hours=24)
+"""How long an Idempotency-Key is remembered (`design.md` 9)."""
 
 
 async def get_once(
     request: Request,
-    runtime: RuntimeDep,
     idempotency_key: Annotated[
         str | None,
         Header(
@@ -103,7 +140,8 @@ async def get_once(
         principal.key_id,
         idempotency_key,
         digest.digest(),
-        timedelta(hours=runtime.settings.idempotency_hours),
+        KEPT,
+        acting_user=principal.access.user_id,
     )
 
 

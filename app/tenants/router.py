@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query
 
 from app.errors import VersionConflictError
 from app.llm.errors import UnknownEmbedderError
+from app.processors.errors import InvalidProcessorsError
 from app.tenants.errors import (
     KeyNotFoundError,
     OwnTenantError,
@@ -35,7 +36,9 @@ keys_router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=responses_fo
 
 
 async def get_service(runtime: RuntimeDep) -> TenantService:
-    return TenantService(runtime.database, runtime.catalogue, runtime.now)
+    return TenantService(
+        runtime.database, runtime.catalogue, runtime.now, runtime.processing.allowed
+    )
 
 
 ServiceDep = Annotated[TenantService, Depends(get_service)]
@@ -44,7 +47,9 @@ ServiceDep = Annotated[TenantService, Depends(get_service)]
 @tenants_router.post(
     "",
     status_code=201,
-    responses=responses_for(TenantIdTakenError, UnknownEmbedderError, *ONCE_ERRORS),
+    responses=responses_for(
+        TenantIdTakenError, UnknownEmbedderError, InvalidProcessorsError, *ONCE_ERRORS
+    ),
 )
 async def add_tenant(
     body: TenantCreate, principal: OperatorDep, service: ServiceDep, once: OnceDep
@@ -70,7 +75,11 @@ async def get_tenant(tenant_id: Id, _principal: OperatorDep, service: ServiceDep
 @tenants_router.patch(
     "/{tenant_id}",
     responses=responses_for(
-        TenantNotFoundError, VersionConflictError, OwnTenantError, UnknownEmbedderError
+        TenantNotFoundError,
+        VersionConflictError,
+        OwnTenantError,
+        UnknownEmbedderError,
+        InvalidProcessorsError,
     ),
 )
 async def patch_tenant(

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from app.tenants.policy_schemas import forgetting_fault
 from app.web.fields import (
     ENABLED,
     LARGEST_INTEGER,
@@ -31,12 +32,23 @@ def _quotas(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
+def _forgetting(config: dict[str, Any]) -> dict[str, Any]:
+    fault = forgetting_fault(config)
+    if fault is not None:
+        name, wanted = fault
+        raise ValueError(f"{name} must be {wanted}")
+    return config
+
+
 Config = Annotated[
     Document,
     AfterValidator(_quotas),
+    AfterValidator(_forgetting),
     Field(
         description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
-        "`daily_tokens`: most that chat models may be used in a day, 0 for no limit."
+        "`daily_tokens`: most that chat models may be used in a day, 0 for no limit. "
+        "`forgetting`: what is forgotten by itself, as in an agent's. `processors`: those of "
+        "agents that name none (`GET /v1/processors`)."
     ),
 ]
 

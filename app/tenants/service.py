@@ -13,6 +13,7 @@ import structlog
 from app.database.engine import Database, enter_tenant
 from app.database.ids import new_id
 from app.llm.catalogue import EmbedderCatalogue
+from app.processors.running import Processors
 from app.tenants.access import Access, Principal
 from app.tenants.errors import (
     ExpiredKeyError,
@@ -109,10 +110,18 @@ class Identification:
 class TenantService:
     """What operators do with tenants, and admins with keys."""
 
-    def __init__(self, database: Database, catalogue: EmbedderCatalogue, now: Now) -> None:
+    def __init__(
+        self,
+        database: Database,
+        catalogue: EmbedderCatalogue,
+        now: Now,
+        processors: Processors | None = None,
+    ) -> None:
+        """Work on `database`; without `processors`, as at the console, none can be chosen."""
         self._database = database
         self._catalogue = catalogue
         self._now = now
+        self._processors = processors or Processors()
 
     async def add(
         self,
@@ -131,6 +140,7 @@ class TenantService:
         Raises:
             TenantIdTakenError: there is a tenant with that id.
             UnknownEmbedderError: `config.embedding` names no usable model.
+            InvalidProcessorsError: `config.processors` are not allowed here.
 
         """
         await self._check_config(body.config)
@@ -189,7 +199,8 @@ class TenantService:
             actor: the operator; None when somebody at the machine's console asks.
 
         Raises:
-            TenantNotFoundError, VersionConflictError, UnknownEmbedderError.
+            TenantNotFoundError, VersionConflictError, UnknownEmbedderError,
+            InvalidProcessorsError.
             OwnTenantError: it would shut out whoever asks.
 
         """
@@ -276,6 +287,7 @@ class TenantService:
         handle = config.get("embedding")
         if handle is not None:
             await self._catalogue.resolve(str(handle))
+        self._processors.check(config)
 
 
 def _hash(key: str) -> bytes:

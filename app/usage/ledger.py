@@ -1,19 +1,27 @@
-"""What embedding and reranking cost, gathered in memory and written about once a second.
+"""What models cost, written apart from what they were asked for.
 
-A search writes nothing while it runs (`design.md` 11), and no save waits for a second
-transaction. An orderly end of the process writes everything; one that is killed loses what
-it gathered since it last wrote.
+Embedding and reranking are gathered in memory and written about once a second: a search writes
+nothing while it runs (`design.md` 11), and no save waits for a second transaction. An orderly
+end of the process writes everything; one that is killed loses what it gathered since it last
+wrote. What a model that writes has spent is written as soon as it has answered: those tokens
+count, whatever becomes of what they bought (`design.md` 13).
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from itertools import islice
+from typing import Protocol, TypeVar
 
 import structlog
 
 from app.database.engine import Database
 from app.llm.embeddings import EmbeddingOperation, EmbeddingUse
+from app.llm.errors import ModelUnavailableError
+from app.llm.extraction import ModelUse
 from app.llm.reranking import RerankOperation
+from app.tenants.access import Principal
+from app.usage.quota import Exhausted, Quota, exhausted
 from app.usage.repository import UsageRepository
+from app.web.metrics import MODEL_TOKENS
 
 log = structlog.get_logger()
 
@@ -94,3 +102,73 @@ class EmbeddingLedger:
                     input_tokens=use.input_tokens,
                     output_tokens=0,
                 )
+
+
+class Asked(Protocol):
+    """Who does the work: by a model, or by rules, which cost nothing."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str | None: ...
+
+
+class Answered(Protocol):
+    """What came of it, and what it cost."""
+
+    @property
+    def use(self) -> ModelUse: ...
+
+
+Answer = TypeVar("Answer", bound=Answered)
+
+
+class ModelLedger:
+    """Asks models for one kind of work within the tenant's quota, and counts what they spend."""
+
+    def __init__(self, database: Database, quota: Quota, operation: str, *, failure: str) -> None:
+        """Count under `operation`; `failure` is the event of the log when there is no answer."""
+        self._database = database
+        self._quota = quota
+        self._operation = operation
+        self._failure = failure
+
+    async def used_up(self, principal: Principal) -> Exhausted | None:
+        """What bars a model today, if anything does."""
+        async with self._database.begin(principal.tenant_id) as db:
+            totals = await UsageRepository(db, principal.tenant_id).today()
+        return exhausted(totals, self._quota.overridden(principal.config))
+
+    async def ask(self, principal: Principal, asked: Asked, answer: Awaitable[Answer]) -> Answer:
+        """What `asked` answers. No transaction is open while the model thinks.
+
+        Raises:
+            ModelUnavailableError: nothing; what was spent is counted.
+
+        """
+        try:
+            given = await answer
+        except ModelUnavailableError as error:
+            await self._note(principal, asked, error.use, failures=1)
+            log.warning(self._failure, model=asked.name, reason=error.reason)
+            raise
+        await self._note(principal, asked, given.use)
+        return given
+
+    async def _note(
+        self, principal: Principal, asked: Asked, use: ModelUse, *, failures: int = 0
+    ) -> None:
+        if asked.model is None:
+            return
+        async with self._database.begin(principal.tenant_id) as db:
+            await UsageRepository(db, principal.tenant_id).note(
+                self._operation,
+                asked.model,
+                calls=use.calls,
+                input_tokens=use.input_tokens,
+                output_tokens=use.output_tokens,
+                failures=failures,
+            )
+        MODEL_TOKENS.labels(self._operation, "input").inc(use.input_tokens)
+        MODEL_TOKENS.labels(self._operation, "output").inc(use.output_tokens)

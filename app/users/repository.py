@@ -1,14 +1,15 @@
 """SQL for users."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.constraints import conflicts
+from app.database.engine import driver_of
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import IdTakenError
@@ -25,6 +26,13 @@ def visible_user_ids(access: Access) -> Select[str]:
     if access.user_id is not None:
         statement = statement.where(User.user_id == access.user_id)
     return statement
+
+
+# Of two sessions of one user, the earlier append may commit last.
+_ACTIVE = """
+UPDATE users SET last_active_time = greatest(last_active_time, $3)
+WHERE tenant_id = $1 AND user_id = $2
+"""
 
 
 class UserRepository:
@@ -70,6 +78,15 @@ class UserRepository:
         if user is None:
             raise UserNotFoundError(user_id)
         return user
+
+    async def present(self, user_ids: Collection[str]) -> set[str]:
+        """Those of the ids that are users'."""
+        if not user_ids:
+            return set()
+        rows = await self._db.scalars(
+            visible_user_ids(self._access).where(User.user_id == func.any(list(user_ids)))
+        )
+        return set(rows)
 
     async def ensure(self, user_id: str, *, agent_id: str, create: bool) -> User:
         """The user; with `create` made on first use, at home with `agent_id`.
@@ -130,10 +147,5 @@ class UserRepository:
 
     async def was_active(self, user_id: str, at: datetime) -> None:
         """Move `last_active_time` forward, never back."""
-        await self._db.execute(
-            update(User)
-            .where(User.tenant_id == self._access.tenant_id, User.user_id == user_id)
-            # Of two sessions of one user, the earlier append may commit last.
-            .values(last_active_time=func.greatest(User.last_active_time, at))
-            .execution_options(synchronize_session=False)
-        )
+        driver = await driver_of(self._db)
+        await driver.execute(_ACTIVE, self._access.tenant_id, user_id, at)

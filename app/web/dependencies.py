@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from app.errors import UnprocessableError
+from app.errors import UnprocessableError, VersionRequiredError
 from app.runtime import Runtime
 
 _VERSION = re.compile(r'(?:W/)?"?(\d{1,18})"?\Z')
@@ -49,3 +49,23 @@ async def get_expected_version(
 
 
 VersionDep = Annotated[int | None, Depends(get_expected_version)]
+
+
+async def get_required_version(
+    if_match: Annotated[
+        str | None,
+        Header(
+            alias="If-Match",
+            description="The `version` you read, or `*` for whatever it is now. Required: the "
+            "change is refused when it is missing, or has moved on.",
+            max_length=64,
+        ),
+    ] = None,
+) -> int | None:
+    if if_match is None:
+        raise VersionRequiredError
+    return await get_expected_version(if_match)
+
+
+RequiredVersionDep = Annotated[int | None, Depends(get_required_version)]
+"""Where the last write would win over words that nobody has read (`design.md` 13)."""

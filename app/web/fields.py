@@ -143,6 +143,9 @@ Moment = Annotated[
     Field(description="ISO 8601 with a zone", examples=["2026-11-21T12:00:00Z"]),
 ]
 
+ZONED = "ISO 8601 with a zone, `Z` or `+02:00`; a moment without one is refused."
+"""What a field says of its moment that describes itself in words of its own."""
+
 
 ENABLED = {"disabled": 0, "enabled": 1}
 RUNNING = {"ended": 0, "running": 1}

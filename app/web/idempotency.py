@@ -3,8 +3,12 @@
 The key's row is written in the transaction of the effect, so there is no moment in which
 one exists without the other. A service calls `claim` first in its transaction and `keep`
 last; both do nothing when the request carries no key.
+
+A key counts for one caller: the API key, and the user it is bound to or acts for. Two users of
+an application may choose the same words, and neither is answered what the other was.
 """
 
+import hashlib
 import json
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -32,7 +36,10 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class IdempotencyKey(TenantOwned, Base):
-    """What one key of one caller was answered, until it expires."""
+    """What one key of one caller was answered, until it expires.
+
+    `idempotency_key` is the caller's own text, and for a user `_name_of` it.
+    """
 
     __tablename__ = "idempotency_keys"
     __table_args__ = (
@@ -90,10 +97,13 @@ class Once:
         key: str | None = None,
         request_hash: bytes = b"",
         lifetime: timedelta = timedelta(hours=24),
+        *,
+        acting_user: str | None = None,
     ) -> None:
+        """Stand for a request that `key_id` sent under `key`, as `acting_user` if as a user."""
         self._tenant_id = tenant_id
         self._key_id = key_id
-        self._key = key
+        self._key = None if key is None else _name_of(key, acting_user)
         self._hash = request_hash
         self._lifetime = lifetime
 
@@ -157,6 +167,13 @@ class Once:
             IdempotencyKey.key_id == self._key_id,
             IdempotencyKey.idempotency_key == self._key,
         )
+
+
+def _name_of(key: str, acting_user: str | None) -> str:
+    """Under which a key is stored; no client can send the sign that a user's begins with."""
+    if acting_user is None:
+        return key
+    return f"\x1f{hashlib.sha256(json.dumps([acting_user, key]).encode()).hexdigest()}"
 
 
 NEVER = Once()

@@ -34,6 +34,27 @@ EMBEDDING_SECONDS = Histogram(
     ["model"],
     buckets=(0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30),
 )
+TOOL_SECONDS = Histogram(
+    "kemem_tool_seconds",
+    "Time of one call of a tool, refusals counted.",
+    ["tool"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+PROCESSOR_CALLS = Counter(
+    "kemem_processor_calls_total",
+    "Calls of processors; ok, or how they failed: error, timeout, invalid, stuck.",
+    ["processor", "point", "outcome"],
+)
+PROCESSOR_SECONDS = Histogram(
+    "kemem_processor_seconds",
+    "Time of one call of a processor.",
+    ["processor", "point"],
+    buckets=(0.0005, 0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
+)
+INJECTIONS_DROPPED = Counter(
+    "kemem_injections_dropped_total",
+    "Memories shown in a context that could not be noted, so that saying them back may be news.",
+)
 RERANKS = Counter(
     "kemem_reranks_total", "Calls of the reranker; ok, or why there were no scores.",
     ["model", "outcome"],

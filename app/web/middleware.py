@@ -20,6 +20,9 @@ from app.web.metrics import DURATION, IN_FLIGHT, REQUESTS
 log = structlog.get_logger()
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_COUNTED_BY_ROUTE = re.compile(r"/v1/folders/[^/]+/files/?\Z")
+"""Where files are uploaded: those have a limit of their own, and are not held in memory."""
+
 CLIENT_GONE = 499
 """Never sent: counted and logged when the caller hung up before there was an answer."""
 _QUIET = {"/livez", "/readyz", "/metrics"}
@@ -84,6 +87,9 @@ class RequestMiddleware:
             _report(scope, CLIENT_GONE if gone else status, perf_counter() - started)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST" and _COUNTED_BY_ROUTE.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
         declared = _header(scope, b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > self._max_bytes:
             await self._too_large(scope)(scope, receive, send)

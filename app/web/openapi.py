@@ -6,7 +6,7 @@ the document would stumble over each of these.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 
@@ -18,6 +18,16 @@ from app.database.failures import (
 )
 from app.errors import DomainError, UnprocessableError
 from app.web.problems import MEDIA_TYPE, responses_for
+
+ACTING_USER: Final = "KeMem-User"
+
+_ACTING_USER_SCHEME = {
+    "type": "apiKey",
+    "in": "header",
+    "name": ACTING_USER,
+    "description": "The id of the user you act for: the request is answered as a key of that "
+    "user's would be. Leave it out to act as the application itself.",
+}
 
 
 class InvalidRequestError(UnprocessableError):
@@ -62,6 +72,8 @@ def install(app: FastAPI, *key_errors: type[DomainError]) -> None:
             document = plain()
             for operation in _operations(document):
                 _complete(operation, key_errors)
+            schemes = document["components"].setdefault("securitySchemes", {})
+            schemes["acting_user"] = _ACTING_USER_SCHEME
             for unused in ("HTTPValidationError", "ValidationError"):
                 document["components"]["schemas"].pop(unused, None)
         return plain()
@@ -81,6 +93,7 @@ def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ..
     general: list[type[DomainError]] = []
     if {"key": []} in operation.get("security", []):
         general += [*key_errors, *ALWAYS]
+        operation["security"] = [{"key": []}, {"key": [], "acting_user": []}]
     if "requestBody" in operation:
         general.append(BodyTooLargeError)
     for status, response in responses_for(*general).items():

@@ -20,7 +20,7 @@ from app.jobs.errors import (
 )
 from app.jobs.failures import GIVEN_BACK, LEASE_EXPIRED
 from app.jobs.orders import ClaimedJob
-from app.jobs.recurring import BATCH, Recurring
+from app.jobs.recurring import AT_ONCE, BATCH, Recurring
 from app.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch, new_tenant
 
@@ -485,6 +485,23 @@ class TestRecurring:
         await alone.owner.execute("UPDATE tenants SET status = 0")
 
         assert await Recurring(alone.database, "housekeeping", MINUTE).make() == 0
+
+    async def test_one_look_owes_a_share_of_many_tenants_and_the_next_goes_on(
+        self, alone: Queue
+    ) -> None:
+        """All at once would stand before what users wait for."""
+        for _ in range(AT_ONCE + 1):
+            await new_tenant(alone.owner)
+        recurring = Recurring(alone.database, "housekeeping", timedelta(hours=1))
+        owed = "SELECT count(*) FROM jobs WHERE kind = 'housekeeping'"
+        before = await alone.owner.fetchval(owed)
+
+        counts = []
+        for _ in range(3):
+            await recurring.tick()
+            counts.append(await alone.owner.fetchval(owed) - before)
+
+        assert counts == [AT_ONCE, AT_ONCE + 2, AT_ONCE + 2]
 
     async def test_many_workers_make_one_job_for_each_of_many_tenants(self, alone: Queue) -> None:
         for _ in range(BATCH + 20):

@@ -15,6 +15,7 @@ from app.database.roles import OWNER
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.conftest import client_of
+from tests.support.service import USAGE_FLUSH
 from tests.support.tenants import Caller, make_key
 
 
@@ -138,6 +139,37 @@ class TestTenants:
         for path in ("/users", "/memories", "/keys"):
             assert (await operator.get(path)).status_code == 403
 
+    @pytest.mark.parametrize(
+        ("said", "name"),
+        [
+            ({"max_facts": 501}, "forgetting.max_facts"),
+            ({"max_fact": 3}, "forgetting.max_fact"),
+            ({"eviction": "oldest"}, "forgetting.eviction"),
+            ({"message_retention_days": -1}, "forgetting.message_retention_days"),
+            ([], "forgetting"),
+        ],
+    )
+    async def test_what_it_says_of_forgetting_is_checked_by_name(
+        self, operator: AsyncClient, said: Any, name: str
+    ) -> None:
+        made = (await operator.post("/tenants", json={"tenant_name": "Acme"})).json()
+        place = f"/tenants/{made['tenant_id']}"
+        fine = {"forgetting": {"max_facts": 500, "message_retention_days": 0}}
+        assert (await operator.patch(place, json={"config": fine})).status_code == 200
+        config = {"config": {"forgetting": said}}
+
+        refused = [
+            await operator.patch(place, json=config),
+            await operator.post("/tenants", json={"tenant_name": "Acme"} | config),
+        ]
+
+        for response in refused:
+            assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
+            [fault] = response.json()["errors"]
+            assert fault["location"] == ["body", "config"]
+            assert f"{name} must be" in fault["detail"]
+        assert (await operator.get(place)).json()["config"] == fine
+
 
 class TestKeys:
     async def test_a_key_is_shown_once(self, client: AsyncClient, dsn: str) -> None:
@@ -203,7 +235,7 @@ class TestKeys:
         for _ in range(40):
             assert await status_of(app, made["key"]) == (200, None)
             writers.add((await used())[1])
-        flushes = (perf_counter() - started) / settings.usage_flush_seconds
+        flushes = (perf_counter() - started) / USAGE_FLUSH.total_seconds()
         async with asyncio.timeout(1):
             while (await used())[0] is None:  # noqa: ASYNC110 (only the table says so)
                 await asyncio.sleep(0.02)

@@ -13,7 +13,8 @@ from app.errors import DomainError
 from app.llm.embeddings import EmbeddingUse
 from app.llm.errors import EmbeddingUnavailableError
 from app.memories.reembed import ReembedService
-from app.runtime import Runtime, open_catalogue
+from app.providers import open_catalogue
+from app.runtime import Runtime
 from app.settings import Settings
 from app.usage.ledger import EmbeddingLedger
 from app.usage.repository import UsageRepository
@@ -30,7 +31,7 @@ from tests.support.openai_server import (
     rows_of,
     slow,
 )
-from tests.support.service import service, wiretap
+from tests.support.service import SELDOM, service, wiretap
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea."
@@ -319,7 +320,7 @@ class TestTheSearchPath:
             """Of ten searches, in a service that has no occasion to write counts meanwhile."""
             async with (
                 wiretap(dsn) as (wire, tapped),
-                service(tapped, usage_flush_seconds=60, **settings) as app,
+                service(tapped, usage_flush=SELDOM, **settings) as app,
                 client_of(app, caller.key) as searching,
             ):
                 await save(searching, TEA)

@@ -21,11 +21,17 @@ from tests.support.world import World, build_world, rows_of
 MESSAGE = {"role": "user", "content": "Hello."}
 BODIES: dict[str, dict[str, Any]] = {
     "/agents": {"agent_name": "A"},
+    "/blocks": {"label": "notes"},
+    "/blocks/b/append": {"text": "She drinks tea."},
+    "/blocks/b/replace": {"old": "tea", "new": "coffee"},
+    "/blocks/b/insert": {"text": "She drinks tea."},
     "/users": {"user_id": "u"},
     "/projects": {"project_name": "P"},
     "/sessions": {"user_id": "u"},
     "/sessions/s/messages": {"user_id": "u", "messages": [MESSAGE]},
     "/sessions/s/messages/delete": {"oldest": 1},
+    "/sessions/s/checkpoints": {"namespace": "planner"},
+    "/sessions/s/approvals/c": {"decision": "approved"},
     "/messages/search": {"query": "tea", "user_id": "u"},
     "/memories": {"messages": "She drinks tea.", "user_id": "u", "infer": False},
     "/memories/validate": {"messages": "She drinks tea.", "user_id": "u"},
@@ -35,17 +41,41 @@ BODIES: dict[str, dict[str, Any]] = {
     "/memories?async=true": {"messages": "She drinks tea.", "user_id": "u"},
     "/memories/m/restore": {"history_id": "h"},
     "/memories/m/feedback": {"rating": "wrong"},
+    "/sessions/s/context": {"query": "tea"},
+    "/sessions/s/compact": {"force": True},
+    "/users/u/memory-document": {"user": {"workContext": {"summary": "Pilot."}}},
+    "/projects/p/transfer": {"to_user_id": "u"},
+    "/folders": {"folder_name": "F", "scope": "user", "user_id": "u"},
+    "/folders/f/passages": {"content": "She drinks tea."},
+    "/passages/search": {"query": "tea", "user_id": "u"},
+    "/files/f/extract": {"prompt": "Only prices."},
+    "/graph/relations": {
+        "source": "Ana",
+        "relation": "lives_in",
+        "destination": "Bonn",
+        "user_id": "u",
+    },
+    "/graph/entities/e/aliases": {"alias": "Annie"},
+    "/graph/entities/e/merge": {"entity_ids": ["other"]},
+    "/graph/entities/e/split": {"name": "Another Ana"},
+    "/forgetting/run": {"dry_run": True},
     "/sessions/s/extract": {"wait": False},
     "/webhooks": {"url": "https://kemem.invalid/hook"},
     "/keys": {"scopes": ["read"]},
 }
 
 FREE_TEXT = {
+    "/blocks": ("label", "value", "description"),
+    "/blocks/b/append": ("text",),
+    "/blocks/b/replace": ("old", "new"),
+    "/blocks/b/insert": ("text",),
     "/agents": ("agent_name", "agent_type", "description"),
     "/users": ("user_name", "user_type", "external_id"),
     "/projects": ("project_name", "description"),
     "/sessions": ("session_name", "session_type"),
     "/sessions/s/messages": ("content", "content_type", "tool_call_id", "name"),
+    "/sessions/s/checkpoints": ("namespace", "source"),
+    "/sessions/s/approvals/c": ("comment",),
     "/messages/search": ("query",),
     "/memories": ("messages", "source_error", "external_id"),
     "/memories/validate": ("messages",),
@@ -55,28 +85,50 @@ FREE_TEXT = {
     "/memories?async=true": ("messages", "prompt"),
     "/memories/m/restore": ("reason",),
     "/memories/m/feedback": ("comment",),
+    "/sessions/s/context": ("query",),
+    "/users/u/memory-document": ("lastUpdated", "version"),
+    "/folders": ("folder_name", "description", "folder_id"),
+    "/folders/f/passages": ("content", "tags"),
+    "/passages/search": ("query",),
+    "/files/f/extract": ("prompt",),
+    "/graph/relations": ("source", "destination", "relation", "source_type"),
+    "/graph/entities/e/aliases": ("alias",),
+    "/graph/entities/e/merge": ("reason",),
+    "/graph/entities/e/split": ("name", "entity_type", "reason"),
     "/sessions/s/extract": ("prompt",),
     "/webhooks": ("url", "description"),
     "/keys": ("key_name",),
 }
 OBJECTS = {
+    "/blocks": ("metadata",),
     "/agents": ("config",),
     "/users": ("profile",),
     "/projects": ("metadata",),
     "/sessions": ("context",),
     "/sessions/s/messages": ("metadata",),
+    "/sessions/s/checkpoints": ("metadata",),
+    "/sessions/s/approvals/c": ("arguments",),
     "/memories": ("metadata",),
+    "/folders": ("metadata",),
     "/memories/m/supersede": ("metadata",),
     "/memories?async=true": ("metadata",),
 }
 IDS = {
     "/agents": ("agent_id",),
+    "/blocks": ("block_id", "user_id", "agent_id"),
     "/users": ("user_id", "agent_id"),
     "/projects": ("project_id", "owner_id"),
     "/sessions": ("session_id", "user_id", "agent_id", "project_id"),
     "/sessions/s/messages": ("message_id", "parent_message_id"),
+    "/sessions/s/checkpoints": ("parent_id",),
     "/memories": ("user_id", "agent_id", "session_id", "project_id", "source_id"),
     "/memories?async=true": ("user_id", "agent_id", "session_id", "project_id"),
+    "/projects/p/transfer": ("to_user_id",),
+    "/folders": ("folder_id", "user_id", "agent_id", "project_id"),
+    "/passages/search": ("user_id", "agent_id", "project_id"),
+    "/files/f/extract": ("user_id", "agent_id", "project_id"),
+    "/graph/relations": ("user_id", "agent_id", "project_id", "source_id", "destination_id"),
+    "/forgetting/run": ("agent_id",),
     "/memories/m/restore": ("history_id",),
     "/memories/search": ("user_id", "agent_id", "session_id", "project_id"),
     "/memories/delete": ("user_id", "agent_id", "session_id", "project_id"),
@@ -86,16 +138,26 @@ WORDS = {
     "/agents": ("status",),
     "/users": ("status",),
     "/sessions/s/messages": ("role",),
+    "/sessions/s/approvals/c": ("decision",),
     "/memories": ("memory_type", "tier", "scope", "source", "visibility", "on_duplicate"),
     "/memories/search": ("memory_type", "tier", "scopes"),
     "/memories/delete": ("memory_type", "scope"),
+    "/folders": ("scope",),
+    "/files/f/extract": ("scope",),
+    "/graph/relations": ("scope",),
+    "/forgetting/run": ("steps", "eviction"),
     "/memories/m/supersede": ("memory_type",),
     "/memories/m/feedback": ("rating",),
     "/webhooks": ("events", "url"),
     "/keys": ("scopes",),
 }
 # A request without a body means the defaults.
-WITHOUT_BODY = {"/sessions/s/extract"}
+WITHOUT_BODY = {"/sessions/s/extract", "/sessions/s/compact"}
+# Reads, which nobody need ask for once only.
+READS = {
+    "/memories/validate", "/memories/search", "/messages/search", "/passages/search",
+    "/sessions/s/context",
+}  # fmt: skip
 
 DEEP: list[Any] = []
 for _ in range(200):
@@ -103,6 +165,7 @@ for _ in range(200):
 TIMES = {
     "/memories": ("valid_from", "valid_to", "expires_at"),
     "/memories?async=true": ("expires_at",),
+    "/graph/relations": ("valid_from", "valid_to"),
     "/memories/search": ("as_of", "known_at"),
     "/keys": ("expires_at",),
 }
@@ -473,9 +536,7 @@ class TestRefused:
         named(response, "If-Match")
 
     @pytest.mark.parametrize("key", ["", "x" * 256, "\xe9", "a\tb", "\x7f"])
-    @pytest.mark.parametrize("path", [path for path in BODIES if path not in {
-        "/memories/validate", "/memories/search", "/messages/search"
-    }])  # fmt: skip
+    @pytest.mark.parametrize("path", [path for path in BODIES if path not in READS])
     async def test_an_idempotency_key_that_is_none(
         self, client: AsyncClient, path: str, key: str
     ) -> None:
