@@ -1,6 +1,8 @@
 """What can go wrong with a project."""
 
-from app.errors import ForbiddenError, NotFoundError
+from collections.abc import Sequence
+
+from app.errors import ConflictError, ForbiddenError, NotFoundError
 
 
 class ProjectNotFoundError(NotFoundError):
@@ -29,7 +31,33 @@ class ReadOnlyMemberError(ForbiddenError):
 
     def __init__(self, project_id: str, user_id: str) -> None:
         super().__init__(
-            f"{user_id} is a viewer of {project_id} and may not write there.",
+            f"{user_id} may only read in {project_id}, and not write there.",
+            project_id=project_id,
+            user_id=user_id,
+        )
+
+
+class InsufficientRoleError(ForbiddenError):
+    code = "insufficient_role"
+    title = "Role may not do that"
+
+    def __init__(self, project_id: str, role: str, required: Sequence[str]) -> None:
+        super().__init__(
+            f"In {project_id} this takes the role {' or '.join(required)}; yours is {role}.",
+            project_id=project_id,
+            role=role,
+            required_roles=list(required),
+        )
+
+
+class LastOwnerError(ConflictError):
+    code = "last_owner"
+    title = "Last owner of the project"
+
+    def __init__(self, project_id: str, user_id: str) -> None:
+        super().__init__(
+            f"{user_id} is the last owner of {project_id}. Hand it over first "
+            f"(`POST /v1/projects/{project_id}/transfer`), or delete it.",
             project_id=project_id,
             user_id=user_id,
         )

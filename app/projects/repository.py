@@ -1,6 +1,6 @@
 """SQL for projects and their members."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,20 +12,34 @@ from app.database.constraints import conflicts
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import IdTakenError
-from app.projects.errors import MemberNotFoundError, ProjectNotFoundError
+from app.projects.errors import (
+    InsufficientRoleError,
+    MemberNotFoundError,
+    ProjectNotFoundError,
+)
 from app.projects.models import Project, ProjectMember
+from app.projects.policy import Management, may, needed
+from app.projects.schemas import Role
 from app.tenants.access import Access
 from app.users.repository import visible_user_ids
 
 
-def visible_project_ids(access: Access) -> Select[str]:
-    """Ids of the projects a caller may see, for other rooms' statements."""
+def visible_project_ids(access: Access, roles: Collection[Role] | None = None) -> Select[str]:
+    """Ids of the projects a caller may see, for other rooms' statements.
+
+    Args:
+        roles: only those in which a restricted caller has one of them.
+
+    """
     if not access.restricted:
         return select(Project.project_id).where(Project.tenant_id == access.tenant_id)
-    return select(ProjectMember.project_id).where(
+    statement = select(ProjectMember.project_id).where(
         ProjectMember.tenant_id == access.tenant_id,
         ProjectMember.user_id.in_(visible_user_ids(access)),
     )
+    if roles is not None:
+        statement = statement.where(ProjectMember.role.in_(sorted(roles)))
+    return statement
 
 
 class ProjectRepository:
@@ -95,13 +109,60 @@ class ProjectRepository:
         await apply_changes(self._db, project, changes, expected=expected)
         return project
 
-    async def role_of(self, project_id: str, user_id: str) -> str | None:
+    async def managed(
+        self, project_id: str, action: Management, *, lock: bool = False
+    ) -> tuple[Project, Role | None]:
+        """The project, and the caller's role; None when the caller is no one user.
+
+        Args:
+            lock: nobody else changes who is in it until the transaction ends.
+
+        Raises:
+            ProjectNotFoundError: missing, or the caller is no member.
+            InsufficientRoleError: the caller's role may not do that.
+
+        """
+        project = await self.get(project_id, lock=lock)
+        if self._access.user_id is None:
+            return project, None
+        role = await self.standing(project_id)
+        if role is None:
+            raise ProjectNotFoundError(project_id)
+        if not may(role, action):
+            raise InsufficientRoleError(project_id, role, needed(action))
+        return project, role
+
+    async def standing(self, project_id: str) -> Role | None:
+        """The role of the one user who is calling, or None when that user is no member."""
+        role: Role | None = await self._db.scalar(
+            select(ProjectMember.role).where(
+                *self._is_member(project_id, self._access.user_id or ""),
+                ProjectMember.user_id.in_(visible_user_ids(self._access)),
+            )
+        )
+        return role
+
+    async def role_of(self, project_id: str, user_id: str) -> Role | None:
         """The role of a member, or None when the user is none."""
-        return await self._db.scalar(
+        role: Role | None = await self._db.scalar(
             select(ProjectMember.role).where(*self._is_member(project_id, user_id))
         )
+        return role
 
-    async def put_member(self, project_id: str, user_id: str, role: str) -> ProjectMember:
+    async def owners(self, project_id: str) -> Sequence[str]:
+        """Ids of the owners, in order."""
+        rows = await self._db.scalars(
+            select(ProjectMember.user_id)
+            .where(
+                ProjectMember.tenant_id == self._access.tenant_id,
+                ProjectMember.project_id == project_id,
+                ProjectMember.role == "owner",
+            )
+            .order_by(ProjectMember.user_id)
+        )
+        return rows.all()
+
+    async def put_member(self, project_id: str, user_id: str, role: Role) -> ProjectMember:
         """The member, added or given another role."""
         await self._db.execute(
             insert(ProjectMember)
@@ -112,7 +173,11 @@ class ProjectRepository:
                 index_elements=["tenant_id", "project_id", "user_id"], set_={"role": role}
             )
         )
-        statement = select(ProjectMember).where(*self._is_member(project_id, user_id))
+        statement = (
+            select(ProjectMember)
+            .where(*self._is_member(project_id, user_id))
+            .execution_options(populate_existing=True)
+        )
         return (await self._db.scalars(statement)).one()
 
     async def list_members(

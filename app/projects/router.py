@@ -1,11 +1,16 @@
-"""/v1/projects and their members; managed with an admin key until roles are enforced"""
+"""/v1/projects and their members"""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from app.errors import IdTakenError, VersionConflictError
-from app.projects.errors import MemberNotFoundError, ProjectNotFoundError
+from app.projects.errors import (
+    InsufficientRoleError,
+    LastOwnerError,
+    MemberNotFoundError,
+    ProjectNotFoundError,
+)
 from app.projects.schemas import (
     MemberPut,
     MemberRead,
@@ -13,9 +18,11 @@ from app.projects.schemas import (
     ProjectPatch,
     ProjectQuery,
     ProjectRead,
+    ProjectTransfer,
+    ProjectTransferred,
 )
 from app.projects.service import ProjectService
-from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep, ReaderDep
+from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, ManagerDep, OnceDep, ReaderDep
 from app.users.errors import UserNotFoundError
 from app.web.dependencies import RuntimeDep, VersionDep
 from app.web.fields import Id
@@ -26,7 +33,7 @@ router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses
 
 
 async def get_service(runtime: RuntimeDep) -> ProjectService:
-    return ProjectService(runtime.database)
+    return ProjectService(runtime.database, auto_create=runtime.settings.auto_create)
 
 
 ServiceDep = Annotated[ProjectService, Depends(get_service)]
@@ -36,7 +43,7 @@ ServiceDep = Annotated[ProjectService, Depends(get_service)]
     "", status_code=201, responses=responses_for(IdTakenError, UserNotFoundError, *ONCE_ERRORS)
 )
 async def add_project(
-    body: ProjectCreate, principal: AdminDep, service: ServiceDep, once: OnceDep
+    body: ProjectCreate, principal: ManagerDep, service: ServiceDep, once: OnceDep
 ) -> ProjectRead:
     """Create a project."""
     return await service.add(principal, body, once=once)
@@ -56,11 +63,14 @@ async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep)
     return await service.get(principal, project_id)
 
 
-@router.patch("/{project_id}", responses=responses_for(ProjectNotFoundError, VersionConflictError))
+@router.patch(
+    "/{project_id}",
+    responses=responses_for(ProjectNotFoundError, InsufficientRoleError, VersionConflictError),
+)
 async def patch_project(
     project_id: Id,
     body: ProjectPatch,
-    principal: AdminDep,
+    principal: ManagerDep,
     service: ServiceDep,
     version: VersionDep,
 ) -> ProjectRead:
@@ -83,10 +93,12 @@ async def list_members(
 
 @router.put(
     "/{project_id}/members/{user_id}",
-    responses=responses_for(ProjectNotFoundError, UserNotFoundError),
+    responses=responses_for(
+        ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, LastOwnerError
+    ),
 )
 async def put_member(
-    project_id: Id, user_id: Id, body: MemberPut, principal: AdminDep, service: ServiceDep
+    project_id: Id, user_id: Id, body: MemberPut, principal: ManagerDep, service: ServiceDep
 ) -> MemberRead:
     """Make a user a member, or give a member another role."""
     return await service.put_member(principal, project_id, user_id, body)
@@ -95,10 +107,29 @@ async def put_member(
 @router.delete(
     "/{project_id}/members/{user_id}",
     status_code=204,
-    responses=responses_for(ProjectNotFoundError, MemberNotFoundError),
+    responses=responses_for(
+        ProjectNotFoundError, MemberNotFoundError, InsufficientRoleError, LastOwnerError
+    ),
 )
 async def remove_member(
-    project_id: Id, user_id: Id, principal: AdminDep, service: ServiceDep
+    project_id: Id, user_id: Id, principal: ManagerDep, service: ServiceDep
 ) -> None:
-    """Take a user out of a project; what the user saved there stays."""
+    """Take a user out of a project, or leave it; what the user saved there stays."""
     await service.remove_member(principal, project_id, user_id)
+
+
+@router.post(
+    "/{project_id}/transfer",
+    responses=responses_for(
+        ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, *ONCE_ERRORS
+    ),
+)
+async def transfer_project(
+    project_id: Id,
+    body: ProjectTransfer,
+    principal: ManagerDep,
+    service: ServiceDep,
+    once: OnceDep,
+) -> ProjectTransferred:
+    """Hand a project over to another owner; who owned it becomes an admin."""
+    return await service.transfer(principal, project_id, body, once=once)

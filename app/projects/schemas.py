@@ -18,7 +18,9 @@ class ProjectCreate(Schema):
     description: Description | None = None
     metadata: Metadata = {}
     owner_id: Id | None = Field(
-        default=None, description="A user who becomes the first member, as owner."
+        default=None,
+        description="A user who becomes the first member, as owner; the acting user when "
+        "there is one.",
     )
 
 
@@ -57,3 +59,17 @@ class MemberRead(Shown):
     role: Role
     create_time: Moment
     update_time: Moment
+
+
+class ProjectTransfer(Schema):
+    model_config = example(to_user_id="bob")
+
+    to_user_id: Id = Field(description="The user who becomes the owner, a member or not.")
+
+
+class ProjectTransferred(Shown):
+    model_config = example(project_id="payments", owner_id="bob", former_owners=["ana"])
+
+    project_id: str
+    owner_id: str
+    former_owners: list[str] = Field(description="Who was an owner and is an admin now.")
