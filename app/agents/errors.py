@@ -18,5 +18,7 @@ class InvalidConfigError(UnprocessableError):
     def __init__(self, name: str, wanted: str) -> None:
         super().__init__(
             f"`config.{name}` must be {wanted}.",
-            errors=[{"location": ["body", "config", name], "detail": f"must be {wanted}"}],
+            errors=[
+                {"location": ["body", "config", *name.split(".")], "detail": f"must be {wanted}"}
+            ],
         )

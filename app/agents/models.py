@@ -28,5 +28,6 @@ class Agent(TenantOwned, Timed, Base):
     status: Mapped[int] = mapped_column(SmallInteger, server_default=text("1"), default=1)
     memory_enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     injection_enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
+    window_policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     creator: Mapped[str | None] = mapped_column(Id)
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)

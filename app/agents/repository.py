@@ -1,20 +1,23 @@
 """SQL for agents."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.errors import AgentNotFoundError
 from app.agents.models import Agent
+from app.agents.retention import ForgettingPolicy, Policies, policies
 from app.database.constraints import conflicts
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import IdTakenError
 from app.tenants.access import Access
+from app.tenants.models import Tenant
+from app.tenants.policy_schemas import FORGETTING
 
 DEFAULT_AGENT_ID = "default"
 
@@ -114,3 +117,31 @@ class AgentRepository:
         agent = await self.get(agent_id, lock=True)
         await apply_changes(self._db, agent, changes, expected=expected)
         return agent
+
+
+class PolicyRepository:
+    """What a tenant and its agents say of forgetting. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def get(
+        self, deployment: ForgettingPolicy, agent_ids: Collection[str] | None = None
+    ) -> Policies:
+        """The policies in force; with `agent_ids`, as far as they are these agents'."""
+        tenant = await self._db.scalar(
+            select(Tenant.config[FORGETTING]).where(Tenant.tenant_id == self._tenant_id)
+        )
+        statement = select(Agent.agent_id, Agent.config[FORGETTING]).where(
+            Agent.tenant_id == self._tenant_id,
+            func.jsonb_typeof(Agent.config[FORGETTING]) == "object",
+        )
+        if agent_ids is not None:
+            statement = statement.where(Agent.agent_id.in_(sorted(agent_ids)))
+        rows: Sequence[Any] = (await self._db.execute(statement)).all()
+        return policies(
+            deployment,
+            tenant if isinstance(tenant, dict) else None,
+            {row[0]: row[1] for row in rows},
+        )

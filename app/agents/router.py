@@ -1,42 +1,38 @@
-"""/v1/agents"""
+"""/v1/agents; what creates one stands in `app/blocks/router.py`, with its blocks."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from app.agents.errors import AgentNotFoundError, InvalidConfigError
-from app.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead
+from app.agents.schemas import AgentPatch, AgentQuery, AgentRead, ProcessorList, ProcessorRead
 from app.agents.service import AgentService
-from app.errors import IdTakenError, VersionConflictError
+from app.errors import VersionConflictError
 from app.llm.errors import UnknownEmbedderError, UnknownModelError
-from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.tenants.principal import KEY_ERRORS, AdminDep, ReaderDep, WriterDep
 from app.web.dependencies import RuntimeDep, VersionDep
 from app.web.fields import Id
 from app.web.pagination import InvalidCursorError, Page
 from app.web.problems import responses_for
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"], responses=responses_for(*KEY_ERRORS))
+processors_router = APIRouter(
+    prefix="/v1/processors", tags=["operations"], responses=responses_for(*KEY_ERRORS)
+)
 
 
 async def get_service(runtime: RuntimeDep) -> AgentService:
-    return AgentService(runtime.database, runtime.catalogue, runtime.models)
+    return AgentService(
+        runtime.database,
+        runtime.catalogue,
+        runtime.models,
+        runtime.summarisers,
+        runtime.profilers,
+        runtime.processing,
+    )
 
 
 ServiceDep = Annotated[AgentService, Depends(get_service)]
-
-
-@router.post(
-    "",
-    status_code=201,
-    responses=responses_for(
-        IdTakenError, UnknownEmbedderError, UnknownModelError, InvalidConfigError, *ONCE_ERRORS
-    ),
-)
-async def add_agent(
-    body: AgentCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
-) -> AgentRead:
-    """Create an agent."""
-    return await service.add(principal, body, once=once)
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -72,3 +68,10 @@ async def patch_agent(
 ) -> AgentRead:
     """Change an agent; what is left out stays."""
     return await service.patch(principal, agent_id, body, expected=version)
+
+
+@processors_router.get("")
+async def list_processors(_principal: AdminDep, runtime: RuntimeDep) -> ProcessorList:
+    """List the processors that this deployment allows, in the order they run in."""
+    loaded = [one.loaded for one in runtime.processing.allowed.runners.values()]
+    return ProcessorList(items=[ProcessorRead.of(one) for one in loaded])

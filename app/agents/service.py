@@ -4,16 +4,20 @@ from typing import Any
 
 from app.agents.errors import InvalidConfigError
 from app.agents.models import Agent
+from app.agents.processing import Processing
+from app.agents.profile_slots import profile_slots
 from app.agents.repository import AgentRepository
 from app.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.llm.catalogue import EmbedderCatalogue
 from app.llm.model_catalogue import ModelCatalogue
+from app.llm.profiler_catalogue import ProfilerCatalogue
+from app.llm.summariser_catalogue import SummariserCatalogue
 from app.tenants.access import Principal
 from app.tenants.errors import KeyRestrictedError
+from app.tenants.policy_schemas import forgetting_fault
 from app.web.fields import ENABLED
-from app.web.idempotency import NEVER, Once
 from app.web.pagination import Page, decode_moment, page
 
 PROMPT_LENGTH = 8000
@@ -21,22 +25,31 @@ PROMPT_LENGTH = 8000
 
 class AgentService:
     def __init__(
-        self, database: Database, catalogue: EmbedderCatalogue, models: ModelCatalogue
+        self,
+        database: Database,
+        catalogue: EmbedderCatalogue,
+        models: ModelCatalogue,
+        summarisers: SummariserCatalogue,
+        profilers: ProfilerCatalogue,
+        processing: Processing,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._models = models
+        self._summarisers = summarisers
+        self._profilers = profilers
+        self._processing = processing
 
-    async def add(
-        self, principal: Principal, body: AgentCreate, *, once: Once = NEVER
-    ) -> AgentRead:
-        """Create an agent.
+    async def prepare(self, principal: Principal, body: AgentCreate) -> Agent:
+        """The agent that a request describes, checked and not yet stored.
 
         Raises:
-            IdTakenError: the tenant has one with that id.
             UnknownEmbedderError: `config.embedding` names no usable model.
-            UnknownModelError: `config.model` names none.
-            InvalidConfigError: `config.extraction_prompt` is no text, or too long.
+            UnknownModelError: `config.model`, `config.summary_model` or `config.profile_model`
+                names none.
+            InvalidConfigError: `config.extraction_prompt` is no text, or too long;
+                `config.profile_slots` are none.
+            InvalidProcessorsError: `config.processors` are not allowed here.
             KeyRestrictedError: the key is a user's, or another agent's.
 
         """
@@ -45,13 +58,9 @@ class AgentService:
         if own is not None and body.agent_id not in {None, own}:
             raise KeyRestrictedError
         await self._check_config(body.config)
-        values = _columns(body.model_dump())
+        values = _columns(body.model_dump(include=set(AgentCreate.model_fields)))
         values["agent_id"] = body.agent_id or own or new_id("agt")
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            agent = Agent(**values, creator=principal.key_id)
-            await AgentRepository(db, principal.access).add(agent)
-            return await once.keep(db, AgentRead.model_validate(agent), status=201)
+        return Agent(**values, creator=principal.key_id)
 
     async def get(self, principal: Principal, agent_id: str) -> AgentRead:
         """Raises AgentNotFoundError."""
@@ -102,11 +111,37 @@ class AgentService:
         model = config.get("model")
         if model is not None:
             self._models.resolve(str(model))
+        summary_model = config.get("summary_model")
+        if summary_model is not None:
+            self._summarisers.resolve(str(summary_model))
+        profile_model = config.get("profile_model")
+        if profile_model is not None:
+            self._profilers.resolve(str(profile_model))
+        profile_slots(config)
         prompt = config.get("extraction_prompt")
         if prompt is not None and not (isinstance(prompt, str) and len(prompt) <= PROMPT_LENGTH):
             raise InvalidConfigError(
                 "extraction_prompt", f"a text of at most {PROMPT_LENGTH} characters"
             )
+        self._processing.check(config)
+        _check_tools(config)
+        _check_forgetting(config)
+
+
+def _check_tools(config: dict[str, Any]) -> None:
+    tools = config.get("tools")
+    if tools is not None and not (
+        isinstance(tools, list) and all(isinstance(one, str) for one in tools)
+    ):
+        raise InvalidConfigError("tools", "a list of names of tools, as `GET /v1/tools` has them")
+    if not isinstance(config.get("enable_memory", True), bool):
+        raise InvalidConfigError("enable_memory", "true or false")
+
+
+def _check_forgetting(config: dict[str, Any]) -> None:
+    fault = forgetting_fault(config)
+    if fault is not None:
+        raise InvalidConfigError(*fault)
 
 
 def _refuse_users(principal: Principal) -> None:
@@ -115,7 +150,7 @@ def _refuse_users(principal: Principal) -> None:
         raise KeyRestrictedError
 
 
-_NULLABLE = {"agent_type", "description"}
+_NULLABLE = {"agent_type", "description", "window_policy"}
 
 
 def _columns(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Agents through the public routes."""
 
+from typing import Any
+
 import pytest
 from httpx import AsyncClient
 
@@ -93,3 +95,32 @@ class TestDisabledAgent:
         ok(await client.patch("/agents/a1", json={"status": 1}))
 
         await append(client, "s1", "Good morning again.")
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ({"tools": "memory_search"}, "tools"),
+        ({"tools": ["memory_search", 1]}, "tools"),
+        ({"enable_memory": "no"}, "enable_memory"),
+    ],
+)
+async def test_a_config_that_would_switch_tools_off_by_mistake_is_refused(
+    client: AsyncClient, config: dict[str, Any], name: str
+) -> None:
+    body = {"agent_id": "support", "agent_name": "Support", "config": config}
+
+    response = await client.post("/agents", json=body)
+
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_config")
+    assert response.json()["errors"][0]["location"] == ["body", "config", name]
+    assert (await client.get("/agents/support")).status_code == 404
+
+
+async def test_a_config_of_tools_is_kept(client: AsyncClient) -> None:
+    config = {"tools": [], "enable_memory": False}
+
+    response = await client.post("/agents", json={"agent_name": "Support", "config": config})
+
+    assert response.status_code == 201
+    assert response.json()["config"] == config
