@@ -1,0 +1,1 @@
+"""Room: full images of a session that it can be put back to, and approvals."""

@@ -1,0 +1,56 @@
+"""What can go wrong with the checkpoints of a LangGraph thread."""
+
+from collections.abc import Iterable
+
+from app.errors import ConflictError, NotFoundError, UnprocessableError
+
+
+class SaverCheckpointNotFoundError(NotFoundError):
+    code = "saver_checkpoint_not_found"
+    title = "Checkpoint of the thread not found"
+
+    def __init__(self, session_id: str, checkpoint_id: str) -> None:
+        super().__init__(
+            f"The session {session_id} has no LangGraph checkpoint {checkpoint_id} in this "
+            "namespace: it was deleted, or it has not been put yet.",
+            session_id=session_id,
+            checkpoint_id=checkpoint_id,
+        )
+
+
+class SaverContentMissingError(ConflictError):
+    """A put that leaves out what it takes for stored; nothing was written."""
+
+    code = "saver_content_missing"
+    title = "Content not stored here"
+
+    def __init__(self, *, channels: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
+        names, digests = sorted(channels), sorted(one.hex() for one in chunks)
+        super().__init__(
+            "The checkpoint refers to content that is not stored: put it again with `values` for "
+            "the `channels` and with `content` for the `chunks` that are listed.",
+            channels=[*names],
+            chunks=[*digests],
+        )
+
+
+class InvalidChunkError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self, digest: str, why: str) -> None:
+        super().__init__(
+            f"The content of the chunk {digest} {why}; nothing was stored.",
+            errors=[{"location": ["body", "content", digest], "detail": why}],
+        )
+
+
+class InvalidFilterError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`filter` must be a JSON object that can be stored as metadata.",
+            errors=[{"location": ["query", "filter"], "detail": "not a JSON object"}],
+        )

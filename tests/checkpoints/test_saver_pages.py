@@ -1,0 +1,111 @@
+"""Pages of LangGraph's checkpoints end by their bytes too."""
+
+import random
+from collections.abc import Mapping, Sequence
+
+import pytest
+from httpx import AsyncClient
+
+from app.checkpoints.saver_models import SaverCheckpoint
+from app.checkpoints.saver_pages import PAGE_BYTES, Values, chunks_of, fitting, whole
+from tests.checkpoints.saver_support import b64, listed, put, write
+from tests.support.api import every_page, execute, ok
+from tests.support.tenants import Caller
+
+PATH = "/sessions/trip/saver/checkpoints"
+NAMES = ["c3", "c2", "c1"]
+
+
+def noise(length: int, seed: int) -> bytes:
+    """Bytes that do not compress."""
+    return random.Random(seed).randbytes(length)
+
+
+async def pages(client: AsyncClient, **params: int) -> list[list[str]]:
+    """Ids of the checkpoints of each page."""
+    found: list[list[str]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = ok(await client.get(PATH, params=params | cursor))
+        found.append([one["checkpoint_id"] for one in page["items"]])
+        if page["next_cursor"] is None:
+            return found
+        cursor = {"cursor": page["next_cursor"]}
+
+
+@pytest.mark.parametrize(("beyond", "ends"), [(-1, 3), (0, 3), (1, 2)])
+async def test_what_checkpoints_hold_themselves_is_counted(
+    client: AsyncClient, acme: Caller, dsn: str, beyond: int, ends: int
+) -> None:
+    for number in (1, 2):
+        blob = {"type": "raw", "data": b64(noise(1_390_000, number))}
+        ok(await put(client, f"c{number}", checkpoint=blob))
+    ok(await put(client, "c3"))
+    ok(await write(client, "c2", "pending"))
+    [row] = await execute(
+        dsn,
+        "SELECT sum(octet_length(checkpoint) + pg_column_size(metadata) "
+        "+ pg_column_size(channels)) + octet_length('pending') AS bytes "
+        "FROM saver_checkpoints WHERE tenant_id = $1",
+        acme.tenant_id,
+    )
+    left = PAGE_BYTES - int(row["bytes"]) + beyond + 1  # One byte was there.
+    ok(await put(client, "c3", checkpoint={"type": "raw", "data": b64(noise(left, 3))}))
+
+    assert await pages(client) == [one for one in (NAMES[:ends], NAMES[ends:]) if one]
+    assert await pages(client, limit=1) == [["c3"], ["c2"], ["c1"]]
+
+
+async def test_what_their_values_hold_is_counted_once_a_page(client: AsyncClient) -> None:
+    """Four steps of 1.3 MB of their own each, beside 1.3 MB that all of them have."""
+    shared = [noise(65_536, number) for number in range(20)]
+    ok(await put(client, "c0", values={"shared": shared}))
+    for step in range(1, 4):
+        own = [noise(65_536, 100 * step + number) for number in range(20)]
+        ok(await put(client, f"c{step}", f"c{step - 1}", values={"own": own}, kept=["shared"]))
+
+    assert await pages(client) == [["c3", "c2"], ["c1", "c0"]]
+    assert len(await every_page(client, PATH)) == 4
+    assert await listed(client, limit=1) == ["c3"]
+
+
+async def test_many_small_steps_are_one_page(client: AsyncClient) -> None:
+    """More chunks than would fit if each were as long as one may be."""
+    for step in range(8):
+        pieces = [f"{step} {number}".encode() for number in range(20)]
+        ok(await put(client, f"c{step}", values={"list": pieces}))
+
+    assert [len(page) for page in await pages(client)] == [8]
+
+
+class TestFitting:
+    """The arithmetic of it."""
+
+    @staticmethod
+    def steps(*chunks: str) -> tuple[Sequence[SaverCheckpoint], Values]:
+        """Steps with one channel, named by their chunks, a letter each."""
+        made = [SaverCheckpoint(checkpoint_id=one, channels={"a": one}) for one in chunks]
+        return made, {one: ("raw", [letter.encode() for letter in one]) for one in chunks}
+
+    def fitting(self, sizes: Mapping[bytes, int], *chunks: str) -> list[str]:
+        steps, values = self.steps(*chunks)
+        return [one.checkpoint_id for one in fitting(steps, values, sizes)]
+
+    @pytest.mark.parametrize(("beyond", "number"), [(-1, 2), (0, 2), (1, 1)])
+    def test_a_page_is_full_and_not_more(self, beyond: int, number: int) -> None:
+        sizes = {b"a": PAGE_BYTES // 2, b"b": PAGE_BYTES // 2 + beyond}
+
+        assert self.fitting(sizes, "a", "ab") == ["a", "ab"][:number]
+
+    def test_the_first_is_always_shown(self) -> None:
+        assert self.fitting({b"a": 2 * PAGE_BYTES, b"b": 0}, "a", "b") == ["a"]
+        assert self.fitting({}) == []
+
+    def test_what_was_deleted_meanwhile_is_not_shown(self) -> None:
+        steps, values = self.steps("ab", "b", "c")
+        content = {b"b": b"", b"c": b""}
+
+        assert whole(steps, values, content) == steps[1:]
+        without = {digest: value for digest, value in values.items() if digest != "c"}
+        assert whole(steps, without, content) == steps[1:2]
+        assert chunks_of(steps, without) == {b"a", b"b"}
