@@ -1,5 +1,7 @@
 """What can go wrong with a message."""
 
+from collections.abc import Sequence
+
 from app.errors import ConflictError, NotFoundError, UnprocessableError
 
 
@@ -18,6 +20,18 @@ class MessageConflictError(ConflictError):
     def __init__(self, message_id: str) -> None:
         super().__init__(
             f"The message {message_id} exists with other content; a message never changes.",
+            message_id=message_id,
+        )
+
+
+class MessageSetAsideError(ConflictError):
+    code = "message_set_aside"
+    title = "Message is on another branch"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(
+            f"The message {message_id} was set aside when a checkpoint was restored; append what "
+            "is said now under another id.",
             message_id=message_id,
         )
 
@@ -63,4 +77,26 @@ class OtherSearchError(UnprocessableError):
         super().__init__(
             "`cursor` is not one that this search gave out: start without it.",
             errors=[{"location": ["body", "cursor"], "detail": "not a cursor of this search"}],
+        )
+
+
+class UnknownStrategyError(UnprocessableError):
+    code = "unknown_strategy"
+    title = "Window strategy unknown"
+
+    def __init__(self, available: Sequence[str]) -> None:
+        super().__init__(
+            f"This deployment has the window strategies {', '.join(available)}.",
+            errors=[{"location": ["body", "strategy", "name"], "detail": "no such strategy"}],
+        )
+
+
+class InvalidStrategyError(UnprocessableError):
+    code = "invalid_strategy"
+    title = "Options not valid for the window strategy"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The window strategy {name} does not take these options.",
+            errors=[{"location": ["body", "strategy", "options"], "detail": "refused by it"}],
         )

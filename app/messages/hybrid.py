@@ -10,6 +10,7 @@ import numpy.typing as npt
 from app.messages.cursors import Reached
 from app.ranking.boosts import Boosts
 from app.ranking.fusion import fuse
+from app.ranking.places import best
 from app.ranking.query import Asked
 from app.ranking.reading import bucket_of, coverage, features_of
 from app.ranking.rows import Records
@@ -96,7 +97,8 @@ def ranked(
         # In double precision, as the threshold is.
         kept &= raw.astype(np.float64) >= cut.threshold
     wanted = cut.limit + (cut.reached.count if cut.reached else 0) + 1
-    places = _best(scores, records["created"], ids, np.flatnonzero(kept), wanted)
+    order = (scores.order, np.nan_to_num(scores.similarity), records["created"])
+    places = best(order, ids, kept, wanted)
     start = cut.reached.place_in([ids[place] for place in places]) if cut.reached else 0
     shown = places[start : start + cut.limit]
     return RankedPage(
@@ -126,25 +128,6 @@ def _scores(
 
 def _no_boosts(_place: int) -> Mapping[str, float]:
     return {}
-
-
-def _best(
-    scores: _Scores,
-    created: npt.NDArray[np.int64],
-    ids: Sequence[str],
-    places: npt.NDArray[np.int64],
-    limit: int,
-) -> list[int]:
-    order, similarity = scores.order, np.nan_to_num(scores.similarity)
-    if len(places) > limit:
-        # All that could be among the first, ties included.
-        floor = np.partition(order[places], -limit)[-limit]
-        places = places[order[places] >= floor]
-    chosen = sorted(
-        (int(place) for place in places),
-        key=lambda at: (-order[at], -similarity[at], -int(created[at]), ids[at]),
-    )
-    return chosen[:limit]
 
 
 def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> Ranked:

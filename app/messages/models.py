@@ -15,6 +15,13 @@ WAITING: Final = "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS 
 """Messages that searches cannot find yet, or not by meaning. Those with an analyser and no terms
 are never found."""
 
+INSTRUCTS: Final = "role = 'system' AND (metadata ->> 'event_type') IS NULL"
+"""Instructions inside a conversation; those with an event tell of something (M-17)."""
+
+
+CALLS: Final = "tool_calls IS NOT NULL"
+ANSWERS: Final = "tool_call_id IS NOT NULL"
+
 
 class Message(TenantOwned, Searched, Base):
     """One entry of a session, ordered by `sequence_no`.
@@ -63,6 +70,29 @@ class Message(TenantOwned, Searched, Base):
             postgresql_where=text(WAITING),
         ),
         Index(
+            "messages_idx_instructions",
+            "tenant_id",
+            "session_id",
+            "sequence_no",
+            postgresql_where=text(INSTRUCTS),
+        ),
+        # Few in most sessions: what a result answers is not looked for among all the rest.
+        Index(
+            "messages_idx_calls",
+            "tenant_id",
+            "session_id",
+            "sequence_no",
+            postgresql_where=text(CALLS),
+        ),
+        Index(
+            "messages_idx_results",
+            "tenant_id",
+            "session_id",
+            "tool_call_id",
+            "sequence_no",
+            postgresql_where=text(ANSWERS),
+        ),
+        Index(
             "messages_idx_parent",
             "tenant_id",
             "parent_message_id",
@@ -87,8 +117,12 @@ class Message(TenantOwned, Searched, Base):
     # False: said while memory was paused, so it is never read for memories (B-41).
     captured: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     parent_message_id: Mapped[str | None] = mapped_column(Id)
+    # Of what the request said, where a processor made this of it: so it may be sent again.
+    input_hash: Mapped[bytes | None]
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
     sequence_no: Mapped[int]
+    # By the deployment's counter when it was appended; null in rows of an older release.
+    token_count: Mapped[int | None]
     # What `metadata.client_time` says, as far as it is a time; searches go by it.
     said_at: Mapped[datetime | None] = mapped_column(deferred=True)
     # Null until it is embedded: with the append where that takes no call, else by a job.

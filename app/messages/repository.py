@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Text,
+    case,
     cast,
     delete,
     func,
@@ -17,10 +18,11 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Range, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from app.database.engine import driver_of
 from app.database.keyset import after
 from app.errors import IdTakenError
 from app.messages.errors import MessageNotFoundError
@@ -29,6 +31,9 @@ from app.tenants.access import Access
 
 FEW = 1000
 """So many messages are found soon enough whatever the plan."""
+
+NEAR = 100
+"""So many of the newest messages with calls are looked through first for what a result answers."""
 
 # What a retried append of these messages would be told again. `position` first: it leaves the
 # answers of other sessions unread.
@@ -47,12 +52,33 @@ WHERE k.tenant_id = CAST(:tenant_id AS text)
 """)
 
 
+Aside = Sequence[Range[int]]
+"""Numbers of messages on another branch, as `sessions.set_aside` holds them (B-44)."""
+
+
+def _outside(aside: Aside) -> list[ColumnElement[bool]]:
+    return [(Message.sequence_no < one.lower) | (Message.sequence_no >= one.upper) for one in aside]
+
+
 class Traffic(NamedTuple):
     """A message with calls or results, as far as pairing needs it."""
 
     message_id: str
     tool_calls: Any
     tool_call_id: str | None
+
+
+# An error would not say which id it was: PostgreSQL keeps that to itself under RLS.
+_ADD = (
+    insert(Message)
+    .on_conflict_do_nothing(index_elements=["tenant_id", "message_id"])
+    .returning(Message)
+)
+
+_LAST = """
+SELECT message_id FROM messages WHERE tenant_id = $1 AND session_id = $2
+ORDER BY sequence_no DESC LIMIT 1
+"""
 
 
 class MessageRepository:
@@ -78,13 +104,7 @@ class MessageRepository:
             IdTakenError: one of the ids is a message of another session.
 
         """
-        # An error would not say which id it was: PostgreSQL keeps that to itself under RLS.
-        statement = (
-            insert(Message)
-            .on_conflict_do_nothing(index_elements=["tenant_id", "message_id"])
-            .returning(Message)
-        )
-        added = {message.message_id: message for message in await self._db.scalars(statement, rows)}
+        added = {message.message_id: message for message in await self._db.scalars(_ADD, rows)}
         for row in rows:
             if row["message_id"] not in added:
                 raise IdTakenError("message_id", row["message_id"])
@@ -110,11 +130,19 @@ class MessageRepository:
             Message.message_id == func.any(cast(list(message_ids), ARRAY(Text)))
         )
 
-    async def last_id(self) -> str | None:
-        """Id of the newest message, or None in an empty session."""
+    async def last_id(self, aside: Aside = ()) -> str | None:
+        """Id of the newest message that is not set `aside`, or None in an empty session."""
+        if not aside:
+            driver = await driver_of(self._db)
+            last: str | None = await driver.fetchval(_LAST, self._tenant_id, self._session_id)
+            return last
         return await self._db.scalar(
             select(Message.message_id)
-            .where(Message.tenant_id == self._tenant_id, Message.session_id == self._session_id)
+            .where(
+                Message.tenant_id == self._tenant_id,
+                Message.session_id == self._session_id,
+                *_outside(aside),
+            )
             .order_by(Message.sequence_no.desc())
             .limit(1)
         )
@@ -180,32 +208,67 @@ class MessageRepository:
         )
         return select(path.c.message_id)
 
-    async def open_calls(self, call_ids: Sequence[str]) -> Counter[str]:
-        """How many calls with each of these ids still wait for their result.
+    async def open_calls(self, call_ids: Sequence[str], aside: Aside = ()) -> Counter[str]:
+        """How many calls with each of these ids still wait for their result, or at least as many
+        as are asked for.
 
         Some providers number the calls of every turn anew, so that an id may be used again.
+        What is set `aside` neither calls nor answers.
+
+        Args:
+            call_ids: each as often as a result for it is there.
+
         """
-        if not call_ids:
-            return Counter()
-        call = func.jsonb_array_elements(Message.tool_calls).table_valued("value").alias("call")
-        made = (
-            select(call.c.value.cast(JSONB)["id"].astext)
-            .select_from(Message)
-            .join(call, literal(True))
+        wanted = Counter(call_ids)
+        if not wanted:
+            return wanted
+        found = await self._open_among(wanted, aside, newest=NEAR)
+        lacking = wanted - found
+        # Whoever answers late, or what was never called. Never fewer are open than among the
+        # newest: a result before them has its call before them.
+        return found | await self._open_among(lacking, aside) if lacking else found
+
+    async def _open_among(
+        self, call_ids: Iterable[str], aside: Aside, *, newest: int | None = None
+    ) -> Counter[str]:
+        """Calls that wait among the `newest` messages with calls, or among all."""
+        wanted = cast(list(call_ids), ARRAY(Text))
+        calling = (
+            select(Message.sequence_no, Message.tool_calls)
             .where(
                 Message.tenant_id == self._tenant_id,
                 Message.session_id == self._session_id,
-                func.jsonb_typeof(Message.tool_calls) == "array",
-                call.c.value.cast(JSONB)["id"].astext.in_(call_ids),
+                Message.tool_calls.is_not(None),
+                *_outside(aside),
+            )
+            .order_by(Message.sequence_no.desc())
+            .limit(newest)
+            .subquery("calling")
+        )
+        whole = case((func.jsonb_typeof(calling.c.tool_calls) == "array", calling.c.tool_calls))
+        call = func.jsonb_array_elements(whole).table_valued("value").alias("call")
+        call_id = call.c.value.cast(JSONB)["id"].astext
+        rows = await self._db.execute(
+            select(calling.c.sequence_no, call_id)
+            .select_from(calling)
+            .join(call, literal(True))
+            .where(call_id == func.any(wanted))
+        )
+        made = [tuple(row) for row in rows]
+        if not made:
+            return Counter()
+        waiting = Counter(one for _, one in made)
+        since = {one: number for number, one in sorted(made, reverse=True)}
+        answered = await self._db.execute(
+            select(Message.sequence_no, Message.tool_call_id).where(
+                Message.tenant_id == self._tenant_id,
+                Message.session_id == self._session_id,
+                Message.tool_call_id == func.any(cast(list(since), ARRAY(Text))),
+                Message.sequence_no > min(since.values()),
+                *_outside(aside),
             )
         )
-        answered = select(Message.tool_call_id).where(
-            Message.tenant_id == self._tenant_id,
-            Message.session_id == self._session_id,
-            Message.tool_call_id.in_(call_ids),
-        )
-        waiting = Counter((await self._db.scalars(made)).all())
-        waiting.subtract(one for one in (await self._db.scalars(answered)).all() if one)
+        waiting.subtract(one for number, one in answered if number > since[one])
         return +waiting
 
     async def oldest_ids(self, count: int | None) -> Sequence[str]:

@@ -11,13 +11,17 @@ from app.errors import (
     DisabledError,
     IdTakenError,
     SelectorRequiredError,
+    VersionConflictError,
 )
 from app.llm.errors import EmbeddingUnavailableError
 from app.messages.errors import (
+    InvalidStrategyError,
     MessageConflictError,
     MessageNotFoundError,
+    MessageSetAsideError,
     OtherSearchError,
     ParentNotFoundError,
+    UnknownStrategyError,
     UnknownToolCallError,
 )
 from app.messages.schemas import (
@@ -31,10 +35,18 @@ from app.messages.schemas import (
 )
 from app.messages.search import MessageSearchService
 from app.messages.search_schemas import MessageSearch, MessageSearchAnswer
-from app.messages.service import MessageService
+from app.messages.service import MessageService, WindowRules
+from app.messages.window_schemas import WindowRead, WindowTrim, WindowTrimmed
+from app.messages.window_service import WindowService
+from app.processors.errors import ProcessorFailedError
 from app.projects.errors import ProjectNotFoundError
 from app.runtime import Runtime
-from app.sessions.errors import SessionEndedError, SessionMismatchError, SessionNotFoundError
+from app.sessions.errors import (
+    SessionEndedError,
+    SessionMismatchError,
+    SessionNotFoundError,
+    StateTooLargeError,
+)
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.users.errors import UserNotFoundError
 from app.web.dependencies import RuntimeDep
@@ -45,6 +57,12 @@ from app.web.switches import MemoryDisabledError
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/messages",
+    tags=["messages"],
+    responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
+)
+
+window_router = APIRouter(
+    prefix="/v1/sessions/{session_id}/window",
     tags=["messages"],
     responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
 )
@@ -60,8 +78,20 @@ async def get_service(runtime: RuntimeDep) -> MessageService:
         runtime.switches,
         runtime.capture,
         runtime.indexer,
+        WindowRules(runtime.counter, runtime.window_policy, runtime.keeper),
         runtime.now,
+        runtime.processing,
         auto_create=runtime.settings.auto_create,
+    )
+
+
+async def get_windows(runtime: RuntimeDep) -> WindowService:
+    return WindowService(
+        runtime.database,
+        runtime.counter,
+        runtime.window_policy,
+        runtime.window_strategies,
+        runtime.now,
     )
 
 
@@ -72,6 +102,7 @@ async def get_search(request: Request) -> MessageSearchService:
 
 
 ServiceDep = Annotated[MessageService, Depends(get_service)]
+WindowsDep = Annotated[WindowService, Depends(get_windows)]
 SearchDep = Annotated[MessageSearchService, Depends(get_search)]
 
 
@@ -106,10 +137,14 @@ async def search_messages(
         SessionEndedError,
         DisabledError,
         MessageConflictError,
+        MessageSetAsideError,
+        VersionConflictError,
+        StateTooLargeError,
         IdTakenError,
         ParentNotFoundError,
         UnknownToolCallError,
         MemoryDisabledError,
+        ProcessorFailedError,
         *ONCE_ERRORS,
     ),
 )
@@ -168,3 +203,20 @@ async def delete_all_messages(
     return await service.delete_all(
         principal, session_id, confirm=query.confirm, dry_run=query.dry_run
     )
+
+
+@window_router.get("", responses=responses_for(SessionNotFoundError))
+async def get_window(session_id: Id, principal: ReaderDep, service: WindowsDep) -> WindowRead:
+    """How full the window of a session is, and what holds for it."""
+    return await service.get(principal, session_id)
+
+
+@window_router.post(
+    "/trim",
+    responses=responses_for(SessionNotFoundError, UnknownStrategyError, InvalidStrategyError),
+)
+async def trim_window(
+    session_id: Id, body: WindowTrim, principal: ReaderDep, service: WindowsDep
+) -> WindowTrimmed:
+    """The newest valid part of the window for one call; writes nothing."""
+    return await service.trim(principal, session_id, body)

@@ -4,12 +4,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from app.agents.policy_schemas import MOST_TOKENS
+from app.sessions.state_schemas import StateDocument
 from app.web.fields import Document, Id, Kind, Metadata, Moment, Schema, Shown, Storable, example
 from app.web.pagination import Order, PageQuery
 
 Role = Literal["user", "assistant", "system", "tool"]
 BATCH = 100
 CONTENT_LENGTH = 200_000
+
+Level = Literal["ok", "warn", "flush"]
+"""Of pressure: far from the end, near to it, and past it."""
 
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 
@@ -45,8 +50,11 @@ class MessageCreate(Schema):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.content and not self.tool_calls and not self.content_parts:
-            raise ValueError("content may be empty only with tool_calls or content_parts")
+        silent = not (self.content or self.tool_calls or self.content_parts)
+        if silent and self.role != "tool":
+            raise ValueError(
+                "content may be empty only with tool_calls or content_parts, or of a tool"
+            )
         if self.tool_calls and self.role != "assistant":
             raise ValueError("only an assistant message may have tool_calls")
         if self.role == "tool" and self.tool_call_id is None:
@@ -70,6 +78,15 @@ def call_ids(tool_calls: list[dict[str, JsonValue]] | None) -> list[str]:
     return [one for one in ids if isinstance(one, str) and one]
 
 
+class CallUsage(Schema):
+    """What a provider says of the call that led to these messages."""
+
+    input_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = Field(
+        description="Of its input alone; later counts of this session are scaled by it, by 1.25 "
+        "at most."
+    )
+
+
 class MessageAppend(Schema):
     model_config = example(
         user_id="ana",
@@ -82,6 +99,23 @@ class MessageAppend(Schema):
     )
     agent_id: Id | None = None
     project_id: Id | None = None
+    usage: CallUsage | None = None
+    state: StateDocument | None = Field(
+        default=None,
+        description="A merge patch (RFC 7386) of the session's working state, applied together "
+        "with what is new among the messages. When every message was stored before, the request "
+        "is a repetition: the patch is not applied, and `state_version` of the answer is null. "
+        "What comes with no new message is changed at /sessions/{session_id}/state.",
+    )
+    state_version: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="The version of the state that the patch is for; 0 for none yet."
+    )
+
+    @model_validator(mode="after")
+    def _state_has_a_version(self) -> Self:
+        if (self.state is None) != (self.state_version is None):
+            raise ValueError("state and state_version go together")
+        return self
 
     @model_validator(mode="after")
     def _ids_are_different(self) -> Self:
@@ -126,16 +160,57 @@ class ExtractionScheduled(Shown):
     )
 
 
+class PressureRead(Shown):
+    """How full the window of a session is."""
+
+    level: Level
+    tokens: int = Field(
+        description="Of the input: messages in the window, summaries and what is reserved."
+    )
+    budget_tokens: int
+    share: float = Field(description="Tokens as a share of the budget; may be above 1.")
+    notice: str | None = Field(description="What to tell the model, from the level warn on.")
+    counter: str = Field(description="What counted the tokens.", examples=["estimate/v1"])
+    compaction_job_id: str | None = Field(
+        default=None, description="The job that will compact the session, ordered by this append."
+    )
+
+
 class MessageAppended(Shown):
     session_id: str
     created: int = Field(description="Messages stored now.")
     existing: int = Field(description="Messages that were stored before, by their message_id.")
+    dropped: int = Field(default=0, description="Messages that a processor kept from being stored.")
     messages: list[MessageRead] = Field(description="In the order of the request.")
     sensitive: dict[str, list[str]] = Field(
         description="By message_id, what was seen in its text: names of detectors, no values. "
         "A message is stored as it was said; a memory with it would be refused."
     )
     extraction: ExtractionScheduled
+    pressure: PressureRead | None = None
+    state_version: int | None = Field(
+        default=None, description="Of the working state, when it was changed."
+    )
+
+
+class WindowStrategy(Schema):
+    """How a window is chosen from for one call; what it chooses is made valid and fits."""
+
+    name: Kind = Field(
+        default="last_tokens",
+        description="last_tokens, last_messages, first_last, message_fraction, or that of an "
+        "installed package.",
+    )
+    count: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=20, description="Of last_messages: how many at most."
+    )
+    keep: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=3, description="Of first_last: how many of the newest stay beside the first."
+    )
+    fraction: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.5, description="Of message_fraction: the share of the messages that stays."
+    )
+    options: Document = Field(default={}, description="For an installed strategy.")
 
 
 class MessageQuery(PageQuery):

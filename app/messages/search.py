@@ -22,17 +22,13 @@ from app.messages.search_sql import (
 )
 from app.ranking.boosts import Boosts
 from app.ranking.packing import packed_query
-from app.ranking.query import read_query, summed
+from app.ranking.query import asked_at
 from app.ranking.rows import EPOCH_2000, Records, read
 from app.ranking.turns import in_turn
 from app.tenants.access import Principal
 from app.text.elapsed import time_ago
-from app.text.offload import read_text
 from app.users.access import meant
 from app.web.metrics import MESSAGE_SEARCHES
-
-INLINE_ROWS: Final = 1_500
-"""Ranking this many takes about a millisecond; more are ranked in a thread."""
 
 SELECTORS: Final = ("session_id", "user_id", "agent_id")
 
@@ -130,7 +126,7 @@ class MessageSearchService:
         reached: Reached | None,
         reference: datetime,
     ) -> tuple[MessagePlan, QueryVectors]:
-        asked = await read_text(len(body.query), read_query, body.query, reference)
+        asked = await asked_at(body.query, reference)
         query = QueryVectors()
         if body.mode != "lexical":
             texts = [body.query, *(asked.essence if body.mode == "hybrid" else ())]
@@ -138,9 +134,7 @@ class MessageSearchService:
                 principal, texts, required=body.mode == "semantic"
             )
         if body.mode == "hybrid":
-            asked = replace(
-                asked, vectors={model: summed(rows[1:]) for model, rows in query.by_model.items()}
-            )
+            asked = asked.embedded(query.by_model)
         elif body.mode == "semantic":
             asked = replace(asked, packed=packed_query(()))
         user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
@@ -172,10 +166,8 @@ class MessageSearchService:
         ids: Sequence[str] = seen["ids"] or ()
         records = read(seen["records"], columns)
         cut = Cut(body.mode, body.threshold, body.limit, reached)
-        if len(ids) > INLINE_ROWS:
-            page = await in_turn(ranked, ids, records, plan.asked, boosts, cut)
-        else:
-            page = ranked(ids, records, plan.asked, boosts, cut)
+        work = plan.asked.products(len(ids))
+        page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)
         waiting = 0
         if body.mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from app.messages.schemas import MessageRead
-from app.ranking.asking import BoostWeights, Mode
+from app.ranking.asking import BoostWeights, Mode, Query
 from app.web.fields import Id, Moment, Schema, Shown, Storable, example
 from app.web.pagination import CursorText
 
@@ -15,9 +15,7 @@ FoundRole = Literal["user", "assistant", "system"]
 class MessageSearch(Schema):
     model_config = example(query="When did she move to Munich?", user_id="ana", limit=5)
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Storable] = Field(
-        examples=["When did she move to Munich?"]
-    )
+    query: Annotated[Query, Storable] = Field(examples=["When did she move to Munich?"])
     session_id: Id | None = None
     user_id: Id | None = Field(default=None, description="All sessions of this user.")
     agent_id: Id | None = Field(

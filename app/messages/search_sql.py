@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from app.ranking.query import Asked
 from app.ranking.rows import Column, id_hash, record
-from app.ranking.statements import Statement, asked_columns
+from app.ranking.statements import Statement, asked_columns, inner_product
 from app.tenants.access import Access
 
 COLUMNS = (
@@ -67,11 +67,10 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
     columns = [
         *asked_columns(
             plan.asked,
-            plan.vectors,
             statement,
+            similarity=_cosine(plan.vectors, statement),
+            essence=_cosine(plan.asked.vectors, statement),
             words="messages",
-            model="messages.embedding_model",
-            vector="messages.embedding",
         ),
         Column("session", "int8", id_hash("messages.session_id")),
         Column("said", "timestamptz", _SAID),
@@ -139,6 +138,12 @@ def _whose(plan: MessagePlan, statement: Statement) -> list[str]:
     if plan.newest is not None:
         conditions.append(f"messages.create_time <= {statement.bind(plan.newest, 'timestamptz')}")
     return conditions
+
+
+def _cosine(vectors: Mapping[str, Any], statement: Statement) -> str:
+    return inner_product(
+        vectors, statement, model="messages.embedding_model", vector="messages.embedding"
+    )
 
 
 def _narrowed(plan: MessagePlan, statement: Statement) -> list[str]:

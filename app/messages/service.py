@@ -3,25 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.processing import Processing
+from app.agents.repository import AgentRepository
 from app.database.engine import Database
-from app.database.ids import new_id
-from app.errors import ConfirmationRequiredError, IdTakenError
-from app.messages.errors import (
-    MessageConflictError,
-    MessageNotFoundError,
-    ParentNotFoundError,
-    UnknownToolCallError,
-)
-from app.messages.indexing import Indexer, Prepared, is_unfinished
-from app.messages.models import Message
+from app.errors import ConfirmationRequiredError
+from app.jobs.repository import JobRepository
+from app.llm.tokens import TokenCounter, message_tokens
+from app.messages.errors import MessageNotFoundError
+from app.messages.indexing import Indexer
 from app.messages.pairing import closure
+from app.messages.pressure import Pressure, is_to_order, pressure_of
+from app.messages.processing import processed
 from app.messages.repository import MessageRepository
-from app.messages.scheduling import CaptureRules, as_said, notice, schedule, schedule_indexing
+from app.messages.scheduling import CaptureRules, as_said, notice, schedule
 from app.messages.schemas import (
     ExtractionScheduled,
     MessageAppend,
@@ -31,15 +29,19 @@ from app.messages.schemas import (
     MessageQuery,
     MessageRead,
     MessagesDeleted,
-    call_ids,
+    PressureRead,
 )
-from app.sessions.errors import SessionEndedError
-from app.sessions.repository import Opened, Participants, SessionRepository
+from app.messages.storing import Batch, Stored, store
+from app.messages.window_repository import WindowRepository
+from app.sessions.compaction_order import compact_soon
+from app.sessions.keeping import Keeper, awaited_calls
+from app.sessions.models import Session
+from app.sessions.policy import WindowPolicy, resolve
+from app.sessions.repository import Participants, SessionRepository
+from app.sessions.state_repository import StateRepository
 from app.tenants.access import Principal
-from app.tenants.repository import TenantRepository
-from app.text.offload import read_text
+from app.text.offload import INLINE_CHARACTERS, read_text
 from app.text.sensitive import find_sensitive
-from app.users.repository import UserRepository
 from app.web.idempotency import NEVER, Once
 from app.web.metrics import MESSAGES
 from app.web.pagination import Page, decode_number, page
@@ -48,22 +50,21 @@ from app.web.switches import Switches
 log = structlog.get_logger()
 
 LISTED = 1000
-MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What is to be stored, and what was found out about it before.
+class WindowRules:
+    """What the deployment says about windows.
 
     Args:
-        stopped: places of messages that are never read for memories.
-        prepared: what searches read of it.
+        policy: for whoever says nothing of his own.
+        keeper: keeps checkpoints, and calls that wait for a human.
 
     """
 
-    messages: list[MessageCreate]
-    stopped: frozenset[int]
-    prepared: Prepared
+    counter: TokenCounter
+    policy: WindowPolicy
+    keeper: Keeper
 
 
 class MessageService:
@@ -73,14 +74,18 @@ class MessageService:
         switches: Switches,
         capture: CaptureRules,
         indexer: Indexer,
+        windows: WindowRules,
         now: Callable[[], datetime],
+        processing: Processing,
         *,
         auto_create: bool,
     ) -> None:
         self._database = database
+        self._processing = processing
         self._switches = switches
         self._capture = capture
         self._indexer = indexer
+        self._windows = windows
         self._now = now
         self._auto_create = auto_create
 
@@ -91,37 +96,120 @@ class MessageService:
 
         Numbers have no gap and times rise by at least a microsecond, however many append at
         once. Messages that carry a `message_id` seen before are returned as they are, so a
-        batch may be sent again.
+        batch may be sent again; a change of the working state comes with what is new (L-25).
 
         Raises:
             SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
             UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: about the session.
-            MessageConflictError: a `message_id` exists with other content.
+            MessageConflictError, MessageSetAsideError: a `message_id` exists with other
+                content, or on a branch that was left.
+            VersionConflictError, StateTooLargeError: about the working state.
             IdTakenError: a `message_id` or the session's id is in use elsewhere.
             ParentNotFoundError, UnknownToolCallError: 422, nothing is stored.
             MemoryDisabledError: memory is switched off.
+            ProcessorFailedError: one of the agent's failed that may not.
 
         """
         self._switches.refuse_writes()
         named = Participants(body.user_id, body.agent_id, body.project_id)
-        characters = sum(len(one.content) for one in body.messages)
-        seen = await read_text(characters, _seen, body.messages)
-        noticed = await read_text(characters, notice, body.messages, self._capture)
-        prepared = await self._indexer.prepare(principal, as_said(body.messages, self._now()))
+        taken = await processed(self._processing, self._database, principal, session_id, body)
+        messages = taken.messages
+        characters = sum(len(one.content) for one in messages)
+        seen = await read_text(characters, _seen, messages)
+        noticed = await read_text(characters, notice, messages, self._capture)
+        tokens = await self._tokens(messages)
+        prepared = await self._indexer.prepare(principal, as_said(messages, self._now()))
+        reported = None if body.usage is None else body.usage.input_tokens
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             opened = await SessionRepository(db, principal.access).open_for_append(
                 session_id, named, create=self._auto_create, creator=principal.key_id
             )
-            batch = Batch(body.messages, noticed.stopped, prepared)
-            stored, order = await _store(db, principal, opened, batch)
+            session = opened.session
+            policy = resolve(
+                self._windows.policy, opened.agent.window_policy, session.window_policy
+            )
+            before = pressure_of(session, policy)
+            batch = Batch(messages, noticed.stopped, prepared, tokens, reported, taken.given)
+            stored = await store(db, principal, opened, batch, policy)
+            order, state_version = stored.order, None
             extraction = ExtractionScheduled(scheduled=False, reason="nothing_new")
             if order:
+                state_version = await self._keep(db, principal, session, body, stored, policy)
                 extraction = await schedule(db, principal, opened, noticed, self._capture)
-            shown = _appended(body.messages, stored, order, session_id, seen, extraction)
-            await once.keep(db, shown, status=201, user_id=opened.session.user_id)
+            shown = _appended(messages, stored, session_id, seen, extraction)
+            shown.dropped = taken.dropped
+            shown.state_version = state_version
+            shown.pressure = await self._pressure(db, principal, session, policy, before, stored)
+            await once.keep(db, shown, status=201, user_id=session.user_id)
         MESSAGES.inc(len(order))
         log.info("messages_appended", session_id=session_id, created=len(order))
+        return shown
+
+    async def _tokens(self, messages: Sequence[MessageCreate]) -> list[int]:
+        """What each message takes of a window."""
+        characters = sum(
+            # A call or a part may be of any length.
+            INLINE_CHARACTERS if one.tool_calls or one.content_parts else len(one.content)
+            for one in messages
+        )
+        return await read_text(characters, _tokens_of, self._windows.counter, messages)
+
+    async def _keep(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        session: Session,
+        body: MessageAppend,
+        stored: Stored,
+        policy: WindowPolicy,
+    ) -> int | None:
+        """What comes with new messages: the state's change, calls that wait, a checkpoint.
+
+        Returns:
+            The version of the working state when it was changed.
+
+        """
+        access, keeper, session_id = principal.access, self._windows.keeper, session.session_id
+        version = None
+        if body.state is not None:
+            states = StateRepository(db, access)
+            version = (await states.patch(session_id, body.state, body.state_version)).version
+        calls = [
+            call
+            for one in stored.new
+            if one.tool_calls
+            for call in awaited_calls(
+                one.message_id, one.sequence_no, one.tool_calls, one.metadata_
+            )
+        ]
+        if calls:
+            patience = timedelta(hours=policy.approval_hours)
+            await keeper.ask(db, access, session_id, calls, expires_in=patience)
+        every, last = policy.checkpoint_every, session.last_sequence_no
+        if every and last // every != (last - len(stored.order)) // every:
+            await keeper.checkpoint(
+                db, access, session_id, reason="periodic", creator=principal.key_id
+            )
+        return version
+
+    async def _pressure(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        session: Session,
+        policy: WindowPolicy,
+        before: Pressure,
+        stored: Stored,
+    ) -> PressureRead:
+        """How full the window is now; at the policy's thresholds compaction is ordered (M-10)."""
+        pressure = pressure_of(session, policy)
+        shown = PressureRead(**pressure.shown(), counter=self._windows.counter.name)
+        asked = any(one.role == "user" for one in stored.new)
+        if stored.order and is_to_order(before, pressure, asked=asked):
+            order = compact_soon(session, creator=principal.key_id)
+            scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+            shown.compaction_job_id = None if scheduled is None else scheduled.job_id
         return shown
 
     async def get(self, principal: Principal, session_id: str, message_id: str) -> MessageRead:
@@ -186,7 +274,7 @@ class MessageService:
                         raise MessageNotFoundError(message_id)
             else:
                 chosen = await messages.oldest_ids(body.oldest)
-            shown = await _delete(messages, chosen, session.user_id, dry_run=body.dry_run)
+            shown = await self._delete(db, principal, session, chosen, dry_run=body.dry_run)
             return await once.keep(db, shown, status=200, user_id=session.user_id)
 
     async def delete_all(
@@ -205,121 +293,31 @@ class MessageService:
             chosen = await messages.oldest_ids(None)
             if chosen and not confirm and not dry_run:
                 raise ConfirmationRequiredError("session", {"messages": len(chosen)})
-            return await _delete(messages, chosen, session.user_id, dry_run=dry_run)
+            return await self._delete(db, principal, session, chosen, dry_run=dry_run)
 
-
-async def _store(
-    db: AsyncSession,
-    principal: Principal,
-    opened: Opened,
-    batch: Batch,
-) -> tuple[dict[str, Message], list[str]]:
-    """Store what is new in a batch, and order what is left to do for searches.
-
-    Returns:
-        Every message of the batch that has an id of its own or is new, by id; and the ids of
-        the new ones, in order.
-
-    """
-    session = opened.session
-    messages = MessageRepository(db, principal.access, session.session_id)
-    given = batch.messages
-    ids = [one.message_id for one in given if one.message_id is not None]
-    parents = [one.parent_message_id for one in given if one.parent_message_id is not None]
-    stored = _repeated(given, await messages.known(ids), session.session_id)
-    fresh = [(index, one) for index, one in enumerate(given) if one.message_id not in stored]
-    if fresh and session.status == 0:
-        raise SessionEndedError(session.session_id)
-    await _check_tool_results(messages, fresh)
-    if not fresh:
-        return stored, []
-    rows = await _rows(messages, fresh, opened, await messages.here(parents), batch)
-    number, moment = await SessionRepository(db, principal.access).allocate(session, len(rows))
-    for offset, row in enumerate(rows):
-        row["sequence_no"] = number + offset
-        row["create_time"] = moment + offset * MICROSECOND
-    added = await messages.add_all(rows)
-    stored |= {message.message_id: message for message in added}
-    await UserRepository(db, principal.access).was_active(session.user_id, added[-1].create_time)
-    made_by = {row["embedding_model"] for row in rows} - {None, *principal.embedding_models}
-    for model in made_by:
-        await TenantRepository(db, principal.tenant_id).note_model(model)
-    if any(is_unfinished(row) for row in rows):
-        await schedule_indexing(db, principal, opened)
-    return stored, [message.message_id for message in added]
-
-
-def _repeated(
-    batch: list[MessageCreate], known: dict[str, Message], session_id: str
-) -> dict[str, Message]:
-    """Those of the batch that are stored already, by id."""
-    repeated = {}
-    for one in batch:
-        before = known.get(one.message_id or "")
-        if before is None:
-            continue
-        if before.session_id != session_id:
-            raise IdTakenError("message_id", before.message_id)
-        same = all(
-            getattr(before, column) == value
-            for column, value in _columns(one).items()
-            if column != "parent_message_id" or not one.chained
+    async def _delete(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        session: Session,
+        chosen: Sequence[str],
+        *,
+        dry_run: bool,
+    ) -> MessagesDeleted:
+        messages = MessageRepository(db, principal.access, session.session_id)
+        all_of_them = closure(chosen, await messages.tool_traffic())
+        pairs = sorted(all_of_them - set(chosen))
+        if dry_run:
+            gone = await messages.in_order(sorted(all_of_them))
+        else:
+            gone = await messages.delete(sorted(all_of_them), user_id=session.user_id)
+            await self._windows.keeper.forget(db, principal.access, session.session_id, gone)
+            agent = await AgentRepository(db, principal.access).get(session.agent_id)
+            policy = resolve(self._windows.policy, agent.window_policy, session.window_policy)
+            await WindowRepository(db, principal.access, session).recount(policy)
+        return MessagesDeleted(
+            deleted=len(gone), message_ids=gone[:LISTED], pairs=pairs[:LISTED], dry_run=dry_run
         )
-        if not same:
-            raise MessageConflictError(before.message_id)
-        repeated[before.message_id] = before
-    return repeated
-
-
-def _columns(one: MessageCreate) -> dict[str, Any]:
-    values = one.model_dump(exclude={"message_id", "metadata"})
-    return values | {"metadata_": one.metadata}
-
-
-async def _check_tool_results(
-    messages: MessageRepository, fresh: list[tuple[int, MessageCreate]]
-) -> None:
-    """Every tool message answers an open call, stored or earlier in the batch."""
-    wanted = [one.tool_call_id for _, one in fresh if one.tool_call_id is not None]
-    still_open = await messages.open_calls(wanted)
-    for index, one in fresh:
-        still_open.update(call_ids(one.tool_calls))
-        if one.tool_call_id is not None:
-            if not still_open[one.tool_call_id]:
-                raise UnknownToolCallError(index)
-            still_open[one.tool_call_id] -= 1
-
-
-async def _rows(
-    messages: MessageRepository,
-    fresh: list[tuple[int, MessageCreate]],
-    opened: Opened,
-    here: set[str],
-    batch: Batch,
-) -> list[dict[str, Any]]:
-    """The rows to insert, each chained to its parent; places are still to be given."""
-    embedded = not opened.agent.config.get("embedding")
-    previous = await messages.last_id() if fresh[0][1].chained else None
-    rows = []
-    for index, one in fresh:
-        row = _columns(one)
-        if one.chained:
-            row["parent_message_id"] = previous
-        elif row["parent_message_id"] is not None and row["parent_message_id"] not in here:
-            raise ParentNotFoundError(index, row["parent_message_id"])
-        row |= {
-            "message_id": one.message_id or new_id("msg"),
-            "tenant_id": opened.session.tenant_id,
-            "session_id": opened.session.session_id,
-            "agent_id": opened.session.agent_id,
-            "user_id": opened.session.user_id,
-            "captured": opened.remembers and index not in batch.stopped,
-            **batch.prepared.of(index, embedded=embedded),
-        }
-        previous = row["message_id"]
-        here.add(previous)
-        rows.append(row)
-    return rows
 
 
 def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
@@ -332,38 +330,37 @@ def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
     }
 
 
+def _tokens_of(counter: TokenCounter, messages: Sequence[MessageCreate]) -> list[int]:
+    return [
+        message_tokens(
+            counter,
+            content=one.content,
+            tool_calls=one.tool_calls,
+            content_parts=one.content_parts,
+            name=one.name,
+        )
+        for one in messages
+    ]
+
+
 def _appended(
     batch: list[MessageCreate],
-    stored: dict[str, Message],
-    order: list[str],
+    stored: Stored,
     session_id: str,
     seen: dict[int, list[str]],
     extraction: ExtractionScheduled,
 ) -> MessageAppended:
+    order, messages = stored.order, stored.messages
     new = iter(order)
     ids = [
-        one.message_id if one.message_id in stored and one.message_id not in order else next(new)
+        one.message_id if one.message_id in messages and one.message_id not in order else next(new)
         for one in batch
     ]
     return MessageAppended(
         session_id=session_id,
         created=len(order),
         existing=len(batch) - len(order),
-        messages=[MessageRead.model_validate(stored[one]) for one in ids],
+        messages=[MessageRead.model_validate(messages[one]) for one in ids],
         sensitive={ids[index]: detectors for index, detectors in seen.items()},
         extraction=extraction,
-    )
-
-
-async def _delete(
-    messages: MessageRepository, chosen: Sequence[str], user_id: str, *, dry_run: bool
-) -> MessagesDeleted:
-    all_of_them = closure(chosen, await messages.tool_traffic())
-    pairs = sorted(all_of_them - set(chosen))
-    if dry_run:
-        gone = await messages.in_order(sorted(all_of_them))
-    else:
-        gone = await messages.delete(sorted(all_of_them), user_id=user_id)
-    return MessagesDeleted(
-        deleted=len(gone), message_ids=gone[:LISTED], pairs=pairs[:LISTED], dry_run=dry_run
     )

@@ -1,6 +1,6 @@
 """What can go wrong with a session."""
 
-from app.errors import ConflictError, NotFoundError
+from app.errors import ConflictError, NotFoundError, UnprocessableError
 
 
 class SessionNotFoundError(NotFoundError):
@@ -33,3 +33,24 @@ class SessionMismatchError(ConflictError):
             session_id=session_id,
             field=field,
         )
+
+
+class StateTooLargeError(UnprocessableError):
+    code = "state_too_large"
+    title = "Working state too large"
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            f"The working state would take {size} bytes of JSON, and {limit} are kept. What "
+            "belongs to the conversation goes into messages.",
+            size=size,
+            limit=limit,
+        )
+
+
+class SnapshotNotFoundError(NotFoundError):
+    code = "snapshot_not_found"
+    title = "Snapshot not found"
+
+    def __init__(self, snapshot_id: str) -> None:
+        super().__init__(f"No snapshot {snapshot_id}.", snapshot_id=snapshot_id)

@@ -12,6 +12,12 @@ from app.sessions.models import Session
 
 EXTRACT = "extract"
 
+RESCUE = "rescue"
+"""Reads what left the window, at once and whatever else the session waits for (D-76)."""
+
+TO_SEQ = "to_seq"
+"""In the payload of a rescue: up to where it reads."""
+
 URGENT_PRIORITY = -1
 """Somebody waits, or nothing more will come: before what only fell silent."""
 
@@ -87,6 +93,23 @@ def read_now(session: Session, *, creator: str | None, payload: Mapping[str, Any
         session_id=session.session_id,
         creator=creator,
         payload=payload,
+        priority=URGENT_PRIORITY,
+        max_attempts=ATTEMPTS,
+    )
+
+
+def rescue_now(
+    session: Session, *, to_seq: int, creator: str | None, payload: Mapping[str, Any]
+) -> Order:
+    """The order to have everything up to `to_seq` read, due at once."""
+    return Order(
+        kind=RESCUE,
+        key=reading_key(session),
+        agent_id=session.agent_id,
+        user_id=session.user_id,
+        session_id=session.session_id,
+        creator=creator,
+        payload={**payload, TO_SEQ: to_seq},
         priority=URGENT_PRIORITY,
         max_attempts=ATTEMPTS,
     )

@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, func, select, text, update
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm.attributes import set_committed_value
 
 from app.agents.errors import AgentNotFoundError
 from app.agents.models import Agent
 from app.agents.repository import AgentRepository
 from app.database.constraints import violated_constraint
+from app.database.engine import driver_of
 from app.database.keyset import after
 from app.database.versioned import apply_changes
 from app.errors import DisabledError, IdTakenError, NotFoundError
@@ -47,6 +50,60 @@ class Opened(NamedTuple):
     def remembers(self) -> bool:
         """Whether neither the agent nor the session keeps what is said out of memory (B-41)."""
         return self.agent.memory_enabled and self.session.memory_enabled
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What an append adds to a session's window.
+
+    Args:
+        last_user: place of the newest message of the user among the new ones, from 0.
+        token_scale: how much more a provider counts than we do, where that was learned.
+
+    """
+
+    messages: int
+    tokens: int
+    last_user: int | None = None
+    token_scale: float | None = None
+
+
+_GROW = """
+UPDATE sessions SET
+    last_sequence_no = last_sequence_no + $3,
+    last_message_time = greatest(clock_timestamp(), last_message_time + interval '1 microsecond')
+        + ($3 - 1) * interval '1 microsecond',
+    window_seq = last_sequence_no + $3,
+    window_messages = window_messages + $3,
+    window_tokens = window_tokens + $4,
+    last_user_seq = coalesce(last_sequence_no + $5 + 1, last_user_seq),
+    token_scale = coalesce($6, token_scale)
+WHERE tenant_id = $1 AND session_id = $2
+RETURNING last_sequence_no, last_message_time, window_seq, window_messages, window_tokens,
+    last_user_seq, token_scale
+"""
+
+
+@cache
+def _locking(*, by_agent: bool, by_user: bool) -> Select[Session, Agent, User]:
+    """A session with its agent and user, locked."""
+    statement = (
+        select(Session, Agent, User)
+        .join(Agent, (Agent.tenant_id == Session.tenant_id) & (Agent.agent_id == Session.agent_id))
+        .join(User, (User.tenant_id == Session.tenant_id) & (User.user_id == Session.user_id))
+        .where(
+            Session.tenant_id == bindparam("tenant_id"),
+            Session.session_id == bindparam("session_id"),
+        )
+        .with_for_update(of=Session)
+        # The row may have been read before the lock was granted.
+        .execution_options(populate_existing=True)
+    )
+    if by_agent:
+        statement = statement.where(Session.agent_id == bindparam("agent_id"))
+    if by_user:
+        statement = statement.where(Session.user_id == bindparam("user_id"))
+    return statement
 
 
 class SessionRepository:
@@ -168,24 +225,21 @@ class SessionRepository:
         return found
 
     async def _locked(self, session_id: str) -> Opened | None:
-        statement = (
-            self._visible()
-            .add_columns(Agent, User)
-            .join(
-                Agent,
-                (Agent.tenant_id == Session.tenant_id) & (Agent.agent_id == Session.agent_id),
-            )
-            .join(User, (User.tenant_id == Session.tenant_id) & (User.user_id == Session.user_id))
-            .where(Session.session_id == session_id)
-            .with_for_update(of=Session)
-            # The row may have been read before the lock was granted.
-            .execution_options(populate_existing=True)
+        access = self._access
+        statement = _locking(
+            by_agent=access.agent_id is not None, by_user=access.user_id is not None
         )
-        row = (await self._db.execute(statement)).first()
+        wanted = {
+            "tenant_id": access.tenant_id,
+            "session_id": session_id,
+            "agent_id": access.agent_id,
+            "user_id": access.user_id,
+        }
+        row = (await self._db.execute(statement, wanted)).first()
         return None if row is None else Opened(row[0], row[1], row[2])
 
-    async def allocate(self, session: Session, count: int) -> tuple[int, datetime]:
-        """Places for `count` messages in a locked session (B-08).
+    async def allocate(self, session: Session, growth: Growth) -> tuple[int, datetime]:
+        """Places for new messages in a locked session (B-08), counted in its window.
 
         Returns:
             The first sequence number and the first time; each further message takes the
@@ -193,25 +247,22 @@ class SessionRepository:
             does and whatever was deleted.
 
         """
-        tick = text("interval '1 microsecond'")
-        first = func.greatest(func.clock_timestamp(), Session.last_message_time + tick)
-        last_number, last_time = (
-            await self._db.execute(
-                update(Session)
-                .where(
-                    Session.tenant_id == self._access.tenant_id,
-                    Session.session_id == session.session_id,
-                )
-                .values(
-                    last_sequence_no=Session.last_sequence_no + count,
-                    last_message_time=first + timedelta(microseconds=count - 1),
-                )
-                .returning(Session.last_sequence_no, Session.last_message_time)
-                .execution_options(synchronize_session=False)
-            )
-        ).one()
+        count = growth.messages
+        row = await (await driver_of(self._db)).fetchrow(
+            _GROW,
+            self._access.tenant_id,
+            session.session_id,
+            count,
+            growth.tokens,
+            growth.last_user,
+            growth.token_scale,
+        )
+        for column, value in row.items():
+            set_committed_value(session, column, value)
+        last_time = session.last_message_time
         assert last_time is not None  # noqa: S101 (set in this statement)
-        return last_number - count + 1, last_time - timedelta(microseconds=count - 1)
+        number = session.last_sequence_no - count + 1
+        return number, last_time - timedelta(microseconds=count - 1)
 
     async def list(
         self, *, start: tuple[datetime, str] | None, limit: int, filters: dict[str, Any]

@@ -28,7 +28,10 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses
 
 async def get_service(runtime: RuntimeDep) -> SessionService:
     return SessionService(
-        runtime.database, auto_create=runtime.settings.auto_create, now=runtime.now
+        runtime.database,
+        runtime.keeper,
+        auto_create=runtime.settings.auto_create,
+        now=runtime.now,
     )
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from app.agents.policy_schemas import WindowPolicyPatch
 from app.web.fields import (
     RUNNING,
     Document,
@@ -39,6 +40,9 @@ class SessionCreate(Schema):
     context: Document = {}
     memory_enabled: bool = True
     injection_enabled: bool = True
+    window_policy: WindowPolicyPatch | None = Field(
+        default=None, description="How long it may become, where that differs from its agent."
+    )
 
 
 class SessionPatch(Schema):
@@ -50,6 +54,9 @@ class SessionPatch(Schema):
     context: Document | None = None
     memory_enabled: bool | None = None
     injection_enabled: bool | None = None
+    window_policy: WindowPolicyPatch | None = Field(
+        default=None, description="All of it: what is left out is said no more, as all by null."
+    )
 
 
 class SessionRead(Shown):
@@ -65,6 +72,9 @@ class SessionRead(Shown):
     memory_enabled: bool
     injection_enabled: bool = Field(
         description="Off: nothing remembered goes into its context, once that can be asked for."
+    )
+    window_policy: dict[str, Any] | None = Field(
+        description="What it says of its window itself; see GET /v1/sessions/{id}/window for all."
     )
     last_sequence_no: int = Field(description="Number of the newest message ever appended.")
     last_message_time: Moment | None

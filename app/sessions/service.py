@@ -4,10 +4,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.jobs.repository import JobRepository
 from app.projects.repository import ProjectRepository
+from app.sessions.keeping import Keeper
 from app.sessions.models import Session
 from app.sessions.reading_order import read_now
 from app.sessions.repository import Participants, SessionRepository
@@ -18,6 +21,7 @@ from app.sessions.schemas import (
     SessionQuery,
     SessionRead,
 )
+from app.sessions.state_repository import StateRepository
 from app.tenants.access import Principal
 from app.users.errors import UserRequiredError
 from app.web.fields import RUNNING
@@ -27,9 +31,15 @@ from app.web.pagination import Page, decode_moment, page
 
 class SessionService:
     def __init__(
-        self, database: Database, *, auto_create: bool, now: Callable[[], datetime]
+        self,
+        database: Database,
+        keeper: Keeper,
+        *,
+        auto_create: bool,
+        now: Callable[[], datetime],
     ) -> None:
         self._database = database
+        self._keeper = keeper
         self._auto_create = auto_create
         self._now = now
 
@@ -92,7 +102,7 @@ class SessionService:
         self, principal: Principal, session_id: str, body: SessionPatch, *, expected: int | None
     ) -> SessionRead:
         """Raises SessionNotFoundError, ProjectNotFoundError, VersionConflictError."""
-        nullable = {"project_id", "session_name", "session_type"}
+        nullable = {"project_id", "session_name", "session_type", "window_policy"}
         changes: dict[str, Any] = {
             name: value
             for name, value in body.model_dump(exclude_unset=True).items()
@@ -118,8 +128,9 @@ class SessionService:
         """End a session; an ended one stays as it is.
 
         What is unread in it is read in the background, its experience is told, and its
-        short-term memories expire (B-11, K-14). Ending it again orders that again when
-        something was left unread.
+        short-term memories expire (B-11, K-14). Its working state is dropped, after a copy
+        and a checkpoint were made. Ending it again orders the reading again when something
+        was left unread.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
@@ -131,6 +142,7 @@ class SessionService:
             session = await sessions.get(session_id, lock=True)
             running = session.status == 1
             if running:
+                await self._keep(db, principal, session_id)
                 changes = {"status": 0, "end_time": self._now()}
                 session = await sessions.patch(session_id, changes, None)
             shown = SessionEnded.model_validate(session)
@@ -139,6 +151,15 @@ class SessionService:
                 scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
                 shown.job_id = None if scheduled is None else scheduled.job_id
             return await once.keep(db, shown, status=200, user_id=session.user_id)
+
+    async def _keep(self, db: AsyncSession, principal: Principal, session_id: str) -> None:
+        """Keep what an end drops, and drop it."""
+        states = StateRepository(db, principal.access)
+        await states.snapshot(session_id, "end")
+        await self._keeper.checkpoint(
+            db, principal.access, session_id, reason="end", creator=principal.key_id
+        )
+        await states.drop(session_id)
 
     async def reopen(
         self, principal: Principal, session_id: str, *, once: Once = NEVER

@@ -241,6 +241,14 @@ class TestRepeat:
         chain = [row["parent_message_id"] for row in await every_page(client, PATH)]
         assert chain == [None, "m1", "m2", mixed["messages"][0]["message_id"]]
 
+    async def test_a_tool_may_have_nothing_to_say(self, client: AsyncClient) -> None:
+        stored = await append(client, "s1", calling("c1"), result("c1") | {"content": ""})
+
+        assert stored["created"] == 2
+        shown = ok(await client.post("/sessions/s1/context", json={}))["messages"]
+        assert [one["role"] for one in shown] == ["assistant", "tool"]
+        assert shown[1]["content"] == ""
+
     async def test_a_tool_result_may_be_sent_again(self, client: AsyncClient) -> None:
         batch = [calling("c1", message_id="m1"), result("c1", message_id="m2")]
         first = await append(client, "s1", *batch)

@@ -15,7 +15,6 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.database.migrate import upgrade
 from app.embedded.server import EmbeddedPostgres
 from app.llm.errors import EmbeddingUnavailableError
 from app.memories.reembed import ReembedService
@@ -25,11 +24,11 @@ from app.operations.retention import Retention
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.usage.ledger import EmbeddingLedger
-from tests.conftest import client_of, new_database
+from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, problem
 from tests.support.openai_server import OpenAIServer, charging, openai_server, refusal
 from tests.support.recall import recall, recalled
-from tests.support.service import service
+from tests.support.service import USAGE_FLUSH, service
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, working
 
@@ -55,9 +54,7 @@ def well(provider: OpenAIServer) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def own_dsn(postgres: EmbeddedPostgres) -> str:
-    url = await new_database(postgres, "filling")
-    await upgrade(url)
-    return url
+    return await migrated_database(postgres, "filling")
 
 
 def remote(provider: OpenAIServer) -> dict[str, Any]:
@@ -79,8 +76,8 @@ async def far(own_dsn: str, provider: OpenAIServer) -> AsyncIterator[FastAPI]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def far_runtime(own_dsn: str, provider: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = Settings(_env_file=None, usage_flush_seconds=0.05, **remote(provider))
-    async with open_runtime(settings, own_dsn) as opened:
+    settings = Settings(_env_file=None, **remote(provider))
+    async with open_runtime(settings, own_dsn, usage_flush=USAGE_FLUSH) as opened:
         yield opened
 
 

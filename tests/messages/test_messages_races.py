@@ -1,11 +1,22 @@
 """Appends that meet; each needs connections of its own, so commits are real."""
 
 import asyncio
+from collections.abc import Collection
 from itertools import pairwise
+from threading import Thread
 
+import pytest
 from httpx import AsyncClient
 
-from tests.support.api import append, every_page, ok
+from app.llm.tokens import EstimatedTokens
+from app.messages.window import Window
+from app.messages.window_schemas import WindowTrim
+from app.messages.window_service import WindowService
+from app.runtime import Runtime
+from app.sessions.policy import WindowPolicy
+from app.tenants.access import Access, Principal
+from tests.support.api import append, every_page, execute, ok
+from tests.support.tenants import Caller
 
 APPENDERS = 32
 ROUNDS = 3
@@ -121,3 +132,37 @@ async def test_appending_and_deleting_at_once_reuses_no_number(client: AsyncClie
     assert new == list(range(11, 21))
     left = [row["sequence_no"] for row in await every_page(client, "/sessions/s1/messages")]
     assert left == list(range(11, 21))
+
+
+@pytest.mark.parametrize(("gone", "left"), [((2, 3), [1, 4, 5]), ((1,), [2, 3, 4, 5]),
+                                            ((1, 2, 3, 4, 5), [])])  # fmt: skip
+async def test_what_is_deleted_while_a_window_is_trimmed_is_not_shown(
+    client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, gone: tuple[int, ...],
+    left: list[int],
+) -> None:  # fmt: skip
+    call = {"role": "assistant", "tool_calls": [{"id": "c1"}]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "A cat."}
+    wait = {"role": "assistant", "tool_calls": [{"id": "c2"}]}
+    stored = await append(client, "s1", "Look", call, result, "And?", wait)
+    deleting = "DELETE FROM messages WHERE tenant_id = $1 AND sequence_no = ANY($2::int8[])"
+
+    def pick(window: Window) -> Collection[str]:
+        """Everything; and meanwhile somebody deletes, on a connection of their own."""
+        other = Thread(target=lambda: asyncio.run(execute(dsn, deleting, acme.tenant_id, gone)))
+        other.start()
+        other.join()
+        return [one.message_id for one in window.messages]
+
+    service = WindowService(
+        runtime.database, EstimatedTokens(), WindowPolicy(), {"mine": lambda _: pick}, runtime.now
+    )
+    principal = Principal(Access(acme.tenant_id), "key", frozenset({"read"}), {})
+    body = WindowTrim.model_validate({"strategy": {"name": "mine"}})
+
+    shown = await service.trim(principal, "s1", body)
+
+    assert [one.sequence_no for one in shown.messages] == left
+    assert shown.waiting == (["c2"] if 5 in left else [])
+    assert shown.starts_with_user == (left[:1] == [1])
+    assert (shown.tokens > 0) == bool(left)
+    assert len(stored["messages"]) == 5

@@ -1,22 +1,27 @@
 """What searching messages costs PostgreSQL: the plan, and how often it is asked."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 import pytest_asyncio
+from fastapi import FastAPI
 
+from app.embedded.server import EmbeddedPostgres
 from app.messages.search_sql import MessagePlan, features_statement, hits_statement
 from app.ranking.query import read_query
+from app.ranking.rows import read
 from app.runtime import Runtime
+from app.settings import Settings
 from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import append, execute
-from tests.support.plans import literal, nodes, plan_of
+from tests.support.plans import Crowd, literal, new_crowd, nodes, plan_of
 from tests.support.recall import recalled
-from tests.support.service import service, wiretap
-from tests.support.tenants import Caller, make_tenant
+from tests.support.service import SELDOM, service, wiretap
+from tests.support.tenants import Caller
 
 MODEL = "wordllama/l2_supercat:256"
 MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
@@ -44,12 +49,12 @@ FROM talks, generate_series(1, 20) AS n
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(runtime: Runtime, dsn: str) -> Caller:
+async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
     """A tenant with 8,000 messages in 400 sessions of 200 users of 20 agents."""
-    tenant = await make_tenant(runtime)
-    await execute(dsn, CROWD, tenant.tenant_id)
-    await execute(dsn, "ANALYZE messages")
-    return tenant
+    async with new_crowd(postgres, settings, "messages_search_plan") as crowd:
+        await execute(crowd.dsn, CROWD, crowd.tenant_id)
+        await execute(crowd.dsn, "ANALYZE messages")
+        yield crowd
 
 
 IDS: dict[str, tuple[dict[str, str], int]] = {
@@ -61,7 +66,7 @@ IDS: dict[str, tuple[dict[str, str], int]] = {
 }
 
 
-def plan_for(caller: Caller, access: dict[str, str], **fields: Any) -> MessagePlan:
+def plan_for(caller: Crowd, access: dict[str, str], **fields: Any) -> MessagePlan:
     named: dict[str, Any] = dict.fromkeys(("session_id", "user_id", "agent_id")) | fields
     return MessagePlan(
         access=Access(caller.tenant_id, **access),
@@ -84,13 +89,13 @@ def plan_for(caller: Caller, access: dict[str, str], **fields: Any) -> MessagePl
     ids=["plain", "times", "page"],
 )
 async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
-    crowded: Caller, dsn: str, name: str, access: dict[str, str], narrowed: dict[str, Any]
+    crowded: Crowd, name: str, access: dict[str, str], narrowed: dict[str, Any]
 ) -> None:
     ids, rows = IDS[name]
     plan = plan_for(crowded, access, **ids, **narrowed)
     text, values, _ = features_statement(plan)
 
-    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+    found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
     # Whether there are too many is asked first, and nothing more about it when there are not.
     crowd, edge, read = [node for node in found_plan if node.get("Relation Name") == "messages"]
@@ -104,26 +109,63 @@ async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("narrowed", [{}, {"since": MOMENT}], ids=["plain", "times"])
 async def test_of_too_many_the_newest_are_read_and_no_others(
-    crowded: Caller, dsn: str, name: str, narrowed: dict[str, Any]
+    crowded: Crowd, name: str, narrowed: dict[str, Any]
 ) -> None:
     ids, _ = IDS[name]
     plan = plan_for(crowded, {}, **ids, **narrowed, most=10)
     text, values, _ = features_statement(plan)
 
-    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+    found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
     reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
     assert all(node["Node Type"] != "Seq Scan" for node in reads)
     assert reads[-1]["Actual Rows"] == 10
 
 
-async def test_hits_are_fetched_by_their_ids(crowded: Caller, dsn: str) -> None:
+async def test_each_record_stands_where_its_id_does(
+    runtime: Runtime, app: FastAPI, acme: Caller, dsn: str
+) -> None:
+    """Whatever is missing of a row, and wherever changes have put it."""
+    async with client_of(app, acme.key) as client:
+        await append(client, "s1", *(f"Locker {n}: {'red ' * n}door." for n in range(40)))
+    gone = ("terms = NULL, term_count = NULL", "embedding = NULL", "said_at = NULL")
+    for place, change in enumerate((*gone, "metadata = '{}'")):
+        await execute(
+            dsn,
+            f"UPDATE messages SET {change} WHERE tenant_id = $1 AND sequence_no % 7 = $2",
+            acme.tenant_id,
+            place,
+        )
+    text, values, columns = features_statement(plan_for(acme, {}, session_id="s1"))
+
+    [row] = await runtime.database.fetch(acme.tenant_id, text, *values)
+
+    records = read(row["records"], columns)
+    told = zip(
+        row["ids"],
+        records["length"].tolist(),
+        records["created"].tolist(),
+        np.isnan(records["similarity"]).tolist(),
+        strict=True,
+    )
+    stored = await execute(
+        dsn,
+        "SELECT message_id, coalesce(term_count, 0) AS length, "
+        "CAST(extract(epoch FROM create_time - '2000-01-01Z') * 1000000 AS bigint) AS created, "
+        "embedding IS NULL AS bare FROM messages WHERE tenant_id = $1 AND terms IS NOT NULL",
+        acme.tenant_id,
+    )
+    assert len(stored) >= 30
+    assert sorted(told) == sorted(tuple(one) for one in stored)
+
+
+async def test_hits_are_fetched_by_their_ids(crowded: Crowd) -> None:
     plan = plan_for(crowded, {}, user_id="agent1-user1")
     ids = [f"agent1-user1-talk1/{number}" for number in range(1, 11)]
 
     text, values = hits_statement(plan, [*ids, "agent2-user1-talk1/1", "nowhere"])
 
-    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+    found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
     reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
     assert [node["Node Type"] != "Seq Scan" for node in reads] == [True] * len(reads)
     assert found_plan[0]["Actual Rows"] == 10
@@ -132,7 +174,7 @@ async def test_hits_are_fetched_by_their_ids(crowded: Caller, dsn: str) -> None:
 async def test_a_search_asks_the_database_three_times(acme: Caller, dsn: str) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush_seconds=60) as app,
+        service(tapped, usage_flush=SELDOM) as app,
         client_of(app, acme.key) as client,
     ):
         await append(client, "s1", "She drinks green tea.")
@@ -151,7 +193,7 @@ async def test_a_search_asks_the_database_three_times(acme: Caller, dsn: str) ->
 async def test_an_append_asks_no_oftener_for_being_searchable(acme: Caller, dsn: str) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush_seconds=60) as app,
+        service(tapped, usage_flush=SELDOM) as app,
         client_of(app, acme.key) as client,
     ):
         for number in range(3):

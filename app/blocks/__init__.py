@@ -1,0 +1,1 @@
+"""Room: editable texts of limited length that always stand in the context."""

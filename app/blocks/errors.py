@@ -1,0 +1,161 @@
+"""What can go wrong with a block. The details are fit for a model, which must know how to go on."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from app.errors import ConflictError, NotFoundError, UnprocessableError
+
+MOST_COUNTED: Final = 20
+"""How often a text that must be there once is counted; more does not help to find the one."""
+
+
+class BlockNotFoundError(NotFoundError):
+    code = "block_not_found"
+    title = "Block not found"
+
+    def __init__(self, block_id: str) -> None:
+        super().__init__(f"No block {block_id}.", block_id=block_id)
+
+
+class BlockNotAttachedError(NotFoundError):
+    code = "block_not_attached"
+    title = "Block not attached"
+
+    def __init__(self, agent_id: str, block_id: str) -> None:
+        super().__init__(
+            f"The agent {agent_id} does not have the block {block_id}.",
+            agent_id=agent_id,
+            block_id=block_id,
+        )
+
+
+class LabelNotFoundError(NotFoundError):
+    """Nothing in this context bears the label."""
+
+    code = "block_label_not_found"
+    title = "No block with that label"
+
+    def __init__(self, label: str, labels: Sequence[str]) -> None:
+        listed = ", ".join(labels) or "none"
+        super().__init__(
+            f"No block {label} here; there are: {listed}.", label=label, labels=list(labels)
+        )
+
+
+class LabelTakenError(ConflictError):
+    code = "label_taken"
+    title = "Label already in use"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(
+            f"An agent has each label once, and already has a block {label}.", label=label
+        )
+
+
+class TemplateBoundError(ConflictError):
+    """A user's copy goes where its template goes, and bears its label."""
+
+    code = "bound_to_template"
+    title = "Copy of a template"
+
+    def __init__(self, template_id: str) -> None:
+        super().__init__(
+            f"This is a user's copy of the block {template_id}: attach, detach or rename that.",
+            template_id=template_id,
+        )
+
+
+class BlockReadOnlyError(ConflictError):
+    code = "block_read_only"
+    title = "Block is read-only"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(
+            f"The block {label} is read-only: only a PATCH with an admin key changes it.",
+            label=label,
+        )
+
+
+class NothingToUndoError(ConflictError):
+    code = "nothing_to_undo"
+    title = "Nothing to undo"
+
+    def __init__(self) -> None:
+        super().__init__("No earlier text of this block is kept.")
+
+
+class NothingToRedoError(ConflictError):
+    code = "nothing_to_redo"
+    title = "Nothing to redo"
+
+    def __init__(self) -> None:
+        super().__init__("Nothing was undone since the last change of this block.")
+
+
+class BlockLimitError(UnprocessableError):
+    """The text would be longer than the block allows, on whatever way it came (B-50)."""
+
+    code = "block_limit_exceeded"
+    title = "Too long for the block"
+
+    def __init__(self, label: str, *, current: int, wanted: int, limit: int) -> None:
+        super().__init__(
+            f"The block {label} may hold {limit} characters and would hold {wanted}. Nothing was "
+            f"written: say it in {wanted - limit} characters less, or rewrite the block shorter.",
+            label=label,
+            chars_current=current,
+            chars_wanted=wanted,
+            limit=limit,
+        )
+
+
+class TextNotFoundError(UnprocessableError):
+    code = "text_not_found"
+    title = "Text to replace not found"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`old` does not occur in the block. It must be there exactly once, letter for letter.",
+            occurrences=0,
+        )
+
+
+class TextNotUniqueError(UnprocessableError):
+    code = "text_not_unique"
+    title = "Text to replace occurs more than once"
+
+    def __init__(self, occurrences: int) -> None:
+        super().__init__(
+            f"`old` occurs {times(occurrences)} in the block and must occur exactly once: take "
+            "some of the text around it in.",
+            occurrences=occurrences,
+        )
+
+
+def times(occurrences: int) -> str:
+    """How often something was found, where nobody counts beyond MOST_COUNTED."""
+    return f"{'at least ' if occurrences >= MOST_COUNTED else ''}{occurrences} times"
+
+
+class LineOutOfRangeError(UnprocessableError):
+    code = "line_out_of_range"
+    title = "No such line"
+
+    def __init__(self, lines: int) -> None:
+        super().__init__(
+            f"`line` must lie between 0, the beginning, and {lines}, the last line.", lines=lines
+        )
+
+
+class LineNumbersError(UnprocessableError):
+    """The numbers are shown beside the text and are no part of it (C-47)."""
+
+    code = "line_numbers"
+    title = "Text carries line numbers"
+
+    def __init__(self, field: str) -> None:
+        super().__init__(
+            f"`{field}` carries the line numbers that are shown beside the text, as in `1→`. "
+            "Leave them out.",
+            errors=[{"location": ["body", field], "detail": "carries line numbers"}],
+        )

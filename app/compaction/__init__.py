@@ -1,0 +1,1 @@
+"""Room: summaries, and the pointer behind which messages leave the window."""

@@ -1,0 +1,1 @@
+"""Room: memory as functions that a model may call."""

@@ -1,0 +1,101 @@
+"""What a context costs PostgreSQL: how often it is asked, and what it reads of a long session."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from app.context.context_sql import CONTEXT
+from app.embedded.server import EmbeddedPostgres
+from app.settings import Settings
+from tests.conftest import client_of
+from tests.support.api import append, execute, ok, save
+from tests.support.plans import Crowd, new_crowd, nodes, plan_of
+from tests.support.service import SELDOM, service, wiretap
+from tests.support.tenants import Caller
+
+LENGTHS = (10, 1_000, 5_000)
+
+CROWD = """
+WITH home AS (
+    INSERT INTO agents (tenant_id, agent_id, agent_name) VALUES ($1, 'agent', 'A')
+    RETURNING agent_id
+), crowd AS (
+    INSERT INTO users (tenant_id, user_id, agent_id)
+    SELECT $1, 'user' || n, agent_id FROM home, generate_series(1, 50) AS n
+    RETURNING user_id, agent_id
+), talks AS (
+    INSERT INTO sessions (tenant_id, session_id, user_id, agent_id, last_sequence_no,
+        window_messages, window_tokens, window_seq, last_user_seq)
+    SELECT $1, 'talk' || length, 'user1', 'agent', length, length, length * 20, length, length
+    FROM unnest(CAST($2 AS int8[])) AS length RETURNING session_id, last_sequence_no
+), others AS (
+    INSERT INTO sessions (tenant_id, session_id, user_id, agent_id, last_sequence_no)
+    SELECT $1, user_id || '-talk' || n, user_id, agent_id, 20
+    FROM crowd, generate_series(1, 4) AS n RETURNING session_id, last_sequence_no
+)
+INSERT INTO messages (tenant_id, message_id, session_id, user_id, agent_id, role, content,
+    sequence_no, token_count)
+SELECT $1, session_id || '/' || n, session_id, 'user1', 'agent',
+    CASE WHEN n % 2 = 0 THEN 'user' ELSE 'assistant' END, 'word ' || n, n, 20
+FROM (SELECT * FROM talks UNION ALL SELECT * FROM others) AS session,
+    generate_series(1, last_sequence_no) AS n
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
+    """A tenant with three sessions of the lengths above, and 200 short ones."""
+    async with new_crowd(postgres, settings, "context_plan") as crowd:
+        await execute(crowd.dsn, CROWD, crowd.tenant_id, list(LENGTHS))
+        for table in ("agents", "users", "sessions", "messages"):
+            await execute(crowd.dsn, f"ANALYZE {table}")
+        yield crowd
+
+
+@pytest.mark.parametrize("access", [(None, None), ("agent", None), (None, "user1")])
+@pytest.mark.parametrize("length", LENGTHS)
+async def test_a_long_session_is_read_no_further_than_the_budget_reaches(
+    crowded: Crowd, length: int, access: tuple[str | None, str | None]
+) -> None:
+    values = [f"talk{length}", *access, None, 400, 1]
+
+    found = nodes(await plan_of(crowded.dsn, crowded.tenant_id, CONTEXT, values))
+
+    assert found[0]["Actual Rows"] == 1
+    reads = [node for node in found if node.get("Relation Name") in {"messages", "sessions"}]
+    # 400 tokens are 101 messages of the least length; half as many instructions are looked for.
+    for node in reads:
+        rows = node["Actual Rows"] * node["Actual Loops"]
+        left = node.get("Rows Removed by Filter", 0)
+        assert rows <= 102, node
+        assert left <= 110, node
+        assert node["Node Type"] != "Seq Scan", node
+
+
+async def test_a_context_asks_the_database_four_times(acme: Caller, dsn: str) -> None:
+    async with (
+        wiretap(dsn) as (wire, tapped),
+        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
+        client_of(app, acme.key) as client,
+    ):
+        await append(client, "s1", "What do I drink?")
+        await save(client, "She drinks green tea.")
+        await save(client, "No nuts.", memory_type="correction")
+
+        async def ask(**body: object) -> None:
+            answer = ok(await client.post("/sessions/s1/context", json=body))
+            assert len(answer["used"]) == 2
+
+        empty = [{"role": "assistant", "content": "Hello."}]
+        for body in ({}, {"query": "tea"}, {"messages": empty}):
+            # Statements are prepared once per connection.
+            for _ in range(4):
+                await ask(**body)
+            before = wire.round_trips
+            for _ in range(10):
+                await ask(**body)
+
+            # Who is calling, the session, what is known of every memory, and the best of them;
+            # without a question the surest, and the surest corrections.
+            assert wire.round_trips - before == 40

@@ -1,0 +1,272 @@
+"""For any conversation, policy and memories: a context is valid, within budget and in order."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.context.composing import Composition, Wishes
+from app.context.scene import Scene, stored_conversation
+from app.context.schemas import ContextRequest
+from app.llm.tokens import EstimatedTokens, message_tokens
+from app.memories.finding import Found
+from app.memories.hybrid import Ranked
+from app.memories.ranking import RankWeights
+from app.memories.recalling import Recalled
+from app.messages.schemas import WindowStrategy
+from app.messages.trimming import pick_of
+from app.sessions.policy import WindowPolicy
+from app.text.escaping import escape_line
+
+COUNTER = EstimatedTokens()
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+TEXTS = st.one_of(
+    st.sampled_from(["ok", "好的", "word " * 40, "我昨天搬到慕尼黑了。" * 12, "x = f(y)\n" * 9]),
+    st.text(max_size=60),
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Messages as append lets them in: a result answers a call before it that is open."""
+    rows: list[dict[str, Any]] = []
+    open_calls: list[str] = []
+    for number in range(1, draw(st.integers(0, 25)) + 1):
+        roles = ["user", "assistant", "system", "calling", *(["tool"] * 3 if open_calls else [])]
+        role = draw(st.sampled_from(roles))
+        row: dict[str, Any] = {
+            "message_id": f"m{number}", "sequence_no": number, "role": role,
+            "content": draw(TEXTS), "content_parts": None, "name": None, "tool_calls": None,
+            "tool_call_id": None, "event_type": None,
+            # Some calls were made so long ago that nobody waits for them.
+            "create_time": (NOW - timedelta(hours=48 if number < 5 else 0)).isoformat(),
+        }  # fmt: skip
+        if role == "calling":
+            ids = [f"c{number}-{one}" for one in range(draw(st.integers(1, 3)))]
+            calls = [{"id": one, "function": {"name": "f", "arguments": "{}"}} for one in ids]
+            row |= {"role": "assistant", "tool_calls": calls}
+            open_calls += ids
+        elif role == "tool":
+            row["tool_call_id"] = open_calls.pop(draw(st.integers(0, len(open_calls) - 1)))
+        elif role == "system":
+            row["event_type"] = draw(st.sampled_from([None, "login"]))
+        row["tokens"] = message_tokens(
+            COUNTER, content=row["content"], tool_calls=row["tool_calls"]
+        )
+        rows.append(row)
+    return rows
+
+
+# As likely as not derived from a memory whose words it repeats.
+VALUES = st.fixed_dictionaries(
+    {
+        "value": TEXTS | st.lists(TEXTS, min_size=1, max_size=3),
+        "memory_ids": st.lists(st.sampled_from([f"mem_{one}" for one in range(6)]), max_size=6),
+    }
+)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> list[Found]:
+    found = []
+    for number in range(draw(st.integers(0, 20))):
+        row = {
+            "memory_id": f"mem_{number}", "content": draw(TEXTS), "scope": "user", "version": 1,
+            "memory_type": draw(st.sampled_from(["fact", "correction"])),
+            "source_error": draw(st.none() | TEXTS), "valid_from": draw(st.none() | st.just(NOW)),
+        }  # fmt: skip
+        ranked = Ranked(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
+        found.append(Found(row, ranked))  # type: ignore[arg-type]  # a record reads the same
+    return found
+
+
+STRATEGIES = st.builds(
+    WindowStrategy,
+    name=st.sampled_from(["last_tokens", "last_messages", "first_last", "message_fraction"]),
+    count=st.integers(1, 8),
+    keep=st.integers(1, 4),
+    fraction=st.floats(0, 1),
+)
+
+
+@st.composite
+def compositions(draw: st.DrawFn, render: str = "parts") -> Composition:
+    rows = draw(conversations())
+    policy = WindowPolicy(
+        budget_tokens=draw(st.integers(100, 1500)), reserved_tokens=draw(st.integers(0, 300))
+    )
+    row = {
+        "session_id": "s", "tail": json.dumps(rows), "in_context_from": 0, "waiting": [],
+        "counted": None, "window_tokens": sum(one["tokens"] for one in rows),
+        "window_messages": len(rows), "last_user_seq": 0, "summary_tokens": 0,
+        "token_scale": draw(st.sampled_from([1.0, 1.1, 1.25])),
+        "user_name": draw(st.none() | TEXTS),
+        "profile": draw(st.dictionaries(TEXTS, TEXTS, max_size=5)),
+        "user_profile": {
+            "instructions": draw(st.none() | TEXTS),
+            "values": draw(st.none() | st.dictionaries(TEXTS, VALUES, max_size=3)),
+        },
+        "project_profile": None,
+        "in_project": False,
+    }  # fmt: skip
+    conversation = stored_conversation(row, policy, NOW - timedelta(hours=24))
+    summaries = draw(st.lists(TEXTS, max_size=2))
+    scene = Scene(row, policy, [], summaries, conversation)  # type: ignore[arg-type]  # as above
+    body = ContextRequest(
+        render=render, strategy=draw(STRATEGIES), max_memory_tokens=draw(st.integers(100, 900))
+    )
+    wishes = Wishes(
+        body,
+        draw(st.sampled_from(["", "Be kind. " * 20])),
+        body.max_memory_tokens or 0,
+        pick_of(body.strategy, {}),
+    )
+    recalled = Recalled(RankWeights(), draw(memories()))
+    return Composition(scene, wishes, recalled, COUNTER, None)
+
+
+def part(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in answer["parts"] if one["name"] == name)
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions())
+def test_it_is_within_its_budgets_and_in_order(composition: Composition) -> None:
+    answer = composition.answer()
+
+    policy, scale = composition.scene.policy, composition.scene.row["token_scale"]
+    assert answer["memory_tokens"] <= composition.wishes.memory_tokens
+    window = answer["window"]
+    room = part(answer, "window")["budget"]
+    assert (window["tokens"] <= room) == window["fits"] or not window["messages"]
+    if window["fits"]:
+        fixed = sum(part(answer, one)["tokens"] for one in ("instructions", "summary"))
+        assert not window["messages"] or (fixed + window["tokens"]) * scale <= policy.budget_tokens
+    numbers = [one["sequence_no"] for one in answer["messages"]]
+    assert numbers == sorted(set(numbers))
+    # Nothing is lost on the way: what is not shown is told as left out.
+    total = len(composition.scene.conversation.spoken)
+    assert window["messages"] == len(numbers)
+    assert window["left_out"] == total - len(numbers)
+    assert window["messages"] > 0 or total == 0 or not _sayable(composition)
+
+
+def _sayable(composition: Composition) -> bool:
+    """Whether there is a message that is no call given up and no result without its call."""
+    return any(
+        one.role in {"user", "assistant"} and not one.calls
+        for one in composition.scene.conversation.window.messages
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions())
+def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition) -> None:
+    answer = composition.answer()
+
+    speakers = [one["role"] for one in answer["messages"] if one["role"] != "system"]
+    assert answer["starts_with_user"] == (speakers[:1] == ["user"])
+    spoken = composition.scene.conversation.spoken.values()
+    asked = [one for one in spoken if one.role == "user"]
+    if asked:
+        # Calls that wait for a result may stand before the request that is all that fits.
+        assert answer["starts_with_user"] or answer["window"]["waiting"]
+        # The current request is always there (C-38).
+        assert asked[-1].message_id in {one["message_id"] for one in answer["messages"]}
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions(render="openai"))
+def test_openai_takes_it(composition: Composition) -> None:
+    messages = composition.answer()["messages"]
+
+    waiting: list[str] = []
+    spoken = [place for place, one in enumerate(messages) if one["role"] in {"user", "assistant"}]
+    for place, message in enumerate(messages):
+        if message["role"] == "tool":
+            waiting.remove(message["tool_call_id"])
+            continue
+        # Every call is answered before anybody speaks again.
+        assert not waiting or message["role"] == "system"
+        waiting += [call["id"] for call in message.get("tool_calls", ())]
+        if waiting and place < spoken[-1]:
+            after = messages[place + 1 : place + 1 + len(waiting)]
+            assert {one["tool_call_id"] for one in after} == set(waiting)
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions(render="anthropic"))
+def test_anthropic_takes_it(composition: Composition) -> None:
+    messages = composition.answer()["messages"]
+
+    roles = [one["role"] for one in messages]
+    assert all(one != other for one, other in pairwise(roles))
+    made: set[str] = set()
+    for message in messages:
+        assert message["content"]
+        used = {block["id"] for block in message["content"] if block["type"] == "tool_use"}
+        results = {
+            block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"
+        }
+        assert results <= made
+        said = any(block["type"] == "text" for block in message["content"])
+        if message["role"] == "user" and made and (said or message is not messages[-1]):
+            # Only at the end a call may still wait.
+            assert results == made
+        made = used
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions())
+def test_corrections_come_first_and_everything_in_the_order_of_its_score(
+    composition: Composition,
+) -> None:
+    used = composition.answer()["used"]
+
+    corrections = [one for one in used if one["part"] == "corrections"]
+    others = [one for one in used if one["part"] == "memories"]
+    said = [one for one in used if one["part"] == "profile"]
+    assert used == [*said, *corrections, *others]
+    for group in (said, corrections, others):
+        scores = [one["score"] for one in group]
+        assert scores == sorted(scores, reverse=True)
+    assert len({one["memory_id"] for one in used}) == len(used)
+
+
+@settings(max_examples=200, deadline=None)
+@given(compositions())
+def test_only_what_the_profile_shows_has_no_line_of_its_own(composition: Composition) -> None:
+    answer = composition.answer()
+
+    assert composition.recalled is not None
+    rows = {one.ranked.memory_id: one.row for one in composition.recalled.found}
+    profile = part(answer, "profile")["text"] or ""
+    for one in answer["used"]:
+        if one["part"] == "profile":
+            row = rows[one["memory_id"]]
+            assert escape_line(row["content"]) in profile
+            assert (row["memory_type"], row["source_error"], row["valid_from"]) == (
+                "fact", None, None,
+            )  # fmt: skip
+            assert one["tokens"] == 0
+    # Whatever was found is shown, or told as left out of the part where it would stand.
+    left = part(answer, "memories")["dropped"]
+    assert len(answer["used"]) + left == len(rows)
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions())
+def test_nothing_remembered_breaks_out_of_its_block(composition: Composition) -> None:
+    prompt = composition.answer()["prompt"]
+
+    tags = [line for line in prompt.splitlines() if "<" in line]
+    assert set(tags) <= {"<memory>", "</memory>", "<summary>", "</summary>"}
+
+
+@settings(max_examples=100, deadline=None)
+@given(compositions(render="openai"))
+def test_the_same_gives_the_same(composition: Composition) -> None:
+    assert composition.answer() == composition.answer()
