@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.retention import Policies
 from app.database.ids import new_id
 from app.extraction.drafts import Buckets, Draft
 from app.extraction.neighbourhood import Neighbourhood
@@ -19,6 +20,7 @@ from app.extraction.work import MovedError, Work
 from app.llm.extraction import Malformed
 from app.memories.duplicates import EXPIRED, make_room
 from app.memories.errors import MemoryNotFoundError
+from app.memories.eviction_repository import OVER_CAPACITY
 from app.memories.gate import Reason
 from app.memories.models import Memory
 from app.memories.place import Place
@@ -28,7 +30,6 @@ from app.memories.saving import cut_short, superseded
 from app.memories.verdicts import verdict_row
 from app.tenants.repository import TenantRepository
 
-OVER_CAP = "the bucket holds more extracted memories than it may"
 SOURCE = "ai"
 MOST_EVIDENCE = 100
 
@@ -182,15 +183,16 @@ class Storing:
         buckets: Buckets,
         neighbourhood: Neighbourhood,
         *,
-        cap: int,
+        policies: Policies,
         left: int,
         spared: Collection[str],
     ) -> None:
-        """Archive the weakest extracted memories beyond `cap` in each bucket (D-37).
+        """Archive the weakest extracted memories beyond the cap of each bucket (D-37).
 
         A draft that is among them was not kept, and says so (C-28).
 
         Args:
+            policies: what the agents of the buckets say of their cap.
             left: how many memories the run may still end.
             spared: ids of those that stand for others, which would be lost with them.
 
@@ -198,7 +200,12 @@ class Storing:
         for place, drafts in buckets.items():
             if left <= 0 or not any(one.event in {"ADD", "SUPERSEDE"} for one in drafts):
                 continue
-            over = await neighbourhood.weakest_derived(place, keep=cap, limit=left)
+            policy = policies.of(place.agent_id)
+            if not policy.enabled or policy.max_facts == 0:
+                continue
+            over = await neighbourhood.weakest_derived(
+                place, keep=policy.max_facts, eviction=policy.eviction, limit=left
+            )
             left -= len(over)
             fresh = {one.memory_id: one for one in drafts}
             for row in over:
@@ -209,12 +216,14 @@ class Storing:
                     continue
                 before = snapshot(row)
                 await self._memories.archive(row)
-                await self._note([Change("ARCHIVE", before, snapshot(row))], OVER_CAP)
+                await self._note([Change("ARCHIVE", before, snapshot(row))], OVER_CAPACITY)
                 if row.memory_id in fresh:
                     fresh[row.memory_id].reject(
                         [
                             Reason(
-                                "over_capacity", "Stronger memories fill the bucket.", {"cap": cap}
+                                OVER_CAPACITY,
+                                "Stronger memories fill the bucket.",
+                                {"cap": policy.max_facts},
                             )
                         ]
                     )

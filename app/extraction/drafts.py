@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.llm.extraction import Proposed
+from app.llm.extraction import Proposed, Scope
 from app.llm.reconciling import Decision, Neighbour, Question
 from app.memories.gate import Reason
 from app.memories.place import Place
@@ -113,3 +113,19 @@ def by_place(drafts: Sequence[Draft]) -> Buckets:
         if draft.open:
             found.setdefault(draft.place, []).append(draft)
     return dict(sorted(found.items(), key=lambda one: (one[0].scope, one[0].scope_id)))
+
+
+def bar(drafts: Sequence[Draft], scopes: Sequence[Scope]) -> None:
+    """Refuse what is of another scope than these, whatever was decided about it."""
+    for draft in drafts:
+        draft.reopen()
+        if draft.place.scope not in scopes:
+            draft.reject([not_allowed(draft.place.scope, scopes)])
+
+
+def not_allowed(scope: str, scopes: Sequence[Scope]) -> Reason:
+    return Reason(
+        "scope_not_allowed",
+        f"Nothing of scope {scope} may be stored from here.",
+        {"scope": scope, "allowed": ", ".join(scopes)},
+    )

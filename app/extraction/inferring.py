@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.agents.repository import AgentRepository
 from app.database.engine import Database
 from app.extraction.answers import outcomes
-from app.extraction.choosing import chosen, instructions
+from app.extraction.choosing import chosen, draws_graph, instructions
 from app.extraction.errors import NotInferredError, QuotaExhaustedError
 from app.extraction.grounds import Grounds
 from app.extraction.inference_order import infer
@@ -231,6 +231,7 @@ class InferringService:
             agent_id=grounds.agent_id,
             job=job,
             base=given | {"metadata_": dict(body.metadata)},
+            graph=draws_graph(config, principal.config) and body.visibility != "owner_only",
         )
 
 

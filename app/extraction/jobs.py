@@ -1,4 +1,5 @@
-"""The handler of jobs `extract`: reads a session behind its watermark until nothing is left.
+"""The handler of jobs `extract` and `rescue`: reads a session behind its watermark until nothing
+is left, or nothing of what left the window.
 
 One job, one chunk, one transaction. What is left after it is read by the same job's next
 generation, and the experience of an ended session comes last. So a worker killed anywhere
@@ -25,8 +26,12 @@ from app.jobs.orders import ClaimedJob
 from app.jobs.repository import JobRepository
 from app.llm.errors import ModelUnavailableError
 from app.llm.model_catalogue import ModelCatalogue
-from app.sessions.reading_order import read_now
+from app.sessions.reading_order import RESCUE, TO_SEQ, read_now, rescue_now
+from app.tenants.access import Access
 from app.web.switches import Switches
+
+BUSY = timedelta(seconds=1)
+"""How long a job waits while another reads the same session."""
 
 SWITCHED_OFF = timedelta(minutes=5)
 """How long work waits before it looks whether MEMORY_ENABLED is true again."""
@@ -64,8 +69,8 @@ class SessionJobs:
 
         Raises:
             SessionNotFoundError: it was deleted meanwhile.
-            DeferJobError: a limit is reached, or memory is paused or switched off; nothing was
-                read, and it stays owed.
+            DeferJobError: a limit is reached, memory is paused or switched off, or another job
+                reads the session; nothing was read, and it stays owed.
             ModelUnavailableError, EmbeddingUnavailableError: nothing was stored; try again.
             LeaseLostError, WatermarkMovedError: another worker has done it.
 
@@ -73,6 +78,9 @@ class SessionJobs:
         if not self._switches.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         async with self._database.begin(job.tenant_id) as db:
+            # Before the watermark is read: who ends in between has moved it.
+            if await ExtractionRepository(db, Access(job.tenant_id)).is_being_read(job):
+                raise DeferJobError(self._now() + BUSY, "session_busy")
             reading = await SessionReader(db, job, self._tags).read(most=_most(job))
             summary = _told_all(job, reading)
             if summary:
@@ -81,7 +89,7 @@ class SessionJobs:
                 await self._pass_over(db, job, reading, "nothing_to_extract")
                 return
             if reading.paused:
-                await expire_short(db, reading, job, self._now())
+                await self._expire(db, reading, job)
         if reading.paused:
             # What was said before the pause stays owed.
             raise DeferJobError(self._now() + DISABLED, "memory_paused")
@@ -111,7 +119,7 @@ class SessionJobs:
         if reading.more or (moved and job.payload.get("end")):
             await self._go_on(db, job, reading)
         if not reading.more:
-            await expire_short(db, reading, job, self._now())
+            await self._expire(db, reading, job)
         await JobRepository(db, job.tenant_id).finish(job, {"skipped": skipped})
 
     async def _finish(self, job: ClaimedJob, reading: Reading, db: AsyncSession, ran: Ran) -> None:
@@ -122,14 +130,14 @@ class SessionJobs:
         result = ran.result()
         if not reading.more:
             # Before the experience is told, which a model may refuse to do.
-            result["expired"] = await expire_short(db, reading, job, self._now())
+            result["expired"] = await self._expire(db, reading, job)
         await JobRepository(db, job.tenant_id).finish(job, result)
 
     async def _finish_end(
         self, job: ClaimedJob, reading: Reading, db: AsyncSession, ran: Ran
     ) -> None:
         """What belongs into the transaction of a session's experience (B-11, K-14)."""
-        expired = await expire_short(db, reading, job, self._now())
+        expired = await self._expire(db, reading, job)
         await JobRepository(db, job.tenant_id).finish(job, ran.result() | {"expired": expired})
 
     async def _move(self, db: AsyncSession, reading: Reading) -> None:
@@ -141,9 +149,19 @@ class SessionJobs:
         if not moved:
             raise WatermarkMovedError
 
+    async def _expire(self, db: AsyncSession, reading: Reading, job: ClaimedJob) -> int:
+        """What ends with the session, which a rescue does not read to its end."""
+        if job.kind == RESCUE:
+            return 0
+        return await expire_short(db, reading, job, self._now())
+
     async def _go_on(self, db: AsyncSession, job: ClaimedJob, reading: Reading) -> None:
         payload: dict[str, Any] = dict(job.payload) | {"continued": True, "most": _most(job)}
-        order = read_now(reading.session, creator=job.creator, payload=payload)
+        if job.kind == RESCUE:
+            to_seq = max(reading.last, payload.get(TO_SEQ, 0))
+            order = rescue_now(reading.session, to_seq=to_seq, creator=job.creator, payload=payload)
+        else:
+            order = read_now(reading.session, creator=job.creator, payload=payload)
         await JobRepository(db, job.tenant_id).schedule(order)
 
 
@@ -164,6 +182,8 @@ def _told_all(job: ClaimedJob, reading: Reading) -> bool:
 
 def _trigger(job: ClaimedJob) -> Trigger:
     """Why the session is read; what goes on after a first chunk is not counted again."""
+    if job.kind == RESCUE:
+        return "rescue"
     if job.payload.get("continued"):
         return "continued"
     if job.payload.get("end"):

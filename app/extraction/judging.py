@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from app.extraction.drafts import Draft, Words
+from app.extraction.drafts import Draft, Words, not_allowed
 from app.extraction.grounds import Grounds
 from app.llm.extraction import Proposed, Turn
 from app.memories.gate import Gate, Proposal, Reason
@@ -82,13 +82,7 @@ def _judged(
     draft = Draft(index, proposed, place or hearing.grounds.first, evidence, words)
     reasons = gate.check(redacted)
     if place is None:
-        reasons.append(
-            Reason(
-                "scope_not_allowed",
-                f"Nothing of scope {proposed.scope} may be stored from here.",
-                {"scope": proposed.scope, "allowed": ", ".join(hearing.grounds.scopes)},
-            )
-        )
+        reasons.append(not_allowed(proposed.scope, hearing.grounds.scopes))
     reasons += _unsupported(proposed, turns, confirmed)
     reasons += _hostile(proposed, hearing, turns)
     if reasons:

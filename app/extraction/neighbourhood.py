@@ -16,9 +16,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.agents.retention import Eviction
 from app.extraction.drafts import Draft
 from app.llm.embeddings import Embedder
 from app.llm.reconciling import Neighbour
+from app.memories.eviction_repository import EvictionRepository
 from app.memories.models import Memory
 from app.memories.place import Place
 from app.memories.repository import asked, bucket, current
@@ -135,33 +137,29 @@ class Neighbourhood:
         rows = await self._db.execute(statement.where(self._bucket(place), or_(*wanted)))
         return list(rows.all())
 
-    async def weakest_derived(self, place: Place, *, keep: int, limit: int) -> Sequence[Memory]:
+    async def weakest_derived(
+        self, place: Place, *, keep: int, eviction: Eviction, limit: int
+    ) -> Sequence[Memory]:
         """Extracted memories of a bucket beyond the `keep` strongest, weakest first, locked.
 
-        Corrections are never among them, nor what a person saved (C-27, D-37). Strength is
-        confidence, then how lately it changed.
+        What a person saved is never among them, nor corrections that `eviction.py` spares
+        (C-27, D-37).
         """
-        derived: Select[Any] = select(Memory.memory_id).where(
-            self._bucket(place), Memory.source == "ai", Memory.memory_type != "correction"
-        )
-        weakest = (
-            derived.order_by(
-                Memory.confidence.desc(), Memory.update_time.desc(), Memory.memory_id.desc()
-            )
-            .offset(keep)
-            .subquery("weakest")
+        ids = await EvictionRepository(self._db, self._access).weakest(
+            asdict(place), keep=keep, eviction=eviction, limit=limit
         )
         rows = await self._db.scalars(
             select(Memory)
             .where(
                 Memory.tenant_id == self._access.tenant_id,
-                Memory.memory_id.in_(select(weakest.c.memory_id)),
+                Memory.memory_id.in_(ids),
+                Memory.status == "active",
             )
-            .order_by(Memory.confidence, Memory.update_time, Memory.memory_id)
-            .limit(limit)
+            .order_by(Memory.memory_id)
             .with_for_update()
         )
-        return list(rows.all())
+        found = {row.memory_id: row for row in rows}
+        return [found[one] for one in ids if one in found]
 
 
 def _neighbour(row: Row[Any], similarity: float, duplicate_from: float) -> Neighbour:

@@ -12,20 +12,27 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.embedding import Embedders, embed
+from app.agents.processing import Processing
+from app.agents.repository import PolicyRepository
+from app.agents.retention import ForgettingPolicy
 from app.database.engine import Database
 from app.database.failures import DatabaseBusyError
 from app.extraction.agenda import AgendaRepository
 from app.extraction.applying import Storing
-from app.extraction.drafts import Buckets, Draft, Words, by_place
+from app.extraction.drafts import Buckets, Draft, Words, bar, by_place
+from app.extraction.graphing import Graphing
 from app.extraction.judging import judge
 from app.extraction.ledger import RunLog
 from app.extraction.neighbourhood import Near, Neighbourhood
 from app.extraction.planning import Agreement
+from app.extraction.processing import after_extract, before_extract, is_silent
+from app.extraction.reading import writable_project
+from app.extraction.relating import names_in
 from app.extraction.repository import ExtractionRepository
 from app.extraction.tending import Tending
 from app.extraction.upkeep import Shown, Upkeep, settle
 from app.extraction.waves import Company, meet
-from app.extraction.work import MovedError, Ran, Work
+from app.extraction.work import BarredError, MovedError, Ran, Work
 from app.llm.embeddings import Embedder
 from app.llm.errors import ModelUnavailableError
 from app.llm.extraction import Extraction
@@ -35,6 +42,7 @@ from app.memories.gate import Gate, Proposal
 from app.memories.repository import MemoryRepository
 from app.memories.saving import SavingRules
 from app.text.injections import addresses_model
+from app.text.name_keys import name_key
 from app.text.normalise import content_hash
 from app.text.offload import read_text
 from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
@@ -54,7 +62,7 @@ class PipelineRules:
     """What the deployment says about runs."""
 
     saving: SavingRules
-    cap: int
+    forgetting: ForgettingPolicy
     reconciler: Reconciler
     """The keyless one, for decisions that cannot wait for a model."""
 
@@ -70,11 +78,13 @@ class Pipeline:
         embedders: Embedders,
         log_of_runs: RunLog,
         rules: PipelineRules,
+        processing: Processing,
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._runs = log_of_runs
         self._rules = rules
+        self._processing = processing
 
     async def run(self, work: Work, model: ExtractionModel, finish: Finish) -> Ran:
         """Read the work's turns and remember what they say; all of it is stored, or nothing.
@@ -84,17 +94,24 @@ class Pipeline:
         Raises:
             ModelUnavailableError, EmbeddingUnavailableError, DatabaseBusyError: nothing was
                 stored; try again.
+            ProcessorFailedError: as well; one of the agent's failed that may not.
             LeaseLostError, and whatever `finish` raises: nothing was stored.
 
         """
-        extraction = await self._read(work, model)
+        chain = await self._processing.of_agent(work.principal, work.agent_id)
+        left = await before_extract(chain, work)
+        silenced, work = left is not work and is_silent(left), left
+        extraction = Extraction(()) if silenced else await self._read(work, model)
         run_id = await self._runs.extracted(work, model.extractor, extraction)
+        extraction = await after_extract(chain, work, extraction)
         drafts = await read_text(
             work.characters, judge, extraction.proposals, work.hearing, self._rules.gate
         )
         ran = Ran(run_id, model.extractor.name, drafts, extraction.malformed)
         embedder = await self._embedders.for_writing(work.principal, work.hearing.grounds.agent_id)
-        await _embed(embedder, [draft.own for draft in drafts if draft.open])
+        names = [Words(name) for name in names_in(drafts)] if work.graph else []
+        await _embed(embedder, [*(draft.own for draft in drafts if draft.open), *names])
+        ran.names.update({name_key(one.text): one.vector for one in names})
         await self._settle(work, model, ran, embedder, finish)
         _count(ran)
         return ran
@@ -110,10 +127,7 @@ class Pipeline:
     async def _settle(
         self, work: Work, model: ExtractionModel, ran: Ran, embedder: Embedder, finish: Finish
     ) -> None:
-        buckets = by_place(ran.drafts)
-        undecided = [draft for drafts in buckets.values() for draft in drafts]
-        undecided.sort(key=lambda one: one.index)
-        company = Company(undecided, embedder.neighbour_floor)
+        buckets, undecided, company = _undecided(ran, embedder)
         for turn in range(ROUNDS):
             last = turn == ROUNDS - 1
             decided: _Decided | None = None
@@ -130,8 +144,11 @@ class Pipeline:
                 if last:
                     # Somebody deletes faster than this can look: nothing is stored, try again.
                     raise DatabaseBusyError from error
-                for draft in undecided:
-                    draft.reopen()
+                allowed = work.hearing.grounds.scopes
+                if isinstance(error, BarredError):
+                    allowed = tuple(scope for scope in allowed if scope != "project")
+                bar(undecided, allowed)
+                buckets, undecided, company = _undecided(ran, embedder)
             else:
                 return
 
@@ -220,13 +237,7 @@ class Pipeline:
     ) -> None:
         """Store it all, if nothing moved; what is not decided is, by rules, under the locks."""
         async with self._database.begin(work.principal.tenant_id) as db:
-            memories = MemoryRepository(db, work.principal.access)
-            for place in buckets:
-                await memories.lock_bucket(place.scope, place.scope_id)
-            await ExtractionRepository(db, work.principal.access).hold(
-                None if work.span is None else work.span.session_id,
-                work.hearing.grounds.user_id,
-            )
+            await _hold(db, work, buckets)
             now = await self._look(db, work, buckets, embedder)
             drafts = [draft for wave in company.waves() for draft in wave]
             if decided is None:
@@ -235,7 +246,7 @@ class Pipeline:
                 raise MovedError
             else:
                 upkeep = decided.upkeep
-            time = await memories.transaction_time()
+            time = await MemoryRepository(db, work.principal.access).transaction_time()
             storing = Storing(
                 db,
                 work,
@@ -251,10 +262,16 @@ class Pipeline:
             await storing.trim(
                 buckets,
                 self._neighbourhood(db, work, embedder),
-                cap=self._rules.cap,
+                policies=await PolicyRepository(db, work.principal.tenant_id).get(
+                    self._rules.forgetting,
+                    {place.agent_id for place in buckets if place.agent_id is not None},
+                ),
                 left=upkeep.left,
                 spared={str(merge.memory_id) for merge in upkeep.granted},
             )
+            graphing = Graphing(db, work, model=embedder.name, vectors=ran.names, now=time)
+            ran.graph.clear()
+            ran.graph.update(await graphing.write(drafts))
             await storing.decide(ran.drafts, ran.malformed, work.hearing.grounds.first)
             await self._runs.committed(db, work, ran)
             await finish(db, ran)
@@ -289,6 +306,35 @@ async def _agenda(
     if model.reconciler.model is None or again:
         return None
     return await AgendaRepository(db, work.principal.access).of(list(buckets))
+
+
+def _undecided(ran: Ran, embedder: Embedder) -> tuple[Buckets, list[Draft], Company]:
+    """What is open of a run, by where it would be stored and in order."""
+    buckets = by_place(ran.drafts)
+    drafts = [draft for draft in ran.drafts if draft.open]
+    return buckets, drafts, Company(drafts, embedder.neighbour_floor)
+
+
+async def _hold(db: AsyncSession, work: Work, buckets: Buckets) -> None:
+    """Keep what was read where it is, and let nobody else write into the buckets.
+
+    Raises:
+        BarredError: the user has lost the role that let them write into the project.
+        and what `work.hold` and `ExtractionRepository.hold` raise.
+
+    """
+    if work.hold is not None:
+        await work.hold(db)
+    access, user_id = work.principal.access, work.hearing.grounds.user_id
+    held = ExtractionRepository(db, access)
+    for place in buckets:
+        if place.scope == "project" and user_id is not None:
+            await held.hold_project(place.scope_id)
+            if await writable_project(db, access, place.scope_id, user_id) is None:
+                raise BarredError
+    for place in buckets:
+        await MemoryRepository(db, access).lock_bucket(place.scope, place.scope_id)
+    await held.hold(None if work.span is None else work.span.session_id, user_id)
 
 
 def _in_own_words(decision: Decision) -> Decision:

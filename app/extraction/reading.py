@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.repository import AgentRepository
 from app.errors import DisabledError
-from app.extraction.choosing import instructions
+from app.extraction.choosing import draws_graph, instructions
 from app.extraction.grounds import Grounds
 from app.extraction.judging import Hearing
-from app.extraction.repository import DAY, ExtractionRepository
+from app.extraction.repository import DAY, ExtractionRepository, Recalled
 from app.extraction.work import Span, Trigger, Work
 from app.jobs.errors import DeferJobError
 from app.jobs.orders import ClaimedJob
@@ -21,6 +21,7 @@ from app.messages.capture import TEXT_LENGTH, CapturedTurn, Said, readable
 from app.messages.models import Message
 from app.projects.repository import ProjectRepository
 from app.sessions.models import Session
+from app.sessions.reading_order import RESCUE, TO_SEQ
 from app.sessions.repository import SessionRepository, refuse_disabled
 from app.tenants.access import Access, Principal
 from app.tenants.repository import TenantRepository
@@ -42,6 +43,9 @@ SUMMARISED = 100
 
 SYSTEM_TEXTS = 20
 
+RECALLED = 200
+"""How many memories that stood in the session's context are told from news, the last ones."""
+
 EXEMPT_RUNS = 20
 """Runs of a day beside the automatic ones: at the end of a session (B-02)."""
 
@@ -56,6 +60,8 @@ class Reading:
     """What a session holds behind its watermark.
 
     Args:
+        said_back: what others put before the model.
+        recalled: of that, the memories that count still.
         messages: how many are new to this run.
         last: up to where this run reads.
         more: whether messages are left behind that.
@@ -69,6 +75,7 @@ class Reading:
     config: Mapping[str, Any]
     turns: Sequence[Turn]
     said_back: Sequence[str]
+    recalled: Sequence[str]
     messages: int
     last: int
     more: bool
@@ -94,6 +101,7 @@ class Reading:
             frozenset(job.signals),
             instructions(job.payload.get("prompt"), self.config),
             self.grounds.scopes,
+            self.recalled,
         )
         return Work(
             principal=self.principal,
@@ -104,6 +112,7 @@ class Reading:
             span=self.span,
             job=job,
             summary=summary,
+            graph=draws_graph(self.config, self.principal.config),
         )
 
 
@@ -168,6 +177,7 @@ class SessionReader:
             raise DeferJobError(datetime.now(UTC) + DISABLED, "disabled") from error
         repository = ExtractionRepository(self._db, principal.access)
         watermark = session.last_extracted_seq
+        to = _evicted(self._job, session)
         found: Sequence[Message] = []
         if whole:
             context: Sequence[Message] = []
@@ -175,10 +185,11 @@ class SessionReader:
                 session_id, watermark, limit=SUMMARISED
             )
         else:
-            found = await repository.after(session_id, watermark, limit=most + 1)
+            found = await repository.after(session_id, watermark, limit=most + 1, to=to)
             context = await repository.before(session_id, watermark, limit=CONTEXT)
             fresh = fitting(found, most)
         told = list(await repository.system_texts(session_id, limit=SYSTEM_TEXTS))
+        recalled = await repository.recalled(session_id, limit=RECALLED)
         turns, said_back = turns_of(context, fresh, self._tags)
         project_id = await writable_project(
             self._db, principal.access, session.project_id, session.user_id
@@ -189,12 +200,22 @@ class SessionReader:
             grounds=Grounds(session.user_id, None, session_id, project_id),
             config={} if agent is None else agent.config,
             turns=turns,
-            said_back=[*told, *said_back],
+            said_back=[*told, *said_back, *injected(recalled)],
+            # What was replaced or has expired may be said anew, and then it is news.
+            recalled=[one.content for one in recalled if one.counts],
             messages=len(fresh),
-            last=_up_to(session, fresh, more=whole or len(fresh) < len(found)),
+            last=_up_to(session, fresh, more=whole or len(fresh) < len(found), to=to),
             more=not whole and len(fresh) < len(found),
             paused=not session.memory_enabled or agent is None or not agent.memory_enabled,
         )
+
+
+def injected(recalled: Sequence[Recalled]) -> list[str]:
+    """Memories as the model read them, each with the mistake that it mends."""
+    return [
+        f"{one.content} (avoid: {one.source_error})" if one.source_error else one.content
+        for one in recalled
+    ]
 
 
 def fitting(found: Sequence[Message], most: int = MESSAGES) -> Sequence[Message]:
@@ -209,13 +230,22 @@ def fitting(found: Sequence[Message], most: int = MESSAGES) -> Sequence[Message]
     return found[:most]
 
 
-def _up_to(session: Session, fresh: Sequence[Message], *, more: bool) -> int:
+def _evicted(job: ClaimedJob, session: Session) -> int | None:
+    """Up to where a rescue reads: what left the window by now; other jobs read everything."""
+    if job.kind != RESCUE:
+        return None
+    ordered = job.payload.get(TO_SEQ)
+    return max(session.in_context_from, ordered if isinstance(ordered, int) else 0)
+
+
+def _up_to(session: Session, fresh: Sequence[Message], *, more: bool, to: int | None) -> int:
     """Where the watermark will stand: behind deleted messages too, when nothing is left.
 
     The session was read before its messages, so what came in between is among these alone.
     """
     last = max(session.last_extracted_seq, fresh[-1].sequence_no if fresh else 0)
-    return last if more else max(last, session.last_sequence_no)
+    end = session.last_sequence_no
+    return last if more else max(last, end if to is None else min(to, end))
 
 
 def turns_of(

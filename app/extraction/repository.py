@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.keyset import after
 from app.extraction.errors import RunNotFoundError
 from app.extraction.models import ExtractionRun
-from app.memories.models import Memory
+from app.jobs.models import Job
+from app.jobs.orders import ClaimedJob
+from app.memories.models import ContextInjection, Memory
 from app.messages.models import Message
+from app.projects.models import Project
 from app.sessions.models import Session
+from app.sessions.reading_order import EXTRACT, RESCUE
 from app.sessions.repository import SessionRepository
 from app.tenants.access import Access
 from app.users.errors import UserNotFoundError
@@ -20,6 +24,20 @@ from app.users.models import User
 from app.users.repository import visible_user_ids
 
 DAY = timedelta(hours=24)
+
+_COUNTS = and_(
+    Memory.status == "active",
+    or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
+    or_(Memory.valid_to.is_(None), Memory.valid_to > func.now()),
+)
+
+
+class Recalled(NamedTuple):
+    """A memory that was put before the model, and whether it counts still."""
+
+    content: str
+    source_error: str | None
+    counts: bool
 
 
 class ExtractionRepository:
@@ -30,15 +48,32 @@ class ExtractionRepository:
         self._access = access
         self._tenant_id = access.tenant_id
 
-    async def after(self, session_id: str, sequence_no: int, *, limit: int) -> Sequence[Message]:
-        """Messages behind a place, in order."""
-        rows = await self._db.scalars(
-            self._messages(session_id)
-            .where(Message.sequence_no > sequence_no)
-            .order_by(Message.sequence_no)
-            .limit(limit)
-        )
+    async def after(
+        self, session_id: str, sequence_no: int, *, limit: int, to: int | None = None
+    ) -> Sequence[Message]:
+        """Messages behind a place, up to `to` at the most, in order."""
+        statement = self._messages(session_id).where(Message.sequence_no > sequence_no)
+        if to is not None:
+            statement = statement.where(Message.sequence_no <= to)
+        rows = await self._db.scalars(statement.order_by(Message.sequence_no).limit(limit))
         return rows.all()
+
+    async def is_being_read(self, job: ClaimedJob) -> bool:
+        """Whether another job began before this one to read the same session."""
+        other = await self._db.scalar(
+            select(Job.job_id)
+            .where(
+                Job.tenant_id == self._tenant_id,
+                Job.session_id == job.session_id,
+                Job.kind.in_((EXTRACT, RESCUE)),
+                Job.job_id != job.job_id,
+                Job.status == "running",
+                Job.lease_expires_at > func.now(),
+                tuple_(Job.started_at, Job.job_id) < (job.started_at, job.job_id),
+            )
+            .limit(1)
+        )
+        return other is not None
 
     async def before(self, session_id: str, sequence_no: int, *, limit: int) -> list[Message]:
         """The last messages up to a place, in order."""
@@ -63,6 +98,25 @@ class ExtractionRepository:
             .limit(limit)
         )
         return rows.all()
+
+    async def recalled(self, session_id: str, *, limit: int) -> Sequence[Recalled]:
+        """Memories that stood in the session's context, those of last first; none deleted."""
+        rows = await self._db.execute(
+            select(Memory.content, Memory.source_error, _COUNTS)
+            .join(
+                ContextInjection,
+                (ContextInjection.tenant_id == Memory.tenant_id)
+                & (ContextInjection.memory_id == Memory.memory_id),
+            )
+            .where(
+                ContextInjection.tenant_id == self._tenant_id,
+                ContextInjection.session_id == session_id,
+                Memory.status != "deleted",
+            )
+            .order_by(ContextInjection.last_at.desc(), Memory.memory_id)
+            .limit(limit)
+        )
+        return [Recalled(*row) for row in rows]
 
     def _messages(self, session_id: str) -> Any:
         return select(Message).where(
@@ -90,6 +144,16 @@ class ExtractionRepository:
         )
         if held is None:
             raise UserNotFoundError(user_id)
+
+    async def hold_project(self, project_id: str) -> None:
+        """Let nobody change who may write into a project before the transaction ends; whoever
+        does takes the project first.
+        """
+        await self._db.scalar(
+            select(Project.project_id)
+            .where(Project.tenant_id == self._tenant_id, Project.project_id == project_id)
+            .with_for_update(read=True, key_share=True)
+        )
 
     async def move_watermark(self, session_id: str, *, read: int, last: int) -> bool:
         """Compare and set: whether the session was read up to `read`, and now is up to `last`."""

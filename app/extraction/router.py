@@ -36,6 +36,7 @@ from app.memories.errors import (
 )
 from app.memories.saving import SavingService
 from app.memories.schemas import MemoryAdded, MemoryCreate, MemoryValidated
+from app.processors.errors import ProcessorFailedError
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
@@ -57,6 +58,16 @@ PLACE_ERRORS = (
     SharedByAllUsersError,
     UserNotFoundError,
     AgentNotFoundError,
+)
+SETTLING_ERRORS = (
+    SessionNotFoundError,
+    SessionMismatchError,
+    ProjectNotFoundError,
+    ReadOnlyMemberError,
+    IdTakenError,
+    DisabledError,
+    MemoryPausedError,
+    MemoryDisabledError,
 )
 EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
 MODEL_ERRORS = (UnknownModelError, ModelUnavailableError)
@@ -88,20 +99,14 @@ ExtractionDep = Annotated[ExtractionService, Depends(get_extraction)]
         202: {"model": JobAccepted, "description": "With async: the work is in the queue."},
         **responses_for(
             *PLACE_ERRORS,
+            *SETTLING_ERRORS,
             GateRejectedError,
             DuplicateMemoryError,
-            SessionNotFoundError,
-            SessionMismatchError,
-            ProjectNotFoundError,
-            ReadOnlyMemberError,
-            IdTakenError,
-            DisabledError,
-            MemoryPausedError,
-            MemoryDisabledError,
             NotInferredError,
             QuotaExhaustedError,
             *EMBEDDING_ERRORS,
             *MODEL_ERRORS,
+            ProcessorFailedError,
             *ONCE_ERRORS,
         ),
     },
@@ -122,11 +127,16 @@ async def add_memories(
     return added
 
 
-@memories_router.post("/validate", responses=responses_for(*PLACE_ERRORS, *EMBEDDING_ERRORS))
+@memories_router.post(
+    "/validate",
+    responses=responses_for(
+        *PLACE_ERRORS, *SETTLING_ERRORS, *EMBEDDING_ERRORS, ProcessorFailedError
+    ),
+)
 async def validate_memories(
     body: MemoryCreate, principal: ReaderDep, service: SavingDep
 ) -> MemoryValidated:
-    """Ask what saving as it stands would do; nothing is stored."""
+    """Ask what saving as it stands would do, its refusals included; nothing is stored."""
     return await service.validate(principal, body)
 
 

@@ -8,7 +8,7 @@ from app.web.fields import Id, Moment, Schema, Shown, Storable, example
 from app.web.pagination import PageQuery
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable]
-Trigger = Literal["automatic", "continued", "explicit", "end", "infer"]
+Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"]
 RunStatus = Literal["extracted", "committed", "failed"]
 
 

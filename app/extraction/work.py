@@ -1,9 +1,11 @@
 """One run's work, from what was read to what came of it. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.extraction.drafts import Draft
 from app.extraction.judging import Hearing
@@ -11,11 +13,15 @@ from app.jobs.orders import ClaimedJob
 from app.llm.extraction import ExtractionRequest, Malformed
 from app.tenants.access import Principal
 
-Trigger = Literal["automatic", "continued", "explicit", "end", "infer"]
+Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"]
 
 
 class MovedError(Exception):
     """What a run decided about has changed since; it decides again."""
+
+
+class BarredError(MovedError):
+    """Whoever was heard may not write into the project any more; it decides without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,9 @@ class Work:
         agent_id: the agent in the conversation, for the log.
         base: columns that every new memory gets, such as the request's metadata.
         summary: whether it is the experience of an ended session that is asked for.
+        graph: whether relations go into the graph.
+        hold: keeps what is read where it is, first in the transaction that stores; what it
+            raises stores nothing.
 
     """
 
@@ -48,6 +57,8 @@ class Work:
     job: ClaimedJob | None = None
     base: Mapping[str, Any] = field(default_factory=dict)
     summary: bool = False
+    graph: bool = True
+    hold: Callable[[AsyncSession], Awaitable[None]] | None = None
 
     @property
     def job_id(self) -> str | None:
@@ -70,6 +81,10 @@ class Ran:
     malformed: Sequence[Malformed] = ()
     upkeep: dict[str, Any] = field(default_factory=dict)
     """What was looked at besides, counted."""
+    names: dict[str, Any] = field(default_factory=dict)
+    """Vectors of the names in relations, by their normal form."""
+    graph: dict[str, int] = field(default_factory=dict)
+    """What the graph learned, counted."""
 
     @property
     def events(self) -> dict[str, int]:
@@ -80,8 +95,8 @@ class Ran:
 
     def result(self) -> dict[str, Any]:
         """What a job's row says of it: ids and counts, no words."""
-        besides = {"upkeep": self.upkeep} if self.upkeep else {}
-        return besides | {
+        besides = {"upkeep": self.upkeep, "graph": self.graph}
+        return {name: counts for name, counts in besides.items() if counts} | {
             "run_id": self.run_id,
             "extractor": self.extractor,
             "events": self.events,

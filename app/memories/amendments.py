@@ -14,7 +14,7 @@ from app.memories.records import Change
 from app.memories.repository import MemoryRepository
 from app.memories.schemas import MemoryPatch, MemorySupersede
 from app.memories.verdicts import verdict_row
-from app.tenants.access import Principal
+from app.tenants.access import Access, Principal
 from app.text.normalise import content_hash
 
 CLEARABLE = {
@@ -62,6 +62,19 @@ def restored(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
     for name in RESTORED_TIMES:
         was[name] = datetime.fromisoformat(after[name]) if after.get(name) else None
     return {name: value for name, value in was.items() if getattr(row, name) != value}
+
+
+def was_closed(access: Access, row: Memory, state: Mapping[str, Any] | None) -> bool:
+    """Whether a state of the history was its author's alone, and the caller is another user.
+
+    What was said in private stays so when the item is opened later (B-21).
+    """
+    return (
+        state is not None
+        and access.user_id not in {None, row.user_id}
+        and row.scope == "project"
+        and state.get("visibility") == "owner_only"
+    )
 
 
 def characters(row: Memory, changes: dict[str, Any]) -> int:

@@ -54,7 +54,7 @@ class Selection:
         return Order(
             kind=KIND,
             key=new_id("del"),
-            user_id=self.equal.get("user_id"),
+            user_id=self.equal.get("user_id") or self.access.user_id,
             agent_id=self.access.agent_id or self.equal.get("agent_id"),
             creator=creator,
             payload={

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.memories.codes import code_of, coded_models
-from app.ranking.statements import Statement
+from app.ranking.statements import Statement, inner_product
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,7 @@ class Source:
 
 def similarity(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
     """Cosine, 0 to 1 (B-20b), and 0 where nothing can be compared."""
-    return f"greatest(0, least(1, coalesce({_product_of_vectors(vectors, statement, source)}, 0)))"
-
-
-def cosine(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
-    """Cosine, and not a number where nothing can be compared."""
-    inner = _product_of_vectors(vectors, statement, source)
-    return f"CAST(coalesce({inner}, 'NaN') AS float4)"
+    return f"greatest(0, least(1, coalesce({cosine(vectors, statement, source)}, 0)))"
 
 
 def is_rough(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str | None:
@@ -56,15 +50,13 @@ def is_rough(vectors: Mapping[str, Any], statement: Statement, source: Source) -
     )
 
 
-def _product_of_vectors(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
-    """Stored and query vectors are unit vectors, so their cosine is their inner product;
-    vectors of different models are never compared. Null where nothing is.
-
-    Where there is a code, the share of bits that differ tells the angle, roughly.
+def cosine(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
+    """As `inner_product`; where there is a code, the share of bits that differ tells the angle,
+    roughly.
     """
-    if not vectors:
-        return "CAST(NULL AS float8)"
     coded = coded_models(vectors) if source.code is not None else ()
+    if not coded:
+        return inner_product(vectors, statement, model=source.model, vector=source.vector)
     cases = []
     for model, vector in vectors.items():
         made = f"{source.model} = {statement.bind(model, 'text')}"

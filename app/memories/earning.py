@@ -20,6 +20,10 @@ log = structlog.get_logger()
 
 BATCH: Final = 500
 
+EXACT_ROWS: Final = 2_000
+"""Up to how many memories of a bucket every vector is compared: it takes PostgreSQL milliseconds,
+as does the search by codes above (`docs/decisions/0012`)."""
+
 SURE: Final = 0.95
 """Codes that find less of the nearest ten, or of the nearest hundred, are not used."""
 
@@ -84,7 +88,9 @@ def refused(bucket: VectorBucket) -> bool:
 class EarningService:
     """One tenant at a time, in small transactions; the service goes on answering."""
 
-    def __init__(self, database: Database, exact_rows: int, *, batch: int = BATCH) -> None:
+    def __init__(
+        self, database: Database, exact_rows: int = EXACT_ROWS, *, batch: int = BATCH
+    ) -> None:
         """Let buckets of more than `exact_rows` have codes, `batch` rows per transaction."""
         self._database = database
         self._exact_rows = exact_rows

@@ -8,6 +8,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.embedding import Embedders, embed
+from app.agents.processing import Processing
 from app.database.engine import Database
 from app.errors import VersionConflictError
 from app.memories.amendments import (
@@ -21,12 +22,19 @@ from app.memories.amendments import (
     restored,
     stated,
     successor,
+    was_closed,
 )
 from app.memories.duplicates import EXPIRED
-from app.memories.errors import DuplicateMemoryError, GateRejectedError, NotChangeableError
+from app.memories.errors import (
+    DuplicateMemoryError,
+    GateRejectedError,
+    HistoryNotFoundError,
+    NotChangeableError,
+)
 from app.memories.gate import Gate
 from app.memories.models import Memory
-from app.memories.place import refuse_closed
+from app.memories.place import permit, refuse_closed
+from app.memories.processing import before_change
 from app.memories.records import Change, RecordRepository, rewrite, snapshot
 from app.memories.repository import MemoryRepository
 from app.memories.saving import cut_short, successor_begins, superseded
@@ -38,7 +46,6 @@ from app.memories.schemas import (
     MemorySupersede,
     Outcome,
 )
-from app.memories.service import refuse_strangers
 from app.tenants.access import Principal
 from app.tenants.repository import TenantRepository
 from app.text.offload import read_text
@@ -73,11 +80,13 @@ class EditingService:
         embedders: Embedders,
         switches: Switches,
         gate: Gate,
+        processing: Processing,
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._switches = switches
         self._gate = gate
+        self._processing = processing
 
     async def patch(
         self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
@@ -85,12 +94,13 @@ class EditingService:
         """Change a memory; a new content passes the gate and gets its own vector.
 
         Raises:
-            MemoryNotFoundError, VersionConflictError, NotYourMemoryError: as they say.
+            MemoryNotFoundError, VersionConflictError: as they say.
+            NotYourMemoryError, ReadOnlyMemberError: the caller may only read it.
             NotChangeableError: it was superseded.
             DisabledError, MemoryPausedError: its user, agent or session is switched off.
             GateRejectedError, InvalidValidityError: nothing was changed.
             DuplicateMemoryError: another memory says exactly that.
-            EmbeddingUnavailableError: nothing was changed; safe to retry.
+            EmbeddingUnavailableError, ProcessorFailedError: nothing was changed; safe to retry.
 
         """
         self._switches.refuse_writes()
@@ -109,8 +119,9 @@ class EditingService:
         # Read first: the vector is made outside the transaction that stores it.
         async with self._database.begin(principal.tenant_id) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
-            refuse_strangers(principal, seen)
+            await permit(db, principal, seen, "edit")
             await refuse_closed(db, principal, seen, remembering="content" in changes)
+        await self._process(principal, seen, changes)
         await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
         event = patch_event(seen, changes)
@@ -131,21 +142,23 @@ class EditingService:
         """Put a newer statement in the place of a memory, which keeps its text and ends now.
 
         Raises:
-            MemoryNotFoundError, NotYourMemoryError: as they say.
+            MemoryNotFoundError: as it says.
+            NotYourMemoryError, ReadOnlyMemberError: the caller may only read it.
             NotChangeableError: it is not active, or has a successor that begins later.
             DisabledError, MemoryPausedError: its user, agent or session is switched off.
             GateRejectedError, DuplicateMemoryError: nothing was changed.
             InvalidValidityError: it would end before it begins.
-            EmbeddingUnavailableError: nothing was changed; safe to retry.
+            EmbeddingUnavailableError, ProcessorFailedError: nothing was changed; safe to retry.
 
         """
         self._switches.refuse_writes()
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
             seen = await MemoryRepository(db, principal.access).get(memory_id)
-            refuse_strangers(principal, seen)
+            await permit(db, principal, seen, "edit")
             await refuse_closed(db, principal, seen, remembering=True)
         given = stated(seen, body)
+        await self._process(principal, seen, given)
         await self._judge(principal, seen, given)
         model = await self._embed(principal, seen.agent_id, given)
         async with self._database.begin(principal.tenant_id) as db:
@@ -183,7 +196,8 @@ class EditingService:
         hidden for good. What it is already makes no entry.
 
         Raises:
-            MemoryNotFoundError, VersionConflictError, NotYourMemoryError: as they say.
+            MemoryNotFoundError, VersionConflictError: as they say.
+            NotYourMemoryError, ReadOnlyMemberError: the caller may only read it.
             HistoryNotFoundError: the history has no such entry with a state after it.
             DisabledError, MemoryPausedError: its user, agent or session is switched off.
             GateRejectedError, InvalidValidityError: by the rules of today; nothing changed.
@@ -211,8 +225,10 @@ class EditingService:
             await once.claim(db)
             memories = MemoryRepository(db, principal.access)
             seen = await memories.get(memory_id)
-            refuse_strangers(principal, seen)
+            await permit(db, principal, seen, "edit")
             entry = await RecordRepository(db, principal.access).entry(memory_id, body.history_id)
+            if was_closed(principal.access, seen, entry.after):
+                raise HistoryNotFoundError(memory_id, body.history_id)
             changes = restored(seen, entry.after or {})
             if changes.get("superseded_by") and not await memories.has(changes["superseded_by"]):
                 # Its successor is gone for good.
@@ -234,6 +250,11 @@ class EditingService:
             MEMORY_EVENTS.labels("RESTORE").inc()
             log.info("memory_restored", memory_id=memory_id, history_id=body.history_id)
         return answer
+
+    async def _process(self, principal: Principal, row: Memory, changes: dict[str, Any]) -> None:
+        if {"content", "metadata_"} & changes.keys():
+            chain = await self._processing.of_agent(principal, row.agent_id)
+            await before_change(chain, principal, row, changes)
 
     async def _judge(self, principal: Principal, row: Memory, changes: dict[str, Any]) -> None:
         """Let the gate see the changes, and keep its refusal.
@@ -277,12 +298,14 @@ async def _locked(
 
     Raises:
         MemoryNotFoundError, VersionConflictError: as they say.
+        NotYourMemoryError, ReadOnlyMemberError: the role was lost meanwhile.
         _MovedError: somebody changed it meanwhile.
 
     """
     memories = MemoryRepository(db, principal.access)
     await memories.lock_bucket(seen.scope, seen.scope_id)
     row = await memories.get(seen.memory_id, lock=True)
+    await permit(db, principal, row, "edit")
     if expected is not None and row.version != expected:
         raise VersionConflictError(row.version)
     if row.version != seen.version:
@@ -327,6 +350,7 @@ async def _replaceable(
     memories = MemoryRepository(db, principal.access)
     await memories.lock_bucket(seen.scope, seen.scope_id)
     old = await memories.get(seen.memory_id, lock=True)
+    await permit(db, principal, old, "edit")
     if old.superseded_by is not None:
         raise NotChangeableError(old.memory_id, "superseded")
     if old.status != "active":

@@ -99,7 +99,7 @@ class NotYourMemoryError(ForbiddenError):
 
     def __init__(self, memory_id: str) -> None:
         super().__init__(
-            "This key may read the memory, and only its author may change it.",
+            "You may read this memory, and not change it: it is another user's.",
             memory_id=memory_id,
         )
 

@@ -6,15 +6,16 @@ closed or deleted between the two is not found. Where codes stand for vectors, t
 the true cosines of more than are asked for, and these are ranked again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import asyncpg
 
 from app.database.engine import Database
 from app.llm.reranking import RERANK_CANDIDATES, Reranker
-from app.memories.hybrid import Cut, Ranked, nominated, ranked, settled
+from app.memories.graph_sql import links_of
+from app.memories.hybrid import Cut, Ranked, Ranking, nominated, ranked, settled
 from app.memories.ranking import RankWeights
 from app.memories.reranking import reranked
 from app.memories.search_sql import (
@@ -31,12 +32,8 @@ from app.memories.timeline_sql import (
 )
 from app.ranking.boosts import Boosts
 from app.ranking.query import Asked
-from app.ranking.rows import read
+from app.ranking.rows import Records, read
 from app.ranking.turns import in_turn
-
-INLINE_PRODUCTS: Final = 6_000
-"""Rows times the vectors they are compared with: so many take one to two milliseconds to rank, and
-more are ranked in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +69,31 @@ async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> li
 async def by_all(
     database: Database, tenant_id: str, plan: SearchPlan, asked: Asked, boosts: Boosts
 ) -> list[Found]:
-    """The best memories by words, vectors and context, best first; two statements."""
+    """The best memories by words, vectors and context, best first; two statements.
+
+    Behind them come the corrections that the plan wants and that are not among them.
+    """
     now = plan.known_at is None
     text, values, columns = (features_statement if now else known_features_statement)(plan, asked)
     [seen] = await database.fetch(tenant_id, text, *values)
     ids: Sequence[str] = seen["ids"] or ()
     records = read(seen["records"], columns)
-    products = len(ids) * (1 + len(asked.packed.vectors))
-    ranking = (
+    how = Ranking(
         asked,
         boosts,
         RankWeights(*plan.weights),
-        Cut(plan.mode, plan.threshold, plan.rerank, plan.limit),
+        Cut(plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections),
     )
+    if plan.names:
+        how = replace(how, links=links_of(seen["links"], len(ids)))
+    work = asked.products(len(ids))
     if "rough" in (records.dtype.names or ()) and records["rough"].any():
-        chosen = await _reckoned(products, nominated, ids, records, *ranking)
+        chosen = await in_turn(work, nominated, ids, records, how)
         text, values = settling_statement(plan, asked, chosen)
         rows = await _by_id(database, tenant_id, text, values)
-        records = settled(ids, records, rows)
-        best = await _reckoned(products, ranked, ids, records, *ranking)
+        best = await in_turn(work, _ranked_exactly, ids, records, rows, how)
     else:
-        best = await _reckoned(products, ranked, ids, records, *ranking)
+        best = await in_turn(work, ranked, ids, records, how)
         if not best:
             return []
         chosen = [one.memory_id for one in best]
@@ -101,11 +102,10 @@ async def by_all(
     return [Found(rows[one.memory_id], one) for one in best if one.memory_id in rows]
 
 
-async def _reckoned(products: int, reckon: Callable[..., Any], *arguments: Any) -> Any:
-    """What `reckon` makes of its rows, with the loop free for others meanwhile."""
-    if products > INLINE_PRODUCTS:
-        return await in_turn(reckon, *arguments)
-    return reckon(*arguments)
+def _ranked_exactly(
+    ids: Sequence[str], records: Records, rows: dict[str, asyncpg.Record], how: Ranking
+) -> list[Ranked]:
+    return ranked(ids, settled(ids, records, rows), how)
 
 
 async def _by_id(
@@ -149,14 +149,21 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
         "explain": None,
     }
     if explain:
-        shown["explain"] = {
-            "relevance": weights.similarity * ranking.relevance,
-            "confidence": weights.confidence * ranking.confidence,
-            "scope": weights.scope * ranking.scope_weight,
-            "cosine": similarity,
-            "lexical": ranking.lexical,
-            "fused": ranking.relevance,
-            "boosts": dict(ranking.boosts),
-            "rerank": found.rerank,
-        }
+        shown["explain"] = explained(found, weights, compared=compared)
     return shown
+
+
+def explained(found: Found, weights: RankWeights, *, compared: bool) -> dict[str, Any]:
+    """How a hit came to its place, as `search_schemas.ScoreExplained` shows it."""
+    ranking = found.ranked
+    return {
+        "relevance": weights.similarity * ranking.relevance,
+        "confidence": weights.confidence * ranking.confidence,
+        "scope": weights.scope * ranking.scope_weight,
+        "cosine": ranking.similarity if compared else None,
+        "lexical": ranking.lexical,
+        "fused": ranking.relevance,
+        "boosts": dict(ranking.boosts),
+        "rerank": found.rerank,
+        "path": ranking.path,
+    }

@@ -1,19 +1,23 @@
 """The order of a search by words, vectors and context, and every part of it. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from app.memories.codes import SHORT, SLACK, calibrated, candidates, spread
+from app.memories.graph_sql import Link
 from app.memories.ranking import RankWeights
 from app.ranking.boosts import Boosts
-from app.ranking.fusion import Fused, fuse
+from app.ranking.fusion import fuse
+from app.ranking.places import best
 from app.ranking.query import Asked
 from app.ranking.reading import bucket_of, coverage, features_of
 from app.ranking.rows import Records
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class Ranked:
         lexical: how well its words fit, 0 to 1; None where nobody looked at them.
         relevance: what words, vectors and context make together, 0 to 1.
         boosts: what each part of the context added before the sum was scaled, by name.
+        path: how it hangs together with what the query names, if the graph knows.
 
     """
 
@@ -36,6 +41,7 @@ class Ranked:
     confidence: float
     scope_weight: float
     boosts: Mapping[str, float] = field(default_factory=dict)
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,7 @@ class Cut:
         threshold: of similarity, in lexical mode of the lexical score; inclusive.
         rerank: order by score; else by similarity, in lexical mode by the lexical score.
         limit: how many at most.
+        corrections: so many corrections come besides, the best, whatever their similarity.
 
     """
 
@@ -54,60 +61,73 @@ class Cut:
     threshold: float | None
     rerank: bool
     limit: int
+    corrections: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How the rows of a search are rated, and what becomes of them."""
+
+    asked: Asked
+    boosts: Boosts
+    weights: RankWeights
+    cut: Cut
+    links: Mapping[str, Link] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rated:
-    """Every row rated, in the order of the records."""
+    """Every row rated, in the order of the records; in double precision, as thresholds are."""
 
-    fused: Fused
-    lexical: Any
-    similarity: npt.NDArray[np.float64]
-    relevance: Any
-    score: npt.NDArray[np.float64]
+    lexical: Floats
+    similarity: Floats
+    relevance: Floats
+    score: Floats
+    boosts: Callable[[int], Mapping[str, float]]
 
-    def raw(self, cut: Cut) -> Any:
+    @classmethod
+    def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
+        features = features_of(ids, records, how.asked.packed)
+        bucket = bucket_of(features)
+        # Rounded, so that nobody sees the noise of single precision.
+        lexical = coverage(features, bucket, how.asked.traits).astype(np.float64).round(6)
+        relevance = lexical
+        boosts: Callable[[int], Mapping[str, float]] = _no_boosts
+        if how.cut.mode != "lexical":
+            features = replace(features, linked=_linked(ids, how.links))
+            fused = fuse(features, bucket, how.asked.traits, how.boosts)
+            relevance = fused.relevance.astype(np.float64).round(6)
+            boosts = fused.boosts
+        score = np.minimum(
+            how.weights.similarity * relevance
+            + how.weights.confidence * records["confidence"].astype(np.float64)
+            + how.weights.scope * records["scope_weight"].astype(np.float64),
+            1.0,
+        )
+        similarity = np.nan_to_num(np.clip(records["similarity"].astype(np.float64), 0.0, 1.0))
+        return cls(lexical, similarity, relevance, score, boosts)
+
+    def raw(self, cut: Cut) -> Floats:
         """What the threshold is compared with."""
         return self.lexical if cut.mode == "lexical" else self.similarity
 
-    def order(self, cut: Cut) -> Any:
+    def order(self, cut: Cut) -> Floats:
         return self.score if cut.rerank else self.raw(cut)
 
 
-def _rated(
-    ids: Sequence[str],
-    records: Records,
-    asked: Asked,
-    boosts: Boosts,
-    weights: RankWeights,
-    cut: Cut,
-) -> _Rated:
-    features = features_of(ids, records, asked.packed)
-    bucket = bucket_of(features)
-    fused = fuse(features, bucket, asked.traits, boosts)
-    # In double precision, as thresholds are, and without the noise of single precision.
-    lexical = np.round(coverage(features, bucket, asked.traits).astype(np.float64), 6)
-    fused_relevance = np.round(fused.relevance.astype(np.float64), 6)
-    relevance = lexical if cut.mode == "lexical" else fused_relevance
-    score = np.minimum(
-        weights.similarity * relevance
-        + weights.confidence * records["confidence"].astype(np.float64)
-        + weights.scope * records["scope_weight"].astype(np.float64),
-        1.0,
-    )
-    similarity = np.nan_to_num(np.clip(records["similarity"].astype(np.float64), 0.0, 1.0))
-    return _Rated(fused, lexical, similarity, relevance, score)
+def _linked(ids: Sequence[str], links: Mapping[str, Link]) -> npt.NDArray[np.float32] | None:
+    if not links:
+        return None
+    strengths = (links[one].strength if one in links else 0.0 for one in ids)
+    return np.fromiter(strengths, np.float32, len(ids))
 
 
-def ranked(
-    ids: Sequence[str],
-    records: Records,
-    asked: Asked,
-    boosts: Boosts,
-    weights: RankWeights,
-    cut: Cut,
-) -> list[Ranked]:
-    """The best memories of a bucket, best first.
+def _no_boosts(_row: int) -> Mapping[str, float]:
+    return {}
+
+
+def ranked(ids: Sequence[str], records: Records, how: Ranking) -> list[Ranked]:
+    """The best memories of a bucket, best first; then the corrections wanted besides.
 
     Ties are broken by the time of the last change, newest first, then by id.
 
@@ -117,12 +137,14 @@ def ranked(
     """
     if not ids:
         return []
-    rated = _rated(ids, records, asked, boosts, weights, cut)
+    rated, cut = _Rated.of(ids, records, how), how.cut
     kept = records["eligible"].copy()
     if cut.mode == "lexical":
         kept &= rated.lexical > 0
     if cut.threshold is not None:
         kept &= rated.raw(cut) >= cut.threshold
+    order = (rated.order(cut), records["updated"])
+    places = best(order, ids, kept, cut.limit)
     return [
         Ranked(
             ids[place],
@@ -132,41 +154,46 @@ def ranked(
             float(rated.relevance[place]),
             float(records["confidence"][place]),
             float(records["scope_weight"][place]),
-            rated.fused.boosts(place) if cut.mode == "hybrid" else {},
+            rated.boosts(place),
+            how.links[ids[place]].path if ids[place] in how.links else None,
         )
-        for place in _best(rated.order(cut), records["updated"], ids, kept, cut.limit)
+        for place in _with_corrections(places, order, ids, records, cut.corrections)
     ]
 
 
-def nominated(
+def _with_corrections(
+    places: list[int],
+    order: Sequence[npt.NDArray[Any]],
     ids: Sequence[str],
     records: Records,
-    asked: Asked,
-    boosts: Boosts,
-    weights: RankWeights,
-    cut: Cut,
-) -> list[str]:
+    wanted: int,
+) -> list[int]:
+    """`places`, then those of the best `wanted` corrections that are not among them."""
+    if not wanted:
+        return places
+    kept = records["eligible"] & records["correction"]
+    return list(dict.fromkeys([*places, *best(order, ids, kept, wanted)]))
+
+
+def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
     """Ids of the memories to be compared exactly, of which codes tell the similarity of some.
 
     They are those that may be among the hits, whatever the filters leave out, and a few others
-    that show what the codes are worth (`settled`).
+    that show what the codes are worth (`settled`). Never asked of a search by words alone, which
+    compares nothing.
     """
-    rated = _rated(ids, records, asked, boosts, weights, cut)
+    rated, cut = _Rated.of(ids, records, how), how.cut
     rough = records["rough"]
     order = rated.order(cut)
     kept = records["eligible"].copy()
-    if cut.mode == "lexical":
-        kept &= rated.lexical > 0
     if cut.threshold is not None:
-        short = cut.threshold - rated.raw(cut)
-        if cut.mode == "lexical":
-            kept &= short <= 0.0
-        else:
-            kept &= rough | (short <= 0.0)
-            # What seems to miss it comes last, and not at all only if others are enough.
-            order = order - SHORT * np.maximum(short - SLACK, 0.0)
-    most = cut.limit if cut.mode == "lexical" else candidates(cut.limit)
-    places = _best(order, records["updated"], ids, kept, most)
+        short = cut.threshold - rated.similarity
+        kept &= rough | (short <= 0.0)
+        # What seems to miss it comes last, and not at all only if others are enough.
+        order = order - SHORT * np.maximum(short - SLACK, 0.0)
+    by = (order, records["updated"])
+    places = best(by, ids, kept, candidates(cut.limit))
+    places = _with_corrections(places, by, ids, records, cut.corrections)
     sample = spread(records["essence"].astype(np.float64), np.flatnonzero(rough))
     return [ids[place] for place in dict.fromkeys([*places, *sample.tolist()])]
 
@@ -198,22 +225,3 @@ def settled(
     shown[known] = [row["fits"] for row in rows]
     records["eligible"] &= shown
     return records
-
-
-def _best(
-    order: Any,
-    updated: npt.NDArray[np.int64],
-    ids: Sequence[str],
-    kept: npt.NDArray[np.bool_],
-    limit: int,
-) -> list[int]:
-    places = np.flatnonzero(kept)
-    if len(places) > limit:
-        # All that could be among the first, ties included.
-        floor = np.partition(order[places], -limit)[-limit]
-        places = places[order[places] >= floor]
-    chosen = sorted(
-        (int(place) for place in places),
-        key=lambda place: (-order[place], -int(updated[place]), ids[place]),
-    )
-    return chosen[:limit]

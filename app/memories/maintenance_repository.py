@@ -1,4 +1,4 @@
-"""SQL for the upkeep of one tenant's memories: what is due for removal, what waits for vectors."""
+"""SQL for the upkeep of one tenant's memories: what is due for removal, what is unread."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,57 +21,18 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.agents.embedding import InForce
 from app.memories.models import GateDecision, Memory, MemoryHistory
 from app.memories.records import Change, snapshot
 from app.memories.repository import compiled
-from app.memories.visibility import visible
+from app.memories.visibility import to_remove
 from app.ranking.document import COLUMNS
 from app.tenants.access import Access
 from app.text.terms import ANALYSER_VERSION
 from app.web.idempotency import IdempotencyKey
 
-# The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
-# tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
-_WAITING = """
-FROM memories m
-LEFT JOIN agents a ON a.tenant_id = m.tenant_id AND a.agent_id = m.agent_id
-JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
-  ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
-WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status <> 'deleted'
-  AND m.embedding_model <> in_force.model
-"""
-
-_NEXT = f"""
-SELECT m.memory_id, m.content, m.version, m.embedding_model AS old, in_force.model AS new
-{_WAITING} AND m.memory_id > CAST(:after AS text) ORDER BY m.memory_id LIMIT :limit
-"""
-
-# Whoever changed the row meanwhile has embedded it anew, or it waits for the next round.
-_REPLACE = """
-UPDATE memories m SET embedding = CAST(v.vector AS vector), embedding_model = v.new
-FROM unnest(
-    CAST(:ids AS text[]), CAST(:versions AS bigint[]), CAST(:old AS text[]),
-    CAST(:new AS text[]), CAST(:vectors AS text[])
-) AS v(memory_id, version, old, new, vector)
-WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.memory_id = v.memory_id
-  AND m.version = v.version AND m.embedding_model = v.old AND m.status <> 'deleted'
-"""
-
 _HANDLES = """
 SELECT DISTINCT config->>'embedding' AS handle FROM agents
 WHERE tenant_id = CAST(:tenant_id AS text) AND config->>'embedding' <> ''
-"""
-
-_WITH_ROWS = """
-SELECT listed.model FROM unnest(CAST(:models AS text[])) AS listed(model)
-WHERE EXISTS (
-    SELECT 1 FROM memories m WHERE m.tenant_id = CAST(:tenant_id AS text)
-      AND m.embedding_model = listed.model AND m.status <> 'deleted'
-) OR EXISTS (
-    SELECT 1 FROM messages m WHERE m.tenant_id = CAST(:tenant_id AS text)
-      AND m.embedding_model = listed.model
-)
 """
 
 
@@ -95,14 +56,18 @@ class MaintenanceRepository:
         return int(await self._db.scalar(statement) or 0)
 
     async def archive_expired(self, limit: int) -> list[Change]:
-        """Archive the first of them, in one statement; what is to be noted in the history.
+        """Archive the first of them, in one statement; what is to be noted in the history."""
+        return await self.archive(self._expired(), Memory.expires_at, limit)
+
+    async def archive(self, chosen: ColumnElement[bool], order: Any, limit: int) -> list[Change]:
+        """Archive the first of the chosen in this order; what is to be noted in the history.
 
         Those that somebody else is changing are left out.
         """
         rows = await self._db.scalars(
             select(Memory)
-            .where(self._expired())
-            .order_by(Memory.expires_at)
+            .where(Memory.tenant_id == self._tenant_id, chosen)
+            .order_by(order)
             .limit(limit)
             .with_for_update(skip_locked=True)
         )
@@ -181,10 +146,8 @@ class MaintenanceRepository:
 
         """
         conditions: list[ColumnElement[bool] | TextClause] = [
-            Memory.tenant_id == self._tenant_id,
-            Memory.status != "deleted",
+            *to_remove(access, equal, filters),
             Memory.create_time <= before,
-            visible(access),
             *(getattr(Memory, name) == value for name, value in equal.items()),
         ]
         if not knowledge:
@@ -266,40 +229,6 @@ class MaintenanceRepository:
         """Embedders that agents of the tenant name."""
         rows = await self._db.scalars(text(_HANDLES), {"tenant_id": self._tenant_id})
         return list(rows)
-
-    async def count_waiting(self, in_force: InForce) -> int:
-        """How many memories have vectors of another model than the one in force for them."""
-        parameters = in_force.parameters() | {"tenant_id": self._tenant_id}
-        return int(await self._db.scalar(text(f"SELECT count(*) {_WAITING}"), parameters) or 0)
-
-    async def next_waiting(self, in_force: InForce, *, after: str, limit: int) -> Sequence[Any]:
-        """The next of them by id: `memory_id, content, version, old, new`."""
-        parameters = in_force.parameters() | {
-            "tenant_id": self._tenant_id,
-            "after": after,
-            "limit": limit,
-        }
-        return (await self._db.execute(text(_NEXT), parameters)).all()
-
-    async def replace_vectors(self, rows: Sequence[Any], vectors: Sequence[Sequence[float]]) -> int:
-        """Give rows of `next_waiting` their new vectors; how many had not changed meanwhile."""
-        result: Any = await self._db.execute(
-            text(_REPLACE),
-            {
-                "tenant_id": self._tenant_id,
-                "ids": [row.memory_id for row in rows],
-                "versions": [row.version for row in rows],
-                "old": [row.old for row in rows],
-                "new": [row.new for row in rows],
-                "vectors": [f"[{','.join(f'{one:.9g}' for one in vector)}]" for vector in vectors],
-            },
-        )
-        return int(result.rowcount)
-
-    async def models_with_rows(self, models: Sequence[str]) -> set[str]:
-        """Those of `models` that made a vector which is still here."""
-        parameters = {"tenant_id": self._tenant_id, "models": list(models)}
-        return set(await self._db.scalars(text(_WITH_ROWS), parameters))
 
     async def count_unread(self) -> int:
         """How many memories no analyser has read, or an older one."""

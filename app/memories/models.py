@@ -1,4 +1,6 @@
-"""Tables of memory items, of what happened to them, and of the gate's verdicts."""
+"""Tables of memory items, of what happened to them, where they were shown, and of the gate's
+verdicts.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -14,6 +16,7 @@ from sqlalchemy import (
     SmallInteger,
     String,
     Text,
+    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
@@ -117,6 +120,13 @@ class Memory(TenantOwned, Timed, Searched, Base):
         Index("memories_idx_agent_id", "tenant_id", "agent_id", "create_time", "memory_id"),
         Index("memories_idx_session_id", "tenant_id", "session_id"),
         Index("memories_idx_project_id", "tenant_id", "project_id"),
+        # What was read from a file, for the day that the file goes.
+        Index(
+            "memories_idx_source_id",
+            "tenant_id",
+            "source_id",
+            postgresql_where=text("source = 'knowledge_base'"),
+        ),
         Index("memories_idx_embedding_model", "tenant_id", "embedding_model", "memory_id"),
         Index("memories_idx_analyser", "tenant_id", "analyser"),
         Index(
@@ -154,6 +164,8 @@ class Memory(TenantOwned, Timed, Searched, Base):
     tier: Mapped[str] = mapped_column(String(10))
     source: Mapped[str] = mapped_column(String(20))
     source_id: Mapped[str | None] = mapped_column(Id)
+    # When the file or session it was read from was deleted: it stands without its source since.
+    source_deleted_at: Mapped[datetime | None]
     source_error: Mapped[str | None] = mapped_column(Text)
     evidence: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list
@@ -289,3 +301,27 @@ class GateDecision(TenantOwned, Base):
     run_id: Mapped[str | None] = mapped_column(Id)
     actor: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+
+
+class ContextInjection(TenantOwned, Base):
+    """A memory that stood in a session's context, so that saying it back is no news (B-58)."""
+
+    __tablename__ = "context_injections"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "memory_id"],
+            ["memories.tenant_id", "memories.memory_id"],
+            ondelete="CASCADE",
+        ),
+        Index("context_injections_idx_memory", "tenant_id", "memory_id"),
+    )
+
+    session_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    memory_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    first_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    last_at: Mapped[datetime] = mapped_column(server_default=func.now())

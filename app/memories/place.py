@@ -1,14 +1,22 @@
-"""For whom a memory counts: the scope and the ids it hangs on, checked and made on first use."""
+"""For whom a memory counts: the scope and the ids it hangs on, checked and made on first use;
+and what the caller may do to it there.
+"""
 
 from dataclasses import dataclass
+from typing import cast
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.repository import AgentRepository
-from app.memories.errors import ScopeRequiresError, SharedByAllUsersError
+from app.memories.errors import (
+    NotYourMemoryError,
+    ScopeRequiresError,
+    SharedByAllUsersError,
+)
 from app.memories.models import Memory
 from app.memories.schemas import MemoryCreate
 from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.projects.policy import WRITING, Action, Visibility, allows
 from app.projects.repository import ProjectRepository
 from app.sessions.repository import Participants, SessionRepository, refuse_disabled
 from app.tenants.access import Principal
@@ -63,6 +71,17 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
     return Place(scope, scope_id, user_id, agent_id, body.session_id, body.project_id)
 
 
+def place_of_user(principal: Principal, user_id: str, agent_id: str | None = None) -> Place:
+    """Where what is known of a user stands, whatever else is written of that user with it.
+
+    Raises:
+        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
+
+    """
+    _, agent_id = meant(principal.access, user_id, agent_id)
+    return Place("user", user_id, user_id, agent_id, None, None)
+
+
 async def settle(db: AsyncSession, principal: Principal, place: Place, *, create: bool) -> None:
     """Make sure that everybody a memory hangs on is there, seen by the caller, and willing.
 
@@ -109,6 +128,33 @@ async def settle(db: AsyncSession, principal: Principal, place: Place, *, create
             raise MemoryPausedError("agent", agent.agent_id)
 
 
+async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Action) -> None:
+    """Let the caller do that to a memory; whoever may read one may not always change it.
+
+    Raises:
+        InsufficientScopeError: knowledge of an agent changes with an admin key.
+        ReadOnlyMemberError: the user may only read in the project.
+        NotYourMemoryError: it is another user's, and the user no owner or admin of its project.
+
+    """
+    access = principal.access
+    if row.scope == "agent" and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    if access.user_id is None:
+        return
+    own = row.user_id == access.user_id
+    if row.scope == "project":
+        role = await ProjectRepository(db, access).standing(row.scope_id)
+        visibility = cast("Visibility", row.visibility)
+        if allows(role, action, visibility=visibility, own=own):
+            return
+        if own or role == "viewer":
+            raise ReadOnlyMemberError(row.scope_id, access.user_id)
+    elif own:
+        return
+    raise NotYourMemoryError(row.memory_id)
+
+
 async def refuse_closed(
     db: AsyncSession, principal: Principal, row: Memory, *, remembering: bool
 ) -> None:
@@ -143,5 +189,5 @@ async def _check_project(
     role = await projects.role_of(project_id, place.user_id)
     if role is None:
         raise ProjectNotFoundError(project_id)
-    if role == "viewer" and place.scope == "project":
+    if place.scope == "project" and role not in WRITING:
         raise ReadOnlyMemberError(project_id, place.user_id)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import Final
 
 from app.ranking.errors import InvalidWeightsError
 
@@ -23,6 +24,9 @@ class RankWeights:
             raise InvalidWeightsError(f"The weights must sum to 1, not to {total:g}.")
 
 
+SCOPES: Final = ("session", "project", "user", "agent")
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeWeights:
     """How much nearer to the conversation counts (Z-54, B-04). Each is 0 to 1."""
@@ -35,7 +39,7 @@ class ScopeWeights:
 
     def __post_init__(self) -> None:
         _check_range(self)
-        weights = {name: getattr(self, name) for name in ("session", "project", "user", "agent")}
+        weights = {name: getattr(self, name) for name in SCOPES}
         object.__setattr__(self, "by_scope", MappingProxyType(weights))
 
 

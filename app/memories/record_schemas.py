@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from app.memories.schemas import MemoryType, Reason, Scope, Source
+from app.memories.schemas import MemoryType, Reason, Scope, Source, Status, Visibility
 from app.web.fields import Description, Id, Kind, Moment, Schema, Shown, example
 from app.web.pagination import PageQuery
 
@@ -16,7 +16,9 @@ class HistoryRead(Shown):
     reason: str | None
     actor: str | None = Field(description="Id of the key that did it.")
     job_id: str | None = Field(description="The job that did it, when it was one.")
-    before: dict[str, Any] | None
+    before: dict[str, Any] | None = Field(
+        description="Null for what was `owner_only` then, unless it was yours; so is `after`."
+    )
     after: dict[str, Any] | None
     version: int
     create_time: Moment
@@ -67,6 +69,22 @@ class MemoryStats(Shown):
     by_embedding_model: dict[str, int] = Field(description="Active ones.")
     decisions: dict[str, int] = Field(description="Verdicts of the gate: accepted, and by code.")
     last_saved: Moment | None
+
+
+class ProjectItemQuery(PageQuery):
+    user_id: Id | None = Field(default=None, description="Only those of this author.")
+    visibility: Visibility | None = None
+
+
+class ProjectItemRead(Shown):
+    """What owners and admins see of every item, whatever its visibility: never what it says."""
+
+    memory_id: str
+    user_id: str | None = Field(description="The author.")
+    visibility: Visibility
+    status: Status
+    create_time: Moment
+    update_time: Moment
 
 
 class DeleteQuery(Schema):

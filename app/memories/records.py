@@ -33,6 +33,7 @@ from app.database.ids import new_id
 from app.database.keyset import after
 from app.memories.errors import HistoryNotFoundError
 from app.memories.models import GateDecision, Memory, MemoryHistory
+from app.memories.owing import graphs_owed, owe_profiles
 from app.memories.searchable import DERIVED_FROM, row_terms
 from app.outbox.events import Event, EventType
 from app.outbox.repository import OutboxRepository
@@ -182,9 +183,22 @@ class RecordRepository:
         if not lines:
             return
         await self._db.execute(insert(MemoryHistory), lines)
-        await self._tell(
-            [(change.event, change.after or change.before or {}) for change in changes], job_id
-        )
+        about = [(change.event, change.after or change.before or {}) for change in changes]
+        await self._tell(about, job_id)
+        owe_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
+        self._owe_graphs(changes, actor, by_hand=job_id is None)
+
+    def _owe_graphs(self, changes: Sequence[Change], actor: str | None, *, by_hand: bool) -> None:
+        """What counts no longer, or counts again, or was written by hand: runs tell the graph
+        themselves whom they speak of.
+        """
+        for event, before, after_, replaced in changes:
+            row = after_ or before or {}
+            active = row["status"] == "active"
+            read = active and (by_hand or event == "RESTORE")
+            if read or not active:
+                owed = graphs_owed(self._db, self._tenant_id, actor)
+                owed.note(row, read=read, reworded=replaced is not None)
 
     async def _tell(
         self, changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None
@@ -215,7 +229,7 @@ class RecordRepository:
         wants to know is told once: of what was hidden before, nothing more.
         """
         ids = list(memory_ids)
-        await self._tell_deletion(ids, job_id)
+        await self._tell_deletion(ids, job_id, actor)
         if hard:
             await self._forget_words(ids)
         whole = func.to_jsonb(literal_column("memories"))
@@ -246,15 +260,19 @@ class RecordRepository:
         ]  # fmt: skip
         await self._db.execute(insert(MemoryHistory).from_select(names, lines))
 
-    async def _tell_deletion(self, ids: list[str], job_id: str | None) -> None:
+    async def _tell_deletion(self, ids: list[str], job_id: str | None, actor: str | None) -> None:
         gone = await self._db.execute(
-            select(*(getattr(Memory, name) for name in _TOLD)).where(
+            select(*(getattr(Memory, name) for name in (*_TOLD, "status"))).where(
                 Memory.tenant_id == self._tenant_id,
                 Memory.memory_id == func.any(cast(ids, ARRAY(Text))),
-                Memory.status != "deleted",
             )
         )
-        await self._tell([("DELETE", dict(row)) for row in gone.mappings()], job_id)
+        every = [dict(row) for row in gone.mappings()]
+        for row in every:
+            graphs_owed(self._db, self._tenant_id, actor).note(row)
+        rows = [row for row in every if row.pop("status") != "deleted"]
+        await self._tell([("DELETE", row) for row in rows], job_id)
+        owe_profiles(self._db, self._tenant_id, rows, actor, gone=True)
 
     async def _forget_words(self, ids: list[str]) -> None:
         chosen = func.any(cast(ids, ARRAY(Text)))

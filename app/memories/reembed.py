@@ -1,4 +1,5 @@
-"""Bringing stored memories and messages over to the embedder in force (`design.md` 13).
+"""Bringing what is stored over to the embedder in force (`design.md` 13): memories, messages, and
+what rooms to the right have.
 
 The service goes on answering: a query is embedded with every model that still has rows. A
 row's vector changes and nothing else of it, so neither version nor history move.
@@ -9,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.embedding import CountedEmbedder, Embedders, InForce, Spending, embed
+from app.agents.vector_repository import VectorRepository
 from app.database.engine import Database
 from app.llm.catalogue import EmbedderCatalogue
 from app.llm.embeddings import Embedder
 from app.llm.errors import UnknownEmbedderError
 from app.memories.filling import MemoryFilling
 from app.memories.maintenance_repository import MaintenanceRepository
+from app.memories.vector_repository import MemoryVectorRepository
 from app.messages.filling import MessageFilling
 from app.messages.indexing import Indexer
 from app.tenants.repository import TenantRepository
@@ -25,6 +29,10 @@ log = structlog.get_logger()
 
 DEFAULT_HANDLE = ""
 """Stands for the deployment's embedder; nobody can write it."""
+
+
+Kinds = Sequence[type[VectorRepository]]
+"""What has vectors in rooms to the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +54,19 @@ class ReembedService:
         catalogue: EmbedderCatalogue,
         spending: Spending,
         tags: Sequence[str] = (),
+        others: Kinds = (),
     ) -> None:
         """Work on `database`; blocks of `tags` are no words of messages."""
         self._database = database
         self._catalogue = catalogue
         self._spending = spending
+        self._kinds: Kinds = (MemoryVectorRepository, *others)
         embedders = Embedders(database, catalogue, spending)
         self._memories = MemoryFilling(database)
         self._filling = MessageFilling(database, Indexer(embedders, tags), embedders)
 
     async def plan(self, tenant_id: str) -> Plan:
-        """How many memories and messages wait, and for which embedders.
+        """How many rows wait, and for which embedders.
 
         Raises:
             TenantNotFoundError: there is no such tenant.
@@ -84,7 +94,9 @@ class ReembedService:
             models[handle] = embedder.name
         in_force = InForce(models, home)
         async with self._database.begin(tenant_id) as db:
-            waiting = await MaintenanceRepository(db, tenant_id).count_waiting(in_force)
+            waiting = 0
+            for kind in self._kinds:
+                waiting += await kind(db, tenant_id).count_waiting(in_force)
         waiting += await self._memories.count(tenant_id)
         waiting += await self._filling.count_waiting(tenant_id, in_force)
         return Plan(in_force, embedders, waiting, tuple(sorted(missing)))
@@ -92,14 +104,14 @@ class ReembedService:
     async def reembed(
         self, tenant_id: str, plan: Plan, *, batch: int, moved: Callable[[int], None]
     ) -> int:
-        """Give every waiting memory and message its new vector; how many it were.
+        """Give every waiting row its new vector; how many it were.
 
         Resumable: what is done stays done, so run it again after a failure. A memory that
         somebody edits meanwhile is left to them, and looked at again. What no analyser has
         read yet, or an older one, is read first.
 
         Args:
-            batch: memories or messages per call of the embedder and per transaction.
+            batch: rows per call of the embedder and per transaction.
             moved: told after each batch how many got their vector.
 
         Raises:
@@ -110,15 +122,21 @@ class ReembedService:
         if plan.waiting:
             total += await self._memories.read(tenant_id, most=None, finished=moved)
             await self._note_models(tenant_id, list(plan.embedders))
-            while count := await self._round(tenant_id, plan, batch, moved):
-                total += count
+            for kind in self._kinds:
+                while count := await self._round(tenant_id, plan, kind, batch, moved):
+                    total += count
             total += await self._move_messages(tenant_id, plan, batch, moved)
         await self._forget_models(tenant_id, in_force=set(plan.embedders))
         log.info("tenant_reembedded", tenant_id=tenant_id, moved=total)
         return total
 
     async def _round(
-        self, tenant_id: str, plan: Plan, batch: int, moved: Callable[[int], None]
+        self,
+        tenant_id: str,
+        plan: Plan,
+        kind: type[VectorRepository],
+        batch: int,
+        moved: Callable[[int], None],
     ) -> int:
         """Once over everything that waits; edits that came in between need another round."""
         total = 0
@@ -126,8 +144,9 @@ class ReembedService:
         while True:
             # Read, think and write are apart: no transaction is open while a model works.
             async with self._database.begin(tenant_id) as db:
-                repository = MaintenanceRepository(db, tenant_id)
-                rows = await repository.next_waiting(plan.in_force, after=after, limit=batch)
+                rows = await kind(db, tenant_id).next_waiting(
+                    plan.in_force, after=after, limit=batch
+                )
             if not rows:
                 return total
             try:
@@ -136,10 +155,10 @@ class ReembedService:
                 # Batch by batch: the command may run for hours, and be stopped.
                 await self._spending.flush()
             async with self._database.begin(tenant_id) as db:
-                count = await MaintenanceRepository(db, tenant_id).replace_vectors(rows, vectors)
+                count = await kind(db, tenant_id).replace_vectors(rows, vectors)
             total += count
             moved(count)
-            after = rows[-1].memory_id
+            after = rows[-1].id
 
     async def _move_messages(
         self, tenant_id: str, plan: Plan, batch: int, moved: Callable[[int], None]
@@ -173,7 +192,7 @@ class ReembedService:
         async with self._database.begin(tenant_id) as db:
             tenant = await TenantRepository(db, tenant_id).get(lock=True)
             others = [name for name in tenant.embedding_models if name not in in_force]
-            present = await MaintenanceRepository(db, tenant_id).models_with_rows(others)
+            present = await self._models_with_rows(db, tenant_id, others)
             gone = [name for name in others if name not in present]
             if not gone:
                 return
@@ -181,8 +200,16 @@ class ReembedService:
         # A save that found its model listed takes no lock, and may have committed just now.
         async with self._database.begin(tenant_id) as db:
             tenants = TenantRepository(db, tenant_id)
-            for name in await MaintenanceRepository(db, tenant_id).models_with_rows(gone):
+            for name in await self._models_with_rows(db, tenant_id, gone):
                 await tenants.note_model(name)
+
+    async def _models_with_rows(
+        self, db: AsyncSession, tenant_id: str, models: Sequence[str]
+    ) -> set[str]:
+        present: set[str] = set()
+        for kind in self._kinds:
+            present |= await kind(db, tenant_id).models_with_rows(models)
+        return present
 
 
 async def _vectors(plan: Plan, rows: Sequence[Any]) -> list[Any]:

@@ -13,11 +13,12 @@ def render(memories: Iterable[Mapping[str, Any]]) -> str:
 
     A correction names the mistake it mends: "… (avoid: …)" (D-66).
     """
-    lines = [_line(memory) for memory in memories]
+    lines = [line(memory) for memory in memories]
     return "\n".join((HEADER, *lines)) if lines else ""
 
 
-def _line(memory: Mapping[str, Any]) -> str:
+def line(memory: Mapping[str, Any]) -> str:
+    """One memory on its line."""
     said = f"- [{memory['memory_type']}] {escape_line(memory['content'])}"
     mistake = memory["source_error"]
     return f"{said} (avoid: {escape_line(mistake)})" if mistake else said

@@ -32,7 +32,7 @@ from app.memories.errors import MemoryNotFoundError
 from app.memories.filters import compile_filters
 from app.memories.models import Memory
 from app.memories.searchable import NO_TERMS, characters, with_terms
-from app.memories.visibility import visible
+from app.memories.visibility import removable, to_remove, visible
 from app.tenants.access import Access
 from app.text.offload import read_text
 
@@ -122,9 +122,20 @@ class MemoryRepository:
         name = f"{self._tenant_id}\x1f{scope}\x1f{scope_id}"
         await self._db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 1))))
 
-    async def get(self, memory_id: str, *, lock: bool = False) -> Memory:
-        """Raises MemoryNotFoundError."""
-        statement = select(Memory).where(self._mine(), Memory.memory_id == memory_id)
+    async def get(self, memory_id: str, *, lock: bool = False, remove: bool = False) -> Memory:
+        """One that the caller may see; with `remove` also one to be removed unseen.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller.
+
+        """
+        seen = visible(self._access)
+        statement = select(Memory).where(
+            Memory.tenant_id == self._tenant_id,
+            Memory.status != "deleted",
+            or_(seen, removable(self._access)) if remove else seen,
+            Memory.memory_id == memory_id,
+        )
         row = await self._db.scalar(statement.with_for_update() if lock else statement)
         if row is None:
             raise MemoryNotFoundError(memory_id)
@@ -281,10 +292,13 @@ class MemoryRepository:
         filters: Mapping[str, Any] | None,
         *,
         knowledge: bool = True,
+        removing: bool = False,
         as_of: datetime | None = None,
     ) -> Sequence[ColumnElement[bool] | TextClause]:
         """Conditions; without `knowledge` what all users of an agent share is left out."""
-        conditions: list[ColumnElement[bool] | TextClause] = [self._mine()]
+        conditions: list[ColumnElement[bool] | TextClause] = (
+            [*to_remove(self._access, equal, filters)] if removing else [self._mine()]
+        )
         for name, value in equal.items():
             if name == "status" and value == "active":
                 conditions.append(current() if as_of is None else held(as_of))
@@ -303,10 +317,10 @@ class MemoryRepository:
         *,
         knowledge: bool = True,
     ) -> Sequence[str]:
-        """Ids of what is selected, locked until the transaction ends."""
+        """Ids of what is selected and may be removed, locked until the transaction ends."""
         statement = (
             select(Memory.memory_id)
-            .where(*self._selected(equal, filters, knowledge=knowledge))
+            .where(*self._selected(equal, filters, knowledge=knowledge, removing=True))
             .order_by(Memory.memory_id)
             .with_for_update()
         )
@@ -319,11 +333,11 @@ class MemoryRepository:
         *,
         knowledge: bool = True,
     ) -> int:
-        """How many are selected."""
+        """How many are selected and may be removed."""
         statement = (
             select(func.count())
             .select_from(Memory)
-            .where(*self._selected(equal, filters, knowledge=knowledge))
+            .where(*self._selected(equal, filters, knowledge=knowledge, removing=True))
         )
         return int(await self._db.scalar(statement) or 0)
 

@@ -46,7 +46,8 @@ from app.memories.schemas import (
 from app.memories.search import SearchService
 from app.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
 from app.memories.service import MemoryService
-from app.projects.errors import ProjectNotFoundError
+from app.processors.errors import ProcessorFailedError
+from app.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.runtime import Runtime
 from app.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.users.errors import UserNotFoundError
@@ -96,6 +97,7 @@ ServiceDep = Annotated[MemoryService, Depends(get_service)]
         ProjectNotFoundError,
         InvalidFilterError,
         EmbeddingUnavailableError,
+        ProcessorFailedError,
     ),
 )
 async def search_memories(
@@ -139,6 +141,7 @@ async def list_decisions(
             SelectorRequiredError,
             ConfirmationRequiredError,
             UserNotFoundError,
+            ReadOnlyMemberError,
             InvalidFilterError,
             *ONCE_ERRORS,
         ),
@@ -160,7 +163,12 @@ async def delete_memories_by_filter(
     "",
     responses={
         **SCHEDULED,
-        **responses_for(SelectorRequiredError, ConfirmationRequiredError, UserNotFoundError),
+        **responses_for(
+            SelectorRequiredError,
+            ConfirmationRequiredError,
+            UserNotFoundError,
+            ReadOnlyMemberError,
+        ),
     },
 )
 async def delete_memories(
@@ -193,6 +201,7 @@ async def get_memory(memory_id: Id, principal: ReaderDep, service: ServiceDep) -
     responses=responses_for(
         MemoryNotFoundError,
         NotYourMemoryError,
+        ReadOnlyMemberError,
         NotChangeableError,
         VersionConflictError,
         GateRejectedError,
@@ -200,6 +209,7 @@ async def get_memory(memory_id: Id, principal: ReaderDep, service: ServiceDep) -
         DisabledError,
         MemoryPausedError,
         MemoryDisabledError,
+        ProcessorFailedError,
         *EMBEDDING_ERRORS,
     ),
 )
@@ -220,12 +230,14 @@ async def patch_memory(
     responses=responses_for(
         MemoryNotFoundError,
         NotYourMemoryError,
+        ReadOnlyMemberError,
         NotChangeableError,
         GateRejectedError,
         DuplicateMemoryError,
         DisabledError,
         MemoryPausedError,
         MemoryDisabledError,
+        ProcessorFailedError,
         *EMBEDDING_ERRORS,
         *ONCE_ERRORS,
     ),
@@ -247,6 +259,7 @@ async def supersede_memory(
         MemoryNotFoundError,
         HistoryNotFoundError,
         NotYourMemoryError,
+        ReadOnlyMemberError,
         VersionConflictError,
         GateRejectedError,
         DuplicateMemoryError,
@@ -285,7 +298,7 @@ async def get_history(
 @router.delete(
     "/{memory_id}",
     status_code=204,
-    responses=responses_for(MemoryNotFoundError, NotYourMemoryError),
+    responses=responses_for(MemoryNotFoundError, NotYourMemoryError, ReadOnlyMemberError),
 )
 async def delete_memory(
     memory_id: Id,

@@ -5,7 +5,7 @@ duplicates under the bucket's lock and writes. So nothing waits for a model whil
 a lock, and two saves of one text end as one memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from sqlalchemy import case, func, literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.agents.embedding import Embedders, embed
+from app.agents.processing import Processing
 from app.database.engine import Database
 from app.llm.embeddings import Embedder
 from app.llm.errors import EmbeddingUnavailableError
@@ -28,6 +29,7 @@ from app.memories.errors import (
 from app.memories.gate import Gate
 from app.memories.models import Memory
 from app.memories.place import Place, place_of, settle
+from app.memories.processing import before_store
 from app.memories.records import Change, RecordRepository, rewrite, snapshot
 from app.memories.repository import MemoryRepository
 from app.memories.schemas import (
@@ -47,6 +49,9 @@ from app.web.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.web.switches import Switches
 
 log = structlog.get_logger()
+
+Also = Callable[[AsyncSession, Sequence[Outcome]], Awaitable[None]]
+"""What belongs into the transaction that saves, besides what is saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +79,13 @@ class SavingService:
         embedders: Embedders,
         switches: Switches,
         rules: SavingRules,
+        processing: Processing,
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._switches = switches
         self._rules = rules
+        self._processing = processing
 
     async def add(
         self, principal: Principal, body: MemoryCreate, *, once: Once = NEVER
@@ -95,13 +102,14 @@ class SavingService:
         Raises:
             GateRejectedError: refused, and nothing stored but the verdict.
             DuplicateMemoryError: as above, and nearness to a memory is the only reason.
-            EmbeddingUnavailableError: nothing was stored; safe to retry.
+            EmbeddingUnavailableError, ProcessorFailedError: nothing was stored; safe to retry.
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
             UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the place.
 
         """
         self._switches.refuse_writes()
         place = place_of(principal, body)
+        body = await self._processed(principal, body, place)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
         try:
             embedder = await self._embedders.for_writing(principal, place.agent_id)
@@ -124,23 +132,78 @@ class SavingService:
             _raise_refusal(batch[0], results[0])
         return added, status
 
+    async def add_each(
+        self,
+        principal: Principal,
+        bodies: Sequence[MemoryCreate],
+        also: Also,
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        """Remember several single statements, each as its body says, in one transaction.
+
+        A refused one is an outcome like the others.
+
+        Args:
+            also: what else belongs into the transaction; it gets an outcome for each body.
+            dry_run: store nothing; the outcomes are those that are to be expected.
+
+        Raises:
+            as `add`, but for refusals.
+
+        """
+        self._switches.refuse_writes()
+        embedder = await self._embedders.for_writing(
+            principal, bodies[0].agent_id if bodies else None
+        )
+        bodies = [
+            await self._processed(principal, body, place_of(principal, body)) for body in bodies
+        ]
+        batches = [
+            await read_text(characters(body), candidates, body, self._rules.gate) for body in bodies
+        ]
+        await _embed(embedder, [one for batch in batches for one in batch])
+        outcomes: list[Outcome] = []
+        async with self._database.begin(principal.tenant_id) as db:
+            for body, batch in zip(bodies, batches, strict=True):
+                place = place_of(principal, body)
+                if dry_run:
+                    await would_settle(db, principal, place, create=self._rules.auto_create)
+                    await self._duplicates(db, principal, body, embedder).look(asdict(place), batch)
+                    outcomes.append(_outcome(batch[0], None, None))
+                else:
+                    outcomes += await self._store(db, principal, body, place, batch, embedder)
+            await also(db, outcomes)
+        if not dry_run:
+            _count([one for batch in batches for one in batch])
+
     async def validate(self, principal: Principal, body: MemoryCreate) -> MemoryValidated:
         """What `add` would do; nothing is stored, not even a verdict.
 
         Raises:
-            EmbeddingUnavailableError: safe to retry.
+            as `add`, but for refusals of the gate, which are told.
 
         """
+        self._switches.refuse_writes()
         place = place_of(principal, body)
+        body = await self._processed(principal, body, place)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
         embedder = await self._embedders.for_writing(principal, place.agent_id)
         await _embed(embedder, batch)
         async with self._database.begin(principal.tenant_id) as db:
+            if any(one.event is None for one in batch):
+                await would_settle(db, principal, place, create=self._rules.auto_create)
             await self._duplicates(db, principal, body, embedder).look(asdict(place), batch)
         return MemoryValidated(
             valid=all(one.event != "REJECT" for one in batch),
             results=[_outcome(one, None, None) for one in batch],
         )
+
+    async def _processed(
+        self, principal: Principal, body: MemoryCreate, place: Place
+    ) -> MemoryCreate:
+        chain = await self._processing.of_agent(principal, place.agent_id)
+        return await before_store(chain, principal, body, place)
 
     def _duplicates(
         self, db: AsyncSession, principal: Principal, body: MemoryCreate, embedder: Embedder
@@ -200,6 +263,22 @@ class SavingService:
         return [
             _outcome(one, shown.get(one.memory_id or ""), decisions.get(one.index)) for one in batch
         ]
+
+
+async def would_settle(
+    db: AsyncSession, principal: Principal, place: Place, *, create: bool
+) -> None:
+    """As `settle`, and nothing of it stays: whoever would be made is not there afterwards.
+
+    Raises:
+        what `settle` raises.
+
+    """
+    trial = await db.begin_nested()
+    try:
+        await settle(db, principal, place, create=create)
+    finally:
+        await trial.rollback()
 
 
 async def successor_begins(

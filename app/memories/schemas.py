@@ -228,6 +228,10 @@ class MemoryRead(Shown):
     project_id: str | None
     source: Source
     source_id: str | None
+    source_deleted_at: Moment | None = Field(
+        default=None,
+        description="When the file or session it was read from was deleted: its source is gone.",
+    )
     source_error: str | None
     evidence: list[str]
     confidence: float

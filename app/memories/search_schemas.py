@@ -14,8 +14,8 @@ from app.memories.schemas import (
     Status,
     Tier,
 )
-from app.ranking.asking import BoostWeights, Mode
-from app.web.fields import Id, Moment, Shown, Storable, example
+from app.ranking.asking import BoostWeights, Mode, Query
+from app.web.fields import ZONED, Id, Moment, Shown, Storable, example
 from app.web.pagination import Order, PageQuery
 
 
@@ -38,7 +38,7 @@ AsOf = Annotated[
     Field(
         description="What was true at this moment, by what is known now: `valid_from` had come, "
         "`valid_to` and `expires_at` had not. What was superseded since is among it; what was "
-        "archived or deleted is not. It may lie ahead. Left out: `known_at`, else now."
+        "archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. " + ZONED
     ),
 ]
 
@@ -48,7 +48,7 @@ KnownAt = Annotated[
     Field(
         description="By the records of this moment: what was stored then, as it read then, and "
         "nothing that came later. Deleted memories never come back, and who may see what is as "
-        "it is now."
+        "it is now. " + ZONED
     ),
 ]
 
@@ -74,9 +74,7 @@ class MemoryQuery(Selection):
 class SearchRequest(Aliases):
     model_config = example(query="What does she drink?", user_id="ana", limit=5)
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Storable] = Field(
-        examples=["What does she drink?"]
-    )
+    query: Annotated[Query, Storable] = Field(examples=["What does she drink?"])
     user_id: Id | None = None
     agent_id: Id | None = None
     session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
@@ -104,6 +102,12 @@ class SearchRequest(Aliases):
         description="When the query is asked, for `yesterday` and the like; now when left out.",
     )
     boosts: BoostWeights | None = None
+    graph: bool | None = Field(
+        default=None,
+        description="True: entities that the query names bring the memories that speak of them, "
+        "and of what is one relation away. Hybrid mode only. Left out: as the deployment's weight "
+        "`graph` says, which is 0.",
+    )
     filters: dict[str, JsonValue] | None = Field(
         default=None,
         examples=[{"AND": [{"confidence": {"gte": 0.8}}, {"metadata.topic": "tea"}]}],
@@ -134,6 +138,10 @@ class ScoreExplained(Shown):
         description="What each signal added, in hybrid mode, before the sum was scaled to 0 to 1."
     )
     rerank: float | None = Field(description="The reranker's score, 0 to 1, where it was asked.")
+    path: str | None = Field(
+        default=None,
+        description="How it hangs together with what the query names, if the graph was asked.",
+    )
 
 
 class Hit(MemoryRead):
@@ -150,6 +158,9 @@ class Hit(MemoryRead):
         "in hybrid mode both with what the context adds, relative to the rest of this search."
     )
     explain: ScoreExplained | None = None
+    annotations: dict[str, JsonValue] | None = Field(
+        default=None, description="What processors noted on this hit; stored nowhere."
+    )
 
 
 class SearchAnswer(Shown):

@@ -22,17 +22,18 @@ from app.llm.embeddings import NO_SHARE, DenseShare
 from app.memories.codes import SHORT, SLACK, candidates
 from app.memories.comparing_sql import Source, cosine, is_rough, similarity
 from app.memories.filters import compile_filters
+from app.memories.graph_sql import Named, linked
 from app.ranking.query import Asked
-from app.ranking.rows import Column, id_hash, product, record, text_columns
-from app.ranking.statements import Statement
+from app.ranking.rows import Column, id_hash, record
+from app.ranking.statements import Statement, asked_columns
 from app.tenants.access import Access
 
 COLUMNS = (
     "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",
-    "agent_id", "session_id", "project_id", "source", "source_id", "source_error", "evidence",
-    "confidence", "visibility", "status", "superseded_by", "valid_from", "valid_to",
-    "expected_valid_days", "reviewed_at", "expires_at", "external_id", "metadata",
-    "embedding_model", "creator", "use_count", "last_used_at", "version", "create_time",
+    "agent_id", "session_id", "project_id", "source", "source_id", "source_deleted_at",
+    "source_error", "evidence", "confidence", "visibility", "status", "superseded_by",
+    "valid_from", "valid_to", "expected_valid_days", "reviewed_at", "expires_at", "external_id",
+    "metadata", "embedding_model", "creator", "use_count", "last_used_at", "version", "create_time",
     "update_time",
 )  # fmt: skip
 
@@ -62,6 +63,11 @@ class SearchPlan:
         mode: `semantic`, `lexical` or `hybrid`.
         as_of: what held then, by its time of validity; None is what counts now.
         known_at: by what the records said then; only `timeline_sql.py` asks for it.
+        memory_types: only these; all when there are none.
+        corrections: how many of these are found besides, whatever their place.
+        columns: what is to be known of a hit, of `COLUMNS`.
+        member: whether the user is a member of the project; else only what is public is found.
+        names: pieces of the query that the graph is asked for; none asks nothing of it.
         dense_share: of the embedders behind the vectors; ranking asks for it, no statement does.
 
     """
@@ -79,11 +85,16 @@ class SearchPlan:
     rerank: bool = True
     mode: str = "semantic"
     memory_type: str | None = None
+    memory_types: Sequence[str] = ()
+    corrections: int = 0
+    columns: Sequence[str] = COLUMNS
     tier: str | None = None
     filters: Mapping[str, Any] | None = None
     as_of: datetime | None = None
     known_at: datetime | None = None
     dense_share: DenseShare = NO_SHARE
+    member: bool = True
+    names: Sequence[str] = ()
 
 
 def features_statement(plan: SearchPlan, asked: Asked) -> tuple[str, list[object], list[Column]]:
@@ -98,10 +109,10 @@ def features_statement(plan: SearchPlan, asked: Asked) -> tuple[str, list[object
 
 
 def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, list[object]]:
-    """Every column of `COLUMNS` of those of `memory_ids` that this search may find."""
+    """The plan's columns of those of `memory_ids` that this search may find."""
     statement = Statement()
     source = current_source(plan, statement, only=memory_ids)
-    columns = ", ".join(f"memories.{name}" for name in COLUMNS)
+    columns = ", ".join(f"memories.{name}" for name in plan.columns)
     return f"SELECT {columns} {source.rows}", statement.values
 
 
@@ -115,17 +126,17 @@ def settling_statement(
     statement = Statement()
     source = current_source(plan, statement, narrow=False, only=memory_ids)
     exact = replace(source, code=None)
-    columns = ", ".join(f"memories.{name}" for name in COLUMNS)
+    columns = ", ".join(f"memories.{name}" for name in plan.columns)
     return (
-        f"SELECT {columns}, {cosine(plan.vectors, statement, exact)} AS exact, "
-        f"{cosine(asked.vectors, statement, exact)} AS exact_essence, "
+        f"SELECT {columns}, coalesce({cosine(plan.vectors, statement, exact)}, 'NaN') AS exact, "
+        f"coalesce({cosine(asked.vectors, statement, exact)}, 'NaN') AS exact_essence, "
         f"{' AND '.join(narrowed(plan, statement)) or 'true'} AS fits {source.rows}",
         statement.values,
     )
 
 
 def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
-    """Hits, best first: every column of `COLUMNS`, then scope_weight, similarity, score.
+    """Hits, best first: the plan's columns, then scope_weight, similarity, score.
 
     Ties are broken by `update_time`, newest first, then by id.
     """
@@ -148,7 +159,7 @@ def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
         else ""
     )
     order = "score" if plan.rerank else "similarity"
-    columns = ", ".join(f"memories.{name}" for name in COLUMNS)
+    columns = ", ".join(f"memories.{name}" for name in plan.columns)
     # What is sorted is narrow, not whole rows: 1.0 ms instead of 1.5 for a bucket of 1,000.
     # The few that are left are fetched by their place, one by one.
     # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
@@ -224,16 +235,14 @@ def features(
     plan: SearchPlan, asked: Asked, statement: Statement, source: Source
 ) -> tuple[str, list[object], list[Column]]:
     """The text of `features_statement` for any source."""
-    terms = f"{source.words}.terms"
     columns = [
-        Column("similarity", "float4", cosine(plan.vectors, statement, source)),
-        Column("essence", "float4", cosine(asked.vectors, statement, source)),
-        *(
-            Column(f"product_{number}", "float4", product(terms, statement.bind(one, "sparsevec")))
-            for number, one in enumerate(asked.packed.vectors)
+        *asked_columns(
+            asked,
+            statement,
+            similarity=cosine(plan.vectors, statement, source),
+            essence=cosine(asked.vectors, statement, source),
+            words=source.words,
         ),
-        Column("named", "float4", product(terms, statement.bind(asked.marks, "sparsevec"))),
-        *text_columns(source.words),
         Column("session", "int8", id_hash("memories.session_id")),
         Column("said", "timestamptz", "coalesce(memories.valid_from, memories.create_time)"),
         Column("created", "timestamptz", "memories.create_time"),
@@ -242,18 +251,32 @@ def features(
         Column("scope_weight", "float8", source.weight),
         Column("eligible", "bool", " AND ".join(narrowed(plan, statement)) or "true"),
     ]
+    if plan.corrections:
+        columns.append(Column("correction", "bool", "memories.memory_type = 'correction'"))
     rough = is_rough(plan.vectors, statement, source)
     if rough is not None:
         columns.append(Column("rough", "bool", rough))
+    links = f", {linked(_named(plan), statement)} AS links" if plan.names else ""
     return (
         f"""
     SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
-        string_agg(seen.record, '') AS records
+        string_agg(seen.record, '') AS records{links}
     FROM (SELECT memories.memory_id, {record(columns)} AS record {source.rows} OFFSET 0) AS seen
     """,
         statement.values,
         columns,
     )
+
+
+def _named(plan: SearchPlan) -> Named:
+    """What is asked of the graph: in a project of others nothing, where little is public."""
+    places = [
+        (bucket.scope, bucket.scope_id)
+        for bucket in plan.buckets
+        if bucket.scope != "session" and (plan.member or bucket.scope != "project")
+    ]
+    agent_id = plan.agent_id or plan.access.agent_id
+    return Named(plan.names, places, agent_id, plan.as_of, plan.known_at)
 
 
 def current_source(
@@ -338,6 +361,9 @@ def narrowed(plan: SearchPlan, statement: Statement) -> list[str]:
     conditions = []
     if plan.memory_type is not None:
         conditions.append(f"memories.memory_type = {statement.bind(plan.memory_type, 'text')}")
+    if plan.memory_types:
+        types = statement.bind(list(plan.memory_types), "text[]")
+        conditions.append(f"memories.memory_type = ANY ({types})")
     if plan.tier is not None:
         conditions.append(f"memories.tier = {statement.bind(plan.tier, 'text')}")
     if plan.filters:
@@ -357,6 +383,8 @@ def whose(plan: SearchPlan, statement: Statement) -> list[str]:
     if plan.user_id is not None and asked:
         user = statement.bind(plan.user_id, "text")
         conditions += [f"({open_to_all} OR memories.user_id = {user})" for open_to_all in asked]
+    if not plan.member:
+        conditions.append("(memories.scope <> 'project' OR memories.visibility = 'public')")
     if plan.agent_id is not None:
         agent = statement.bind(plan.agent_id, "text")
         conditions.append(f"(memories.agent_id IS NULL OR memories.agent_id = {agent})")

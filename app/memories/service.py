@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -11,10 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.database.engine import Database
 from app.errors import ConfirmationRequiredError, SelectorRequiredError
 from app.jobs.repository import JobRepository
+from app.memories.amendments import was_closed
 from app.memories.bulk_delete import MOST_AT_ONCE, Selection
-from app.memories.errors import NotYourMemoryError
 from app.memories.filters import InvalidFilterError
-from app.memories.models import Memory
+from app.memories.models import MemoryHistory
+from app.memories.place import permit
+from app.memories.project_repository import ProjectItemRepository
 from app.memories.record_schemas import (
     BulkDelete,
     BulkDeleteQuery,
@@ -24,6 +26,8 @@ from app.memories.record_schemas import (
     HistoryRead,
     MemoriesDeleted,
     MemoryStats,
+    ProjectItemQuery,
+    ProjectItemRead,
     StatsQuery,
 )
 from app.memories.records import RecordRepository
@@ -31,6 +35,8 @@ from app.memories.repository import MemoryRepository
 from app.memories.schemas import MemoryRead
 from app.memories.search_schemas import MemoryQuery
 from app.memories.timeline import TimelineRepository
+from app.projects.errors import ReadOnlyMemberError
+from app.projects.repository import ProjectRepository
 from app.tenants.access import Principal
 from app.tenants.errors import InsufficientScopeError
 from app.users.errors import UserNotFoundError
@@ -40,20 +46,6 @@ from app.web.pagination import Page, PageQuery, decode_moment, page
 log = structlog.get_logger()
 
 SELECTORS = ("user_id", "agent_id", "session_id", "project_id", "scope", "memory_type")
-
-
-def refuse_strangers(principal: Principal, row: Memory) -> None:
-    """Whoever may read a memory may not always change it.
-
-    Raises:
-        InsufficientScopeError: knowledge of an agent changes with an admin key.
-        NotYourMemoryError: a user's key changes that user's memories alone.
-
-    """
-    if row.scope == "agent" and not principal.may("admin"):
-        raise InsufficientScopeError("admin")
-    if principal.access.user_id not in {None, row.user_id}:
-        raise NotYourMemoryError(row.memory_id)
 
 
 class MemoryService:
@@ -110,17 +102,46 @@ class MemoryService:
         self, principal: Principal, memory_id: str, query: PageQuery
     ) -> Page[HistoryRead]:
         """What happened to a memory, oldest first. Raises MemoryNotFoundError."""
+        access = principal.access
         start = decode_moment(query.cursor)
         async with self._database.begin(principal.tenant_id) as db:
-            await MemoryRepository(db, principal.access).get(memory_id)
+            memory = await MemoryRepository(db, principal.access).get(memory_id)
             rows = await RecordRepository(db, principal.access).history(
                 memory_id, start=start, limit=query.limit
+            )
+
+        def show(row: MemoryHistory) -> HistoryRead:
+            shown = HistoryRead.model_validate(row)
+            states = {"before": shown.before, "after": shown.after}
+            closed = [n for n, state in states.items() if was_closed(access, memory, state)]
+            return shown.model_copy(update=dict.fromkeys(closed))
+
+        return page(
+            rows, query.limit, show=show, place=lambda row: (row.create_time, row.history_id)
+        )
+
+    async def held(
+        self, principal: Principal, project_id: str, query: ProjectItemQuery
+    ) -> Page[ProjectItemRead]:
+        """What a project holds, newest first; whoever may remove an item need not read it.
+
+        Raises:
+            ProjectNotFoundError: missing, or the caller is no member.
+            InsufficientRoleError: the caller is neither owner nor admin.
+
+        """
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+        async with self._database.begin(principal.tenant_id) as db:
+            await ProjectRepository(db, principal.access).managed(project_id, "list_items")
+            rows = await ProjectItemRepository(db, principal.access).list(
+                project_id, equal=equal, start=start, limit=query.limit
             )
         return page(
             rows,
             query.limit,
-            show=HistoryRead.model_validate,
-            place=lambda row: (row.create_time, row.history_id),
+            show=ProjectItemRead.model_validate,
+            place=lambda row: (row.create_time, row.memory_id),
         )
 
     async def delete(self, principal: Principal, memory_id: str, *, hard: bool) -> None:
@@ -128,12 +149,14 @@ class MemoryService:
 
         Raises:
             MemoryNotFoundError: there is none for this caller, or it is deleted already.
-            InsufficientScopeError, NotYourMemoryError: the caller may only read it.
+            InsufficientScopeError, NotYourMemoryError, ReadOnlyMemberError: the caller may only
+                read it.
 
         """
         async with self._database.begin(principal.tenant_id) as db:
             memories = MemoryRepository(db, principal.access)
-            refuse_strangers(principal, await memories.get(memory_id, lock=True))
+            row = await memories.get(memory_id, lock=True, remove=True)
+            await permit(db, principal, row, "purge" if hard else "delete")
             await _remove(
                 db_memories=memories,
                 records=RecordRepository(db, principal.access),
@@ -162,6 +185,7 @@ class MemoryService:
 
         Raises:
             SelectorRequiredError: nothing narrows the selection (B-13).
+            ReadOnlyMemberError: the user may only read in the project.
             ConfirmationRequiredError: `confirm` is not set, and it is no dry run.
 
         """
@@ -169,6 +193,7 @@ class MemoryService:
         equal, filters, knowledge = selection.equal, selection.filters, selection.knowledge
         async with self._database.begin(principal.tenant_id) as db:
             await once.claim(db)
+            await _refuse_viewer(db, principal, equal)
             memories = MemoryRepository(db, principal.access)
             count = await memories.count_selected(equal, filters, knowledge=knowledge)
             if body.dry_run:
@@ -257,15 +282,29 @@ def _selection(
 
 
 def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
-    """What a restricted key may delete: a user's key that user's rows, nobody's knowledge."""
+    """What narrows a selection further: a user deletes that user's rows, nobody's knowledge.
+
+    In a project that is named the role decides, row by row (`visibility.py`).
+    """
     user_id = principal.access.user_id
     if user_id is not None:
+        if "project_id" in equal:
+            return {}
         if equal.get("user_id", user_id) != user_id:
             raise UserNotFoundError(str(equal["user_id"]))
         return {"user_id": user_id}
     if equal.get("scope") == "agent" and not principal.may("admin"):
         raise InsufficientScopeError("admin")
     return {}
+
+
+async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[str, Any]) -> None:
+    """Say so instead of deleting nothing, where somebody may only read what is selected."""
+    access, project_id = principal.access, equal.get("project_id")
+    if access.user_id is None or project_id is None or equal.get("scope", "project") != "project":
+        return
+    if await ProjectRepository(db, access).standing(project_id) == "viewer":
+        raise ReadOnlyMemberError(project_id, access.user_id)
 
 
 async def _leave_to_job(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, TextClause, column, func, literal_column, select, true
+from sqlalchemy import ColumnElement, TextClause, column, func, literal_column, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.keyset import after
@@ -64,6 +64,15 @@ class TimelineRepository:
             for name, value in equal.items()
             if name not in _OF_NOW
         ]
+        if self._access.user_id is not None:
+            # Open to others now, and closed to them when it said that.
+            conditions.append(
+                or_(
+                    present.c.scope != "project",
+                    state.c.visibility.is_distinct_from("owner_only"),
+                    present.c.user_id == self._access.user_id,
+                )
+            )
         if filters:
             conditions.append(compiled(filters))
         columns = [

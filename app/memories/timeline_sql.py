@@ -84,6 +84,12 @@ def _source(
     as_of: datetime = plan.as_of or plan.known_at
     seen = ["memories.create_time <= " + moment, *whose(plan, statement)]
     conditions = [held(as_of, statement), *(narrowed(plan, statement) if narrow else ())]
+    if plan.user_id is not None and any(one.scope == "project" for one in plan.buckets):
+        # Open to others now, and closed to them when it said that.
+        conditions.append(
+            "(present.scope <> 'project' OR memories.visibility IS DISTINCT FROM 'owner_only' "
+            f"OR present.user_id = {statement.bind(plan.user_id, 'text')})"
+        )
     buckets = bucket_table(plan, statement)
     within = (
         in_bucket("= 'active'", "IN ('archived', 'superseded')")

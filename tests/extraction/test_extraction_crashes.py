@@ -20,10 +20,10 @@ from app.embedded.server import EmbeddedPostgres
 from app.main import create_app
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, new_database
+from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok
-from tests.support.chat_behaviours import entry, extracts, held
-from tests.support.openai_server import OpenAIServer, openai_server
+from tests.support.chat_behaviours import by_question, entry, extracts, held, schema_name_of
+from tests.support.openai_server import Endpoint, OpenAIServer, openai_server
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import worker_process
 
@@ -45,16 +45,14 @@ def running_server():
 @pytest.fixture
 def chat(running_server: OpenAIServer):
     running_server.reset()
-    running_server.chat.otherwise = extracts(everything)
+    running_server.chat.otherwise = by_question(memories=extracts(everything))
     return running_server.chat
 
 
-@pytest.fixture(scope="module")
-async def crash_dsn(postgres: EmbeddedPostgres) -> str:
-    """A database without anybody else's jobs."""
-    dsn = await new_database(postgres, "crashes")
-    await upgrade(dsn)
-    return dsn
+@pytest.fixture
+async def crash_dsn(postgres: EmbeddedPostgres, request: pytest.FixtureRequest) -> str:
+    """A database without anybody else's jobs, not even those of the test before."""
+    return await migrated_database(postgres, f"crashes_{request.node.name}"[:60])
 
 
 @asynccontextmanager
@@ -91,6 +89,11 @@ def start(crash_dsn: str, running_server: OpenAIServer):
         )
 
     return starting
+
+
+def readings(chat: Endpoint) -> int:
+    """How often the model was asked what there is to remember."""
+    return sum(schema_name_of(request) == "memories" for request in chat.requests)
 
 
 async def until(condition: Callable[[], Awaitable[object]], seconds: float = 40) -> None:
@@ -150,7 +153,7 @@ class TestKilledWorkers:
         chat.script(held(release, extracts(everything)))
         async with start() as worker:
             job_id = await ordered(client)
-            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            await until(lambda: asyncio.sleep(0, readings(chat) == 1))
             assert await status(client, job_id) == "running"
             await worker.kill()
         release.set()
@@ -163,7 +166,7 @@ class TestKilledWorkers:
         """Not even the log of the run is written yet."""
         async with start() as worker, holding(crash_dsn, LOCK_RUNS):
             job_id = await ordered(client)
-            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            await until(lambda: asyncio.sleep(0, readings(chat) == 1))
             await asyncio.sleep(0.5)
             assert not await in_log(client, "extracted")
             await worker.kill()
@@ -199,7 +202,7 @@ class TestKilledWorkers:
             await asyncio.sleep(1)
 
         await remembered_once(client)
-        assert len(chat.requests) == 1
+        assert readings(chat) == 1
 
     async def test_a_lease_that_ran_out_under_a_living_worker(self, client, start, chat):
         """The late commit is refused: the frozen one wakes up when another has finished."""
@@ -207,7 +210,7 @@ class TestKilledWorkers:
         chat.script(held(release, extracts(everything)))
         async with start() as frozen:
             job_id = await ordered(client)
-            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            await until(lambda: asyncio.sleep(0, readings(chat) == 1))
             frozen.freeze()
             async with start():
                 await until(lambda: is_over(client, job_id))
@@ -217,7 +220,7 @@ class TestKilledWorkers:
             assert frozen.running
 
         await remembered_once(client)
-        assert len(chat.requests) == 2
+        assert readings(chat) == 2
 
 
 async def is_over(client: AsyncClient, job_id: str) -> bool:
@@ -245,7 +248,7 @@ async def test_postgres_killed_in_the_middle_of_a_run_loses_nothing(start, chat,
         await upgrade(server.dsn)
         async with service(server.dsn) as client, start(server.dsn):
             job_id = await ordered(client)
-            await until(lambda: asyncio.sleep(0, len(chat.requests) == 1))
+            await until(lambda: asyncio.sleep(0, readings(chat) == 1))
             os.kill(server.pid, signal.SIGKILL)
             release.set()
             await until(lambda: answers(client))

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
 
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.main import create_app
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.conftest import client_of
 from tests.support.api import append, every_page, execute, fields, listed, ok, problem, save
+from tests.support.model_service import app_of
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
 
@@ -40,11 +38,8 @@ class TestStopWords:
     @pytest.fixture
     async def client(self, strict: Runtime) -> AsyncIterator[AsyncClient]:
         owner = await make_tenant(strict)
-        application = create_app(nullcontext(strict))
-        async with LifespanManager(application) as manager:
-            application.state.reached = manager.app
-            async with client_of(application, owner.key) as opened:
-                yield opened
+        async with app_of(strict) as application, client_of(application, owner.key) as opened:
+            yield opened
 
     @pytest.mark.parametrize(
         "said", ["It is Classified: I live in Munich.", "机密：我住在慕尼黑。"]

@@ -2,18 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
 
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.database.migrate import upgrade
 from app.embedded.server import EmbeddedPostgres
-from app.main import create_app
 from app.runtime import Runtime, open_runtime
-from app.settings import Settings
-from tests.conftest import client_of, new_database
+from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.chat_behaviours import (
     by_question,
@@ -28,6 +23,7 @@ from tests.support.chat_behaviours import (
     slowly,
     writes,
 )
+from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
@@ -51,19 +47,14 @@ def chat(running_server: OpenAIServer):
 @pytest.fixture(scope="module")
 async def dsn(postgres: EmbeddedPostgres) -> str:
     """A database of this file alone: other tests' jobs would use up the script."""
-    url = await new_database(postgres, "models")
-    await upgrade(url)
-    return url
+    return await migrated_database(postgres, "models")
 
 
 @pytest.fixture(scope="module")
 async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = Settings(
-        _env_file=None,
-        openai_base_url=running_server.base_url,
-        openai_api_key="key",
+    settings = asking(
+        running_server,
         extraction_model="openai/reader",
-        model_retries=0,
         model_timeout_seconds=5,
     )
     async with open_runtime(settings, dsn) as runtime:
@@ -72,9 +63,7 @@ async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator
 
 @pytest.fixture(scope="module")
 async def model_app(model_runtime: Runtime):
-    application = create_app(nullcontext(model_runtime))
-    async with LifespanManager(application) as manager:
-        application.state.reached = manager.app
+    async with app_of(model_runtime) as application:
         yield application
 
 
@@ -88,7 +77,7 @@ async def client(model_app, model_runtime: Runtime) -> AsyncIterator[AsyncClient
 
 @pytest.fixture
 async def worker(model_runtime: Runtime, dsn: str):
-    async with working(model_runtime, dsn) as running:
+    async with working(model_runtime, dsn, profiles=False) as running:
         yield running
 
 

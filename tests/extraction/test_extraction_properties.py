@@ -6,14 +6,13 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
 from app.database.migrate import upgrade
@@ -27,13 +26,13 @@ from app.jobs.orders import ClaimedJob
 from app.llm.errors import ModelUnavailableError
 from app.llm.extraction import Extraction, ExtractionRequest, Proposed
 from app.llm.model_catalogue import ExtractionModel, ModelCatalogue
-from app.main import create_app
 from app.rules.reconciler import RulesReconciler
 from app.runtime import Runtime, open_runtime
 from app.sessions.reading_order import EXTRACT
 from app.settings import Settings
 from tests.conftest import client_of, new_database
 from tests.support.api import ok
+from tests.support.model_service import app_of
 from tests.support.tenants import Caller, make_tenant
 
 WALKS = 60
@@ -430,9 +429,7 @@ async def walks_runtime(walks_dsn: str) -> AsyncIterator[Runtime]:
 
 @pytest.fixture(scope="module")
 async def walks_app(walks_runtime: Runtime):
-    application = create_app(nullcontext(walks_runtime))
-    async with LifespanManager(application) as manager:
-        application.state.reached = manager.app
+    async with app_of(walks_runtime) as application:
         yield application
 
 

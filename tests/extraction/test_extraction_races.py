@@ -3,18 +3,15 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
 from app.database.migrate import upgrade
 from app.embedded.server import EmbeddedPostgres
-from app.main import create_app
 from app.runtime import Runtime, open_runtime
-from app.settings import Settings
 from tests.conftest import client_of, new_database
 from tests.support.api import append, dump, every_page, execute, ok, save, tables_with
 from tests.support.chat_behaviours import (
@@ -27,6 +24,7 @@ from tests.support.chat_behaviours import (
     says,
     schema_name_of,
 )
+from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, Request, openai_server
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import extracted, over, working
@@ -62,13 +60,10 @@ async def races_dsn(postgres: EmbeddedPostgres) -> str:
 @pytest.fixture(scope="module")
 async def runtimes(races_dsn: str, running_server: OpenAIServer) -> AsyncIterator[list[Runtime]]:
     """Two processes' worth: each has connections of its own."""
-    settings = Settings(
-        _env_file=None,
-        openai_base_url=running_server.base_url,
-        openai_api_key="key",
+    settings = asking(
+        running_server,
         extraction_model="openai/reader",
         max_extractions=1000,
-        model_retries=0,
         lease_seconds=5,
     )
     async with open_runtime(settings, races_dsn) as one, open_runtime(settings, races_dsn) as two:
@@ -77,9 +72,7 @@ async def runtimes(races_dsn: str, running_server: OpenAIServer) -> AsyncIterato
 
 @pytest.fixture(scope="module")
 async def races_app(runtimes: list[Runtime]):
-    application = create_app(nullcontext(runtimes[0]))
-    async with LifespanManager(application) as manager:
-        application.state.reached = manager.app
+    async with app_of(runtimes[0]) as application:
         yield application
 
 
@@ -98,7 +91,7 @@ async def client(races_app, tenant: Caller) -> AsyncIterator[AsyncClient]:
 async def workers(runtimes: list[Runtime], races_dsn: str) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         for runtime in runtimes:
-            await stack.enter_async_context(working(runtime, races_dsn))
+            await stack.enter_async_context(working(runtime, races_dsn, profiles=False))
         yield
 
 

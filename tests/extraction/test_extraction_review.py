@@ -4,23 +4,18 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.database.migrate import upgrade
 from app.embedded.server import EmbeddedPostgres
 from app.extraction.agenda import LONGEST_PART, MOST_DUE, MOST_PARTS
 from app.extraction.planning import MOST_REMOVALS
-from app.main import create_app
 from app.runtime import Runtime, open_runtime
-from app.settings import Settings
-from tests.conftest import client_of, new_database
+from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import (
     Line,
@@ -35,6 +30,7 @@ from tests.support.chat_behaviours import (
     schema_name_of,
     writes,
 )
+from tests.support.model_service import app_of, asking
 from tests.support.openai_server import (
     Behaviour,
     OpenAIServer,
@@ -75,19 +71,14 @@ def chat(running_server: OpenAIServer):
 @pytest.fixture(scope="module")
 async def review_dsn(postgres: EmbeddedPostgres) -> str:
     """A database without anybody else's jobs."""
-    url = await new_database(postgres, "reviews")
-    await upgrade(url)
-    return url
+    return await migrated_database(postgres, "reviews")
 
 
 @pytest.fixture(scope="module")
 async def model_runtime(review_dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = Settings(
-        _env_file=None,
-        openai_base_url=running_server.base_url,
-        openai_api_key="key",
+    settings = asking(
+        running_server,
         extraction_model="openai/reader",
-        model_retries=0,
         max_facts=40,
         webhook_private_targets=True,
     )
@@ -97,9 +88,7 @@ async def model_runtime(review_dsn: str, running_server: OpenAIServer) -> AsyncI
 
 @pytest.fixture(scope="module")
 async def model_app(model_runtime: Runtime):
-    application = create_app(nullcontext(model_runtime))
-    async with LifespanManager(application) as manager:
-        application.state.reached = manager.app
+    async with app_of(model_runtime) as application:
         yield application
 
 
@@ -426,7 +415,7 @@ class TestWithoutACall:
         ids = await own(ana, 3, days=100)
         chat.otherwise = tending(says_of_all("REMOVE"))
         chat.script(tending(), refusal(500))
-        async with working(model_runtime, review_dsn):
+        async with working(model_runtime, review_dsn, profiles=False):
             said = await append(ana, "talk", COFFEE, {"role": "assistant", "content": "I see."})
             job_id = said["extraction"]["job_id"]
             async with asyncio.timeout(40):

@@ -366,6 +366,51 @@ class TestSearching:
 
         assert len(found) == len(set(ids_of(found))) == 100
 
+    @pytest.mark.parametrize(
+        "change",
+        ["metadata = '{}'", "status = 'archived'", "expires_at = now()"],
+        ids=["left out", "archived", "expired"],
+    )
+    async def test_what_went_between_the_two_statements_leaves_its_place_to_others(
+        self, runtime: Runtime, acme: Caller, dsn: str, change: str
+    ) -> None:
+        vectors = clustered(300)
+        ids = await fill(dsn, acme, vectors, marked=range(300))
+        await earn(runtime, acme, 200)
+        near = np.argsort(-(vectors @ vectors[0]))[:3].tolist()
+        gone = [ids[place] for place in near]
+        plan = plan_for(acme, vectors[0], mode="hybrid", filters={"metadata.mark": "yes"})
+        asked = replace(read_query("What does she drink?", NOW), vectors=plan.vectors)
+        statements: list[str] = []
+
+        class Between:
+            """The database, with somebody else's change after the first statement."""
+
+            async def fetch(self, tenant: str, text: str, *values: Any) -> Any:
+                rows = await runtime.database.fetch(tenant, text, *values)
+                if not statements:
+                    await execute(
+                        dsn,
+                        f"UPDATE memories SET {change} "
+                        "WHERE tenant_id = $1 AND memory_id = ANY ($2)",
+                        tenant,
+                        gone,
+                    )
+                statements.append(text)
+                return rows
+
+        found = await by_all(
+            Between(),  # type: ignore[arg-type]  # All that a search asks of it.
+            acme.tenant_id,
+            replace(plan, asked=asked),
+            asked,
+            Boosts(),
+        )
+
+        assert len(statements) == 2
+        assert len(found) == 10
+        assert not set(gone) & set(ids_of(found))
+
     @pytest.mark.parametrize("mode", ["semantic", "hybrid"])
     async def test_what_was_saved_since_is_compared_exactly(
         self, runtime: Runtime, acme: Caller, dsn: str, mode: str

@@ -36,7 +36,6 @@ async def remote(dsn: str, provider: OpenAIServer) -> AsyncIterator[Runtime]:
         _env_file=None,
         openai_base_url=provider.base_url,
         embedding_model="openai/text-embedding-3-small",
-        exact_rows=100,
     )
     async with open_runtime(settings, dsn) as opened:
         yield opened
@@ -63,7 +62,7 @@ async def full(dsn: str, provider: OpenAIServer, acme: Caller) -> AsyncIterator[
 
 async def keep_house(remote: Runtime, acme: Caller) -> dict[str, int]:
     """What the worker's job of every hour says that it did."""
-    house = handlers_of(remote)[KIND]
+    house = handlers_of(remote, exact_rows=100)[KIND]
     assert isinstance(house, Housekeeping)
     return await house.run(acme.tenant_id)
 

@@ -27,7 +27,7 @@ CAT = "The cat sleeps on the sofa."
 UNEVEN_QUERY = "green tea saxophone"
 UNEVEN = (UNEVEN_QUERY, "She drinks green tea.", "He plays the saxophone.", CAT)
 SESSION = "s1"
-SECONDS = 0.5
+SECONDS = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -141,28 +141,6 @@ class TestShareOfTheVectors:
             half = own | {"dense_latin": 0.5}
             assert rated(await hits(client, UNEVEN_QUERY, boosts=half)) != plain
 
-    async def test_the_deployment_may_say_another_and_a_request_too(
-        self, dsn: str, remote: FastAPI, provider: OpenAIServer, acme: Caller
-    ) -> None:
-        provider.reset()
-        query = UNEVEN_QUERY
-        settings = {
-            "embedding_model": "openai/alpha",
-            "openai_base_url": provider.base_url,
-            "search_boosts": "dense_latin=0.1",
-        }
-        async with (
-            service(dsn, **settings) as app,
-            client_of(app, acme.key) as told,
-            client_of(remote, acme.key) as plain,
-        ):
-            await save_all(plain, *UNEVEN)
-            a_tenth = rated(await hits(plain, query, boosts={"dense_latin": 0.1}))
-            assert rated(await hits(told, query)) == a_tenth
-            assert rated(await hits(plain, query)) != a_tenth
-            again = await hits(told, query, boosts={"dense_latin": 0.6})
-            assert rated(again) == rated(await hits(plain, query))
-
 
 def rated(found: dict[str, dict[str, Any]]) -> dict[str, float]:
     return {text: hit["relevance"] for text, hit in found.items()}
@@ -173,7 +151,7 @@ async def reranking(
     dsn: str, server: RerankServer, acme: Caller, **settings: Any
 ) -> AsyncIterator[AsyncClient]:
     """A client of a service that asks `server` to rerank."""
-    chosen = {"rerank_model": server.handle(), "rerank_seconds": SECONDS} | settings
+    chosen = {"rerank_model": server.handle()} | settings
     async with service(dsn, **chosen) as app, client_of(app, acme.key) as client:
         yield client
 
@@ -273,12 +251,12 @@ class TestReranker:
         self, reranked: AsyncClient, client: AsyncClient, server: RerankServer
     ) -> None:
         query = "Who drinks tea with the cat?"
-        server.script(slowly(4 * SECONDS, server.score))
+        server.script(slowly(1.5 * SECONDS, server.score))
         started = perf_counter()
 
         answer = await asked(reranked, query)
 
-        assert SECONDS * 0.9 < perf_counter() - started < 3 * SECONDS
+        assert SECONDS * 0.9 < perf_counter() - started < 1.4 * SECONDS
         assert (answer["reranker"], answer["degraded"]) == (None, True)
         assert [hit["content"] for hit in answer["results"]] == await texts(client, query)
 

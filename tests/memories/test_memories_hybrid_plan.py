@@ -1,6 +1,8 @@
 """What a search by words costs PostgreSQL, and what may happen between its two statements."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import pytest_asyncio
 from httpx import AsyncClient
 
+from app.embedded.server import EmbeddedPostgres
 from app.memories.finding import by_all
 from app.memories.search_sql import Bucket, SearchPlan, features_statement, hits_statement
 from app.ranking.fusion import Boosts
@@ -18,10 +21,11 @@ from app.ranking.packing import DIMENSION, stored_terms
 from app.ranking.query import Asked, read_query
 from app.ranking.rows import read
 from app.runtime import Runtime
+from app.settings import Settings
 from app.tenants.access import Access
 from tests.support.api import execute, ok
 from tests.support.hits import save_all, texts
-from tests.support.plans import nodes, plan_of
+from tests.support.plans import Crowd, new_crowd, nodes, plan_of
 from tests.support.tenants import Caller, make_tenant
 
 MODEL = "wordllama/l2_supercat:256"
@@ -45,14 +49,15 @@ FROM crowd, generate_series(1, 40) AS n
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(runtime: Runtime, dsn: str) -> Caller:
+async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
     """Two tenants with 8,000 memories of 200 users each, under the same ids; one of them."""
-    terms = stored_terms(["green", "tea", "tea"]).vector.to_text()
-    tenants = [await make_tenant(runtime) for _ in range(2)]
-    for tenant in tenants:
-        await execute(dsn, CROWD, tenant.tenant_id, terms, MODEL)
-    await execute(dsn, "ANALYZE memories")
-    return tenants[0]
+    async with new_crowd(postgres, settings, "memories_hybrid_plan") as crowd:
+        terms = stored_terms(["green", "tea", "tea"]).vector.to_text()
+        other = await make_tenant(crowd.runtime)
+        for tenant_id in (crowd.tenant_id, other.tenant_id):
+            await execute(crowd.dsn, CROWD, tenant_id, terms, MODEL)
+        await execute(crowd.dsn, "ANALYZE memories")
+        yield crowd
 
 
 def planned(tenant_id: str, access: dict[str, str] | None = None, **rest: Any) -> SearchPlan:
@@ -104,13 +109,13 @@ class TestPlan:
         "query", ["green tea", " ".join(f"word{n}" for n in range(200))], ids=["short", "long"]
     )
     async def test_what_is_known_of_rows_is_read_from_the_bucket_alone(
-        self, crowded: Caller, dsn: str, access: dict, narrowed: dict, query: str
+        self, crowded: Crowd, access: dict, narrowed: dict, query: str
     ) -> None:
         text, values, _ = features_statement(
             planned(crowded.tenant_id, access, **narrowed), asked_for(query)
         )
 
-        found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+        found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
         reads = reads_of(found_plan)
         indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
@@ -124,13 +129,11 @@ class TestPlan:
         )
 
     @pytest.mark.parametrize("access", [{}, {"agent_id": "default"}], ids=["all", "agent"])
-    async def test_the_hits_are_read_by_their_ids(
-        self, crowded: Caller, dsn: str, access: dict
-    ) -> None:
+    async def test_the_hits_are_read_by_their_ids(self, crowded: Crowd, access: dict) -> None:
         chosen = [f"user1/{n}" for n in range(1, 11)]
         text, values = hits_statement(planned(crowded.tenant_id, access), chosen)
 
-        found_plan = nodes(await plan_of(dsn, crowded.tenant_id, text, values))
+        found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
         indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
         # Both have the id among their columns; which is cheaper, a table this small cannot say.
@@ -139,13 +142,11 @@ class TestPlan:
         rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in reads_of(found_plan))
         assert rows <= 30
 
-    async def test_a_bucket_comes_as_one_row_of_ids_and_records(
-        self, crowded: Caller, runtime: Runtime
-    ) -> None:
+    async def test_a_bucket_comes_as_one_row_of_ids_and_records(self, crowded: Crowd) -> None:
         plan = planned(crowded.tenant_id, filters={"metadata.k": {"gt": 5}})
         text, values, columns = features_statement(plan, asked_for("green tea"))
 
-        [row] = await runtime.database.fetch(crowded.tenant_id, text, *values)
+        [row] = await crowded.runtime.database.fetch(crowded.tenant_id, text, *values)
 
         records = read(row["records"], columns)
         assert sorted(row["ids"]) == sorted(f"user1/{n}" for n in range(1, 41))
@@ -153,6 +154,49 @@ class TestPlan:
         assert not records["eligible"].any()
         assert set(records["similarity"].tolist()) == {1.0}
         assert set(records["length"].tolist()) == {3}
+
+    async def test_each_record_stands_where_its_id_does(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        """Whatever is missing of a row, and wherever changes have put it."""
+        ids = await save_all(client, *(f"Locker {n}: {'red ' * n}door." for n in range(40)))
+        await save_all(client, "Of a session.", session_id="s1")
+        for place, gone in enumerate(
+            ("terms = NULL, term_count = NULL", "embedding = NULL", "is_question = NULL")
+        ):
+            await execute(
+                dsn,
+                f"UPDATE memories SET {gone} WHERE tenant_id = $1 AND memory_id = ANY ($2)",
+                acme.tenant_id,
+                ids[place::7],
+            )
+        await execute(
+            dsn,
+            "UPDATE memories SET confidence = 0.7 + length(content) / 1000.0 WHERE tenant_id = $1",
+            acme.tenant_id,
+        )
+        plan = planned(acme.tenant_id)
+        plan = replace(plan, buckets=[Bucket("user", "ana", 0.6)], user_id="ana")
+        text, values, columns = features_statement(plan, asked_for("red door"))
+
+        [row] = await runtime.database.fetch(acme.tenant_id, text, *values)
+
+        records = read(row["records"], columns)
+        told = zip(
+            row["ids"],
+            records["confidence"].tolist(),
+            records["length"].tolist(),
+            np.isnan(records["similarity"]).tolist(),
+            strict=True,
+        )
+        stored = await execute(
+            dsn,
+            "SELECT memory_id, confidence, coalesce(term_count, 0) AS length, embedding IS NULL "
+            "AS bare FROM memories WHERE tenant_id = $1",
+            acme.tenant_id,
+        )
+        assert len(stored) == 41
+        assert sorted(told) == sorted(tuple(one) for one in stored)
 
     async def test_an_empty_bucket_comes_as_nothing(self, runtime: Runtime, acme: Caller) -> None:
         text, values, columns = features_statement(planned(acme.tenant_id), asked_for("green tea"))

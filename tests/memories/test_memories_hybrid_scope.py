@@ -89,7 +89,7 @@ class TestFilters:
         found = await hits(client, "sister stamps", memory_type="fact")
 
         assert set(found) == {"All in a blue album.", "The river froze."}
-        assert found["All in a blue album."]["explain"]["boosts"]["neighbours"] > 0
+        assert found["All in a blue album."]["explain"]["boosts"]["near"] > 0
 
 
 class TestVisibility:

@@ -11,7 +11,10 @@ QUIET = dict.fromkeys(
 )
 """Every signal off."""
 
-SIGNALS = {"neighbours", "session", "speaker", "date", "when", "question"}
+SIGNALS = {
+    "near", "adjacent", "answer", "session", "speaker", "date", "when", "question", "graph",
+}  # fmt: skip
+"""What `explain` shows: `near` of the turns one and two away."""
 
 
 def only(**weights: float) -> dict[str, float]:
@@ -136,25 +139,30 @@ class TestNeighbours:
         on = await boosts(client, query, boosts=only(near=0.5, adjacent=0.1))
         off = await boosts(client, query, boosts=QUIET)
 
-        assert on[self.ANSWER]["neighbours"] > 0
+        assert on[self.ANSWER]["near"] > 0
+        assert on[self.ANSWER]["adjacent"] > 0
         assert list(on).index(self.ANSWER) < list(on).index(self.ELSEWHERE)
-        assert off[self.ANSWER]["neighbours"] == pytest.approx(0, abs=1e-6)
+        assert off[self.ANSWER]["near"] == pytest.approx(0, abs=1e-6)
+        assert off[self.ANSWER]["adjacent"] == 0
 
     @pytest.mark.parametrize(
-        ("weights", "raised"),
+        ("weight", "signal", "raised"),
         [
-            ({"near": 0.5}, {TALK[1], TALK[3]}),
-            ({"far": 0.5}, {TALK[0], TALK[4]}),
-            ({"adjacent": 0.5}, {TALK[1], TALK[3]}),
+            ("near", "near", {TALK[1], TALK[3]}),
+            ("far", "near", {TALK[0], TALK[4]}),
+            ("adjacent", "adjacent", {TALK[1], TALK[3]}),
         ],
-        ids=["near", "far", "adjacent"],
     )
     async def test_each_distance_is_a_weight_of_its_own(
-        self, client: AsyncClient, weights: dict[str, float], raised: set[str]
+        self, client: AsyncClient, weight: str, signal: str, raised: set[str]
     ) -> None:
-        added = await boosts(client, "blue", mode="hybrid", boosts=only(**weights, dense_latin=0.0))
+        weights = only(**{weight: 0.5, "dense_latin": 0.0})
 
-        assert {text for text, one in added.items() if one["neighbours"] > 1e-6} == raised
+        added = await boosts(client, "blue", mode="hybrid", boosts=weights)
+
+        assert {text for text, one in added.items() if one[signal] > 1e-6} == raised
+        others = SIGNALS - {signal}
+        assert {round(one[name], 6) for one in added.values() for name in others} == {0.0}
 
     async def test_a_turn_of_another_session_is_no_neighbour(self, client: AsyncClient) -> None:
         other = "The last words of another talk."
@@ -162,8 +170,9 @@ class TestNeighbours:
 
         added = await boosts(client, "dinner rain", boosts=only(near=0.5, far=0.5, adjacent=0.5))
 
-        assert added[self.TALK[3]]["neighbours"] > 0
-        assert abs(added[other]["neighbours"]) <= abs(added[self.ELSEWHERE]["neighbours"]) + 1e-6
+        for signal in ("near", "adjacent"):
+            assert added[self.TALK[3]][signal] > 0
+            assert abs(added[other][signal]) <= abs(added[self.ELSEWHERE][signal]) + 1e-6
 
     async def test_what_answers_a_question_is_raised_by_it(self, client: AsyncClient) -> None:
         await save_all(
@@ -177,8 +186,8 @@ class TestNeighbours:
 
         added = await boosts(client, "Where did she buy the kayak?", boosts=weights)
 
-        assert added["At the market in Bergen, on sale."]["neighbours"] > 0.1
-        assert added["It took us hours."]["neighbours"] == pytest.approx(0, abs=1e-6)
+        assert added["At the market in Bergen, on sale."]["answer"] > 0.1
+        assert added["It took us hours."]["answer"] == pytest.approx(0, abs=1e-6)
 
 
 class TestSession:

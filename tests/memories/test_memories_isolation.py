@@ -146,9 +146,11 @@ async def test_list_and_search_show_a_key_the_same(
 
 
 def seen_by_ana(scope, scope_id, owner, agent, visibility) -> bool:
-    """Her own, what her projects share, and the knowledge of agents."""
+    """Her own, what her projects share, what any opens to all, and the knowledge of agents."""
     if scope == "project":
-        return scope_id == "p1" and (visibility != "owner_only" or owner == "ana")
+        return visibility == "public" or (
+            scope_id == "p1" and (visibility != "owner_only" or owner == "ana")
+        )
     return scope == "agent" or owner == "ana"
 
 
@@ -158,7 +160,8 @@ def seen_by_a1(scope, scope_id, owner, agent, visibility) -> bool:
     if scope == "agent":
         return scope_id == "a1"
     if scope == "project":
-        return scope_id == "p1" and agent != "a2" and (visibility != "owner_only" or at_home)
+        in_p1 = scope_id == "p1" and (visibility != "owner_only" or at_home)
+        return agent != "a2" and (visibility == "public" or in_p1)
     return at_home and agent != "a2"
 
 

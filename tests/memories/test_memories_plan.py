@@ -1,17 +1,20 @@
 """What searching and saving cost PostgreSQL: the plan, and how often it is asked."""
 
+from collections.abc import AsyncIterator
+
 import numpy as np
 import pytest
 import pytest_asyncio
 
+from app.embedded.server import EmbeddedPostgres
 from app.memories.search_sql import Bucket, SearchPlan, search_statement
-from app.runtime import Runtime
+from app.settings import Settings
 from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import append, execute, found, ok, save
-from tests.support.plans import nodes, plan_of
-from tests.support.service import service, wiretap
-from tests.support.tenants import Caller, make_tenant
+from tests.support.plans import Crowd, new_crowd, nodes, plan_of
+from tests.support.service import SELDOM, service, wiretap
+from tests.support.tenants import Caller
 
 MODEL = "wordllama/l2_supercat:256"
 
@@ -33,12 +36,12 @@ FROM crowd, generate_series(1, 40) AS n
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(runtime: Runtime, dsn: str) -> Caller:
+async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
     """A tenant with 8,000 memories of 200 users."""
-    tenant = await make_tenant(runtime)
-    await execute(dsn, CROWD, tenant.tenant_id)
-    await execute(dsn, "ANALYZE memories")
-    return tenant
+    async with new_crowd(postgres, settings, "memories_plan") as crowd:
+        await execute(crowd.dsn, CROWD, crowd.tenant_id)
+        await execute(crowd.dsn, "ANALYZE memories")
+        yield crowd
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ async def crowded(runtime: Runtime, dsn: str) -> Caller:
     ids=["plain", "threshold", "filter"],
 )
 async def test_a_search_reads_its_buckets_and_nothing_else(
-    crowded: Caller, dsn: str, access: dict, narrowed: dict
+    crowded: Crowd, access: dict, narrowed: dict
 ) -> None:
     query = np.ones(256, np.float32) / 16
     plan = SearchPlan(
@@ -68,7 +71,7 @@ async def test_a_search_reads_its_buckets_and_nothing_else(
         **narrowed,
     )
 
-    found_plan = nodes(await plan_of(dsn, crowded.tenant_id, *search_statement(plan)))
+    found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, *search_statement(plan)))
 
     reads = [node for node in found_plan if node.get("Relation Name") == "memories"]
     assert reads
@@ -90,7 +93,7 @@ async def test_a_search_asks_the_database_no_oftener_than_it_must(
 ) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush_seconds=60) as app,
+        service(tapped, usage_flush=SELDOM) as app,
         client_of(app, acme.key) as client,
     ):
         await save(client, "She drinks green tea.")
@@ -114,7 +117,7 @@ async def test_a_search_asks_the_database_no_oftener_than_it_must(
 async def test_a_batch_asks_no_oftener_than_one_message(acme: Caller, dsn: str) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush_seconds=60) as app,
+        service(tapped, usage_flush=SELDOM) as app,
         client_of(app, acme.key) as client,
     ):
 

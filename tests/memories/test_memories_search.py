@@ -187,6 +187,7 @@ class TestCuts:
             ({"threshold": 1.01}, "body.threshold"),
             ({"threshold": -0.01}, "body.threshold"),
             ({"query": ""}, "body.query"),
+            ({"query": " \n\u3000"}, "body.query"),
             ({"query": "a\x00b"}, "body.query"),
             ({"query": "q" * 10_001}, "body.query"),
             ({"scopes": []}, "body.scopes"),
@@ -224,10 +225,24 @@ class TestCuts:
         sure = await save(client, TEA, confidence=1.0)
         unsure = await save(client, "She has two cats.", confidence=0.8)
 
-        hits = (await search(client, "   ", user_id="ana"))["results"]
+        hits = (await search(client, "\u200b", user_id="ana"))["results"]
 
         assert [hit["memory_id"] for hit in hits] == [sure["memory_id"], unsure["memory_id"]]
         assert [hit["similarity"] for hit in hits] == [0.0, 0.0]
+
+    @pytest.mark.parametrize("mode", ["semantic", "lexical", "hybrid"])
+    async def test_a_blank_query_asks_nothing_and_is_refused(
+        self, client: AsyncClient, mode: str
+    ) -> None:
+        await save(client, TEA)
+        body = {"query": " \t\u3000", "user_id": "ana", "mode": mode}
+
+        response = await client.post("/memories/search", json=body)
+
+        [error] = problem(response, 422, "invalid_request")["errors"]
+        assert error["location"] == ["body", "query"]
+        assert "must not be blank" in error["detail"]
+        assert ok(await client.post("/memories/search", json=body | {"query": " tea "}))
 
 
 class TestWhere:

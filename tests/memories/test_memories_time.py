@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +13,11 @@ from httpx import AsyncClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.embedded.server import EmbeddedPostgres
 from app.memories.search_sql import Bucket, SearchPlan, search_statement
 from app.memories.timeline_sql import known_statement, known_waiting_statement
 from app.runtime import Runtime
+from app.settings import Settings
 from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import (
@@ -28,7 +31,7 @@ from tests.support.api import (
     save,
     search,
 )
-from tests.support.plans import nodes, plan_of
+from tests.support.plans import Crowd, new_crowd, nodes, plan_of
 from tests.support.tenants import Caller, make_key, make_tenant
 
 TEA = "She drinks green tea."
@@ -526,14 +529,14 @@ WHERE tenant_id = $1
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(runtime: Runtime, dsn: str) -> Caller:
+async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
     """A tenant with 8,000 memories of 200 users, each changed once."""
-    tenant = await make_tenant(runtime)
-    await execute(dsn, MANY, tenant.tenant_id)
-    await execute(dsn, HISTORY, tenant.tenant_id)
-    await execute(dsn, "ANALYZE memories")
-    await execute(dsn, "ANALYZE memory_history")
-    return tenant
+    async with new_crowd(postgres, settings, "memories_time") as crowd:
+        await execute(crowd.dsn, MANY, crowd.tenant_id)
+        await execute(crowd.dsn, HISTORY, crowd.tenant_id)
+        await execute(crowd.dsn, "ANALYZE memories")
+        await execute(crowd.dsn, "ANALYZE memory_history")
+        yield crowd
 
 
 # Both begin with the bucket and hold active rows alone.
@@ -555,10 +558,10 @@ class TestPlan:
             **past,
         )
 
-    async def test_as_of_reads_two_indexes_of_the_bucket(self, crowded: Caller, dsn: str) -> None:
+    async def test_as_of_reads_two_indexes_of_the_bucket(self, crowded: Crowd) -> None:
         plan = self.plan(crowded.tenant_id, as_of=datetime(2026, 2, 1, tzinfo=UTC))
 
-        found_plan = nodes(await plan_of(dsn, crowded.tenant_id, *search_statement(plan)))
+        found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, *search_statement(plan)))
 
         indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
         assert indexes & OF_THE_BUCKET
@@ -568,11 +571,11 @@ class TestPlan:
 
     @pytest.mark.parametrize("statement", [known_statement, known_waiting_statement])
     async def test_known_at_reads_the_history_of_the_bucket_alone(
-        self, crowded: Caller, dsn: str, statement: Any
+        self, crowded: Crowd, statement: Any
     ) -> None:
         plan = self.plan(crowded.tenant_id, known_at=datetime(2026, 1, 1, 12, tzinfo=UTC))
 
-        found_plan = nodes(await plan_of(dsn, crowded.tenant_id, *statement(plan)))
+        found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, *statement(plan)))
 
         indexes = {node["Index Name"] for node in found_plan if "Index Name" in node}
         assert indexes & OF_THE_BUCKET

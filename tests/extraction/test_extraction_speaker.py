@@ -1,0 +1,83 @@
+"""What a user is called in a graph: only what all its readers may know (review 6, M3)."""
+
+import pytest
+from httpx import AsyncClient
+
+from app.extraction.speaker_repository import SpeakerRepository
+from app.graph.statements import GraphPlace
+from app.runtime import Runtime
+from app.tenants.access import Access
+from tests.support.api import ok, save
+from tests.support.tenants import Caller
+
+SHARED = GraphPlace("user", "u7", "u7", None, None)
+THERAPIST = GraphPlace("user", "u7", "u7", "therapist", None)
+APOLLO = GraphPlace("project", "apollo", "u7", None, "apollo")
+AGENT = GraphPlace("agent", "therapist", None, "therapist", None)
+
+
+@pytest.fixture(autouse=True)
+async def _people(client: AsyncClient) -> None:
+    ok(await client.post("/agents", json={"agent_id": "therapist", "agent_name": "T"}), 201)
+    for user_id in ("u7", "ben"):
+        ok(await client.post("/users", json={"user_id": user_id}), 201)
+    body = {"project_id": "apollo", "project_name": "Apollo", "owner_id": "u7"}
+    ok(await client.post("/projects", json=body), 201)
+    ok(await client.put("/projects/apollo/members/ben", json={"role": "editor"}))
+
+
+async def call(client: AsyncClient, name: str, **where: str) -> None:
+    text = f"The user's name is {name}."
+    await save(client, text, **({"user_id": "u7", "attribute": "user.name"} | where))
+
+
+async def named(runtime: Runtime, acme: Caller, place: GraphPlace) -> str:
+    async with runtime.database.begin(acme.tenant_id) as db:
+        return await SpeakerRepository(db, Access(acme.tenant_id)).name_of(place, "u7")
+
+
+async def test_a_name_told_to_all_agents_is_the_users_in_all_of_them(
+    client: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    await call(client, "Ana Lopez")
+
+    assert await named(runtime, acme, SHARED) == "Ana Lopez"
+    assert await named(runtime, acme, THERAPIST) == "Ana Lopez"
+
+
+async def test_what_one_agent_was_told_is_called_nowhere_else(
+    client: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    await call(client, "Ana Lopez")
+    await call(client, "Ana Kovac", agent_id="therapist")
+
+    assert await named(runtime, acme, THERAPIST) == "Ana Kovac"
+    assert await named(runtime, acme, SHARED) == "Ana Lopez"
+
+
+async def test_a_project_and_an_agents_knowledge_do_not_call_what_was_told_apart_from_them(
+    client: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    await call(client, "Ana Kovac")
+    await call(client, "Ana Kovac", agent_id="therapist")
+    in_project = {"scope": "project", "project_id": "apollo"}
+    await call(client, "Ana Secret", **in_project, visibility="owner_only")
+    await call(client, "Ben", **in_project, user_id="ben")
+
+    assert await named(runtime, acme, APOLLO) == "u7"
+    assert await named(runtime, acme, AGENT) == "u7"
+    ok(await client.patch("/users/u7", json={"user_name": "Ana L."}))
+    assert await named(runtime, acme, APOLLO) == "Ana L."
+    await call(client, "Ana Lopez", **in_project)
+    assert await named(runtime, acme, APOLLO) == "Ana Lopez"
+
+
+async def test_the_entity_of_a_shared_graph_keeps_its_name(
+    client: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    await call(client, "Ana Kovac", agent_id="therapist")
+
+    async with runtime.database.begin(acme.tenant_id) as db:
+        speakers = SpeakerRepository(db, Access(acme.tenant_id))
+        assert (await speakers.settled(SHARED, "u7")).name == "u7"
+        assert (await speakers.settled(THERAPIST, "u7")).name == "Ana Kovac"

@@ -1,0 +1,152 @@
+"""The graph arm of search: what the query names, and what is one relation away (K-48, B-43)."""
+
+import pytest
+
+from app.graph.repository import EntityRepository
+from app.graph.statements import GraphPlace
+from app.graph.tidying import Tidying
+from app.graph.timeline import RelationTimeline
+from app.memories.graph_sql import MOST_MENTIONS, links_of
+from app.tenants.access import Access
+from app.text.name_keys import name_keys
+from app.users.repository import UserRepository
+from tests.conftest import client_of
+from tests.support.api import append, ok, save
+from tests.support.service import SELDOM, service, wiretap
+from tests.support.working import extracted, working
+
+PEOPLE = [
+    ("我的导师是张教授。我在北京大学学计算机科学。", "张教授", "用户的导师是张教授"),
+    (
+        "My brother Tom lives in Berlin. I work at Siemens.",
+        "Where is Tom?",
+        "The user's brother Tom lives in Berlin.",
+    ),
+]
+
+
+async def hits(client, query: str, **body) -> dict[str, dict]:
+    asked = {"query": query, "user_id": "ana", "explain": True} | body
+    answer = ok(await client.post("/memories/search", json=asked))
+    return {hit["content"]: hit["explain"] for hit in answer["results"]}
+
+
+@pytest.mark.parametrize(("said", "query", "named"), PEOPLE)
+async def test_what_is_named_brings_its_memories_and_its_neighbours(
+    client, runtime, dsn, said: str, query: str, named: str
+) -> None:
+    async with working(runtime, dsn):
+        await append(client, "talk", said, {"role": "assistant", "content": "OK."})
+        await extracted(client, "talk")
+
+    plain = await hits(client, query)
+    assert {one["boosts"]["graph"] for one in plain.values()} == {0.0}
+    assert {one["path"] for one in plain.values()} == {None}
+
+    linked = await hits(client, query, graph=True)
+    assert linked.keys() == plain.keys()
+    assert linked[named]["boosts"]["graph"] > 0
+    assert linked[named]["path"]
+    others = [one for content, one in linked.items() if content != named]
+    assert any(one["boosts"]["graph"] > 0 and "ana" in one["path"] for one in others)
+    assert await hits(client, query, graph=False) == plain
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        (
+            "李明在北京大学学计算机科学，导师是张教授，张教授是人工智能专家。",
+            [
+                "张教授 expert_in 人工智能",
+                "李明 advised_by 张教授",
+                "李明 studies 计算机科学",
+                "李明 studies_at 北京大学",
+            ],
+        ),
+        ("张三在字节跳动工作。", ["张三 works_at 字节跳动"]),
+        ("Tom works at Siemens.", ["Tom works_at Siemens"]),
+        ("张三在字节跳动工作吗？", []),
+        ("Maybe Tom works at Siemens.", []),
+    ],
+)
+async def test_what_is_said_of_somebody_named_is_in_the_graph(
+    client, runtime, dsn, said: str, stated: list[str]
+) -> None:
+    async with working(runtime, dsn):
+        await append(client, "talk", said, {"role": "assistant", "content": "OK."})
+        await extracted(client, "talk")
+    found = ok(await client.get("/graph/relations", params={"user_id": "ana"}))["items"]
+    assert stated == sorted(
+        f"{one['source']['name']} {one['relation']} {one['destination']['name']}" for one in found
+    )
+    linked = await hits(client, said, graph=True)
+    assert [bool(one["path"]) for one in linked.values()] == [True] * bool(stated)
+
+
+async def test_without_a_graph_nothing_changes(client) -> None:
+    await save(client, "The user drinks green tea with Tom.")
+    with_it = await hits(client, "Tom", graph=True)
+    assert with_it == await hits(client, "Tom")
+
+
+async def test_others_graphs_tell_nothing(client, stranger, runtime, dsn) -> None:
+    async with working(runtime, dsn):
+        await append(client, "talk", PEOPLE[1][0], {"role": "assistant", "content": "OK."})
+        await extracted(client, "talk")
+    await save(stranger, "The user met Tom.")
+    found = await hits(stranger, "Tom", graph=True)
+    assert {one["path"] for one in found.values()} == {None}
+
+
+async def test_the_names_of_many_memories_are_looked_up_at_once(runtime, acme) -> None:
+    place = GraphPlace("user", "ana", "ana", None, None)
+    keys = [f"word {number}" for number in range(40_000)]
+    async with runtime.database.begin(acme.tenant_id) as db:
+        entities = EntityRepository(db, Access(acme.tenant_id))
+        assert await entities.by_keys(place, keys) == {}
+        assert await entities.by_aliases(place, keys) == []
+
+
+async def test_what_many_memories_owe_is_looked_up_at_once(runtime, acme) -> None:
+    ids = [f"mem_{number}" for number in range(40_000)]
+    async with runtime.database.begin(acme.tenant_id) as db:
+        timeline = RelationTimeline(db, Access(acme.tenant_id), now=runtime.now())
+        tidying = Tidying(db, acme.tenant_id, ("user", "ana"), timeline)
+        assert await tidying.readable(ids) == []
+        assert await tidying.unsay(ids, runtime.now()) == 0
+        assert await UserRepository(db, Access(acme.tenant_id)).present(ids) == set()
+
+
+async def test_it_costs_no_round_trip(acme, dsn) -> None:
+    async with (
+        wiretap(dsn) as (wire, tapped),
+        service(tapped, usage_flush=SELDOM) as app,
+        client_of(app, acme.key) as client,
+    ):
+        await save(client, "She drinks green tea with Tom.")
+        for _ in range(3):
+            await hits(client, "Tom", graph=True)
+        before = wire.round_trips
+        await hits(client, "Tom", graph=True)
+        assert wire.round_trips - before == 3
+
+
+def test_names_are_whole_words_or_pieces_of_chinese() -> None:
+    assert {"tom", "new york", "new york city"} <= set(name_keys("Tom's New York City", most=50))
+    assert "yor" not in name_keys("New York", most=50)
+    assert {"张教授", "北京大学"} <= set(name_keys("张教授在北京大学吗？", most=100))
+    assert name_keys("the", most=9) == []
+    long = " ".join(f"word{number}" for number in range(400))
+    assert len(name_keys(long, most=300)) == 300
+
+
+@pytest.mark.parametrize(
+    ("mentions", "told"), [(1, True), (MOST_MENTIONS, True), (MOST_MENTIONS + 1, False)]
+)
+def test_what_everybody_speaks_of_tells_nothing(mentions: int, told: bool) -> None:
+    found = f'[["mem_1", 0, {mentions}, "Tom"], ["mem_1", 1, 1, "Tom owns Rex"]]'
+    links = links_of(found, 10_000)
+    assert (links["mem_1"].path == "Tom") is (mentions == 1)
+    assert (links_of(f'[["mem_1", 0, {mentions}, "Tom"]]', 10_000) != {}) is told
+    assert links_of(None, 10) == {}
