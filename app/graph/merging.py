@@ -1,0 +1,214 @@
+"""What a merge or a split makes of the rows around entities. Pure: rows in, rows out.
+
+Rows are as PostgreSQL writes them in JSON, without the tenant; those that stay as they are, are
+left out.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+
+MERGED: Final = "merged"
+
+
+@dataclass
+class Regrouping:
+    """Rows as they were and as they become."""
+
+    before: Rows = field(default_factory=dict)
+    after: Rows = field(default_factory=dict)
+
+    def put(self, table: str, old: Sequence[Row], new: Sequence[Row]) -> None:
+        """Let `new` stand where `old` stood."""
+        self.before.setdefault(table, []).extend(old)
+        self.after.setdefault(table, []).extend(new)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows are touched, by table without its prefix."""
+        return {
+            table.removeprefix("graph_"): max(len(old), len(self.after.get(table, ())))
+            for table, old in self.before.items()
+        }
+
+
+def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) -> Regrouping:
+    """Everything of `sources` becomes that of `target`; what is then there twice is folded.
+
+    Args:
+        rows: aliases, mentions and relations around all of them.
+        target: the entity that stays; it has a name_key.
+        sources: entities that go, with name, name_key and version.
+        now: since when it is known.
+
+    """
+    made = Regrouping()
+    ids = {one["entity_id"] for one in sources}
+    stays = target["entity_id"]
+    for one in sources:
+        old = {"entity_id": one["entity_id"], "version": one["version"], "merged_into": None}
+        made.put("graph_entities", [old], [old | {"merged_into": stays}])
+    _merge_aliases(made, rows["graph_aliases"], target, sources, now)
+    _merge_mentions(made, rows["graph_mentions"], stays, ids)
+    _merge_relations(made, rows["graph_relations"], stays, ids, now)
+    return made
+
+
+def _merge_aliases(
+    made: Regrouping, rows: Sequence[Row], target: Row, sources: Sequence[Row], now: datetime
+) -> None:
+    stays = target["entity_id"]
+    taken = {row["alias_key"] for row in rows if row["entity_id"] == stays} | {target["name_key"]}
+    moved = [row for row in rows if row["entity_id"] != stays]
+    names = [
+        {
+            "alias_key": one["name_key"],
+            "alias": one["name"],
+            "create_time": now.isoformat(),
+        }
+        for one in sources
+    ]
+    new = []
+    for row in (*moved, *names):
+        if row["alias_key"] not in taken:
+            taken.add(row["alias_key"])
+            new.append(row | {"entity_id": stays})
+    made.put("graph_aliases", moved, new)
+
+
+def _merge_mentions(
+    made: Regrouping, rows: Sequence[Row], stays: str, ids: Collection[str]
+) -> None:
+    there = {row["memory_id"] for row in rows if row["entity_id"] == stays}
+    moved = [row for row in rows if row["entity_id"] in ids]
+    new = {row["memory_id"]: row | {"entity_id": stays} for row in moved}
+    made.put("graph_mentions", moved, [row for key, row in new.items() if key not in there])
+
+
+def _merge_relations(
+    made: Regrouping, rows: Sequence[Row], stays: str, ids: Collection[str], now: datetime
+) -> None:
+    turned = [(old, _turned(old, stays, ids)) for old in rows]
+    known = [new for _, new in turned if new["known_to"] is None]
+    current: dict[tuple[str, str, str], list[Row]] = {}
+    for new in known:
+        if new["source_id"] == new["destination_id"]:
+            # One and the same now: "Bob is called Robert" says nothing any more.
+            _close(new, now)
+        elif new["valid_to"] is None:
+            triple = (new["source_id"], new["relation"], new["destination_id"])
+            current.setdefault(triple, []).append(new)
+    added = [one for twins in current.values() if len(twins) > 1 for one in _fold(twins, now)]
+    changed = [(old, new) for old, new in turned if old != new]
+    made.put(
+        "graph_relations",
+        [old for old, _ in changed],
+        [new for _, new in changed] + added,
+    )
+
+
+def _turned(row: Row, stays: str, ids: Collection[str]) -> Row:
+    """The row with the entity that stays in the place of those that go."""
+    sides = ("source_id", "destination_id")
+    return row | {side: stays for side in sides if row[side] in ids}
+
+
+def _fold(twins: list[Row], now: datetime) -> list[Row]:
+    """The version that says what several relations said; they are closed, but for the one that
+    says it all already.
+    """
+    twins.sort(key=lambda row: (_moment(row["known_from"]), row["relation_id"]))
+    kept = twins[0]
+    said = {
+        "confidence": max(row["confidence"] for row in twins),
+        "evidence": _united(row["evidence"] for row in twins),
+        "memory_ids": _united(row["memory_ids"] for row in twins),
+        "valid_from": _earliest([row["valid_from"] for row in twins]),
+    }
+    for row in twins[1:]:
+        _close(row, now)
+    if all(kept[name] == value for name, value in said.items()):
+        return []
+    _close(kept, now)
+    return [
+        kept
+        | said
+        | {
+            "version": kept["version"] + 1,
+            "known_from": kept["known_to"],
+            "known_to": None,
+            "reason": MERGED,
+        }
+    ]
+
+
+def split(
+    rows: Rows,
+    old_id: str,
+    new: Row,
+    *,
+    aliases: Collection[str],
+    relation_ids: Collection[str],
+    memory_ids: Collection[str],
+) -> Regrouping:
+    """Some of what hangs on one entity becomes that of another, `new`, which is just made.
+
+    Args:
+        rows: aliases, mentions and relations around the old one.
+        old_id: the entity that is split.
+        new: the new entity, with its id and version.
+        aliases: keys of aliases that go with it; that of its own name goes in any case.
+        relation_ids: relations that go with it, in all their versions.
+        memory_ids: memories that speak of it, and not of the old one.
+
+    """
+    made = Regrouping()
+    new_id = new["entity_id"]
+    made.put(
+        "graph_entities",
+        [],
+        [{"entity_id": new_id, "version": new["version"], "merged_into": None}],
+    )
+    gone = [
+        row
+        for row in rows["graph_aliases"]
+        if row["alias_key"] in aliases or row["alias_key"] == new["name_key"]
+    ]
+    kept = [row | {"entity_id": new_id} for row in gone if row["alias_key"] != new["name_key"]]
+    made.put("graph_aliases", gone, kept)
+    moved = [row for row in rows["graph_mentions"] if row["memory_id"] in memory_ids]
+    made.put("graph_mentions", moved, [row | {"entity_id": new_id} for row in moved])
+    chosen = [row for row in rows["graph_relations"] if row["relation_id"] in relation_ids]
+    turned = [
+        row
+        | {
+            side: new_id
+            for side in ("source_id", "destination_id")
+            if row[side] == old_id and not (side != "source_id" and row["source_id"] == old_id)
+        }
+        for row in chosen
+    ]
+    made.put("graph_relations", chosen, turned)
+    return made
+
+
+def _close(row: Row, now: datetime) -> None:
+    row["known_to"] = max(now, _moment(row["known_from"])).isoformat()
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _earliest(moments: Sequence[str | None]) -> str | None:
+    """Nobody knows since when, if one of them does not."""
+    given = [one for one in moments if one is not None]
+    return min(given, key=_moment) if len(given) == len(moments) else None
+
+
+def _united(lists: Any) -> list[str]:
+    return list(dict.fromkeys(one for each in lists for one in each))
