@@ -1,0 +1,1 @@
+"""Documents as a source: folders, files, and the passages they are cut into."""
