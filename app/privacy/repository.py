@@ -1,156 +1,44 @@
-"""SQL that reaches across all rooms, for letting go and for nothing else."""
+"""SQL for letting go of all that hangs on one thing, and for the receipts that stay."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    delete,
+    exists,
+    false,
+    func,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.agents.models import Agent
 from app.database.base import TenantOwned
-from app.extraction.models import ExtractionRun
-from app.feedback.models import MemoryFeedback
-from app.jobs.models import Job
-from app.memories.models import GateDecision, Memory, MemoryBucket, MemoryHistory
+from app.database.ids import new_id, subject_hash
+from app.database.keyset import after
+from app.folders.models import File
+from app.memories.models import Memory
 from app.messages.models import Message
-from app.outbox.models import WebhookDelivery
-from app.projects.models import Project, ProjectMember
+from app.privacy.holdings import EXTRACTED, READ, Holding
+from app.privacy.models import Erasure
 from app.sessions.models import Session
 from app.tenants.models import ApiKey
 from app.users.models import User
-from app.web.idempotency import IdempotencyKey
-
-Holding = tuple[str, type[TenantOwned], ColumnElement[bool]]
-"""A name for the receipt, a table, and which of its rows."""
 
 
 class ErasureRepository:
-    """Everything that hangs on one thing. Never begins or ends a transaction.
-
-    Whether the caller may see the thing is its own room's to say, first.
-    """
+    """Holdings of one tenant, counted and deleted. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
         self._tenant_id = tenant_id
-
-    def of_user(self, user_id: str) -> list[Holding]:
-        """In the order in which they may go."""
-        memories = and_(Memory.tenant_id == self._tenant_id, Memory.user_id == user_id)
-        sessions = select(Session.session_id).where(
-            Session.tenant_id == self._tenant_id, Session.user_id == user_id
-        )
-        return [
-            ("decisions", GateDecision, GateDecision.user_id == user_id),
-            ("feedback", MemoryFeedback, or_(
-                MemoryFeedback.user_id == user_id, MemoryFeedback.author_id == user_id
-            )),
-            ("answers", IdempotencyKey, IdempotencyKey.user_id == user_id),
-            ("keys", ApiKey, and_(
-                ApiKey.user_id == user_id,
-                or_(ApiKey.revoked_at.is_(None), ApiKey.key_name.is_not(None)),
-            )),
-            ("history", MemoryHistory, or_(
-                MemoryHistory.user_id == user_id,
-                MemoryHistory.memory_id.in_(select(Memory.memory_id).where(memories)),
-            )),
-            ("deliveries", WebhookDelivery, WebhookDelivery.user_id == user_id),
-            ("memories", Memory, memories),
-            ("buckets", MemoryBucket, or_(
-                _bucket("user", user_id),
-                and_(MemoryBucket.scope == "session", MemoryBucket.scope_id.in_(sessions)),
-            )),
-            ("messages", Message, Message.user_id == user_id),
-            ("runs", ExtractionRun, ExtractionRun.user_id == user_id),
-            ("jobs", Job, Job.user_id == user_id),
-            ("sessions", Session, Session.user_id == user_id),
-            ("memberships", ProjectMember, ProjectMember.user_id == user_id),
-            ("users", User, User.user_id == user_id),
-        ]  # fmt: skip
-
-    def of_session(self, session_id: str) -> list[Holding]:
-        """In the order in which they may go; a user's own memories stay.
-
-        The session's id says which verdicts and kept answers repeat its words.
-        """
-        own = and_(Memory.scope == "session", Memory.scope_id == session_id)
-        decisions, *rest = self._memories(own)
-        whose = select(Session.user_id).where(
-            Session.tenant_id == self._tenant_id, Session.session_id == session_id
-        )
-        return [
-            ("decisions", GateDecision, or_(decisions[2], GateDecision.session_id == session_id)),
-            ("answers", IdempotencyKey, and_(
-                or_(IdempotencyKey.user_id.in_(whose), IdempotencyKey.user_id.is_(None)),
-                _names("session_id", session_id),
-            )),
-            *rest,
-            ("buckets", MemoryBucket, _bucket("session", session_id)),
-            ("messages", Message, Message.session_id == session_id),
-            ("runs", ExtractionRun, ExtractionRun.session_id == session_id),
-            ("jobs", Job, Job.session_id == session_id),
-            ("sessions", Session, Session.session_id == session_id),
-        ]  # fmt: skip
-
-    def of_project(self, project_id: str) -> list[Holding]:
-        """In the order in which they may go; users and sessions stay.
-
-        What was to be read for the project can be read no more.
-        """
-        own = and_(Memory.scope == "project", Memory.scope_id == project_id)
-        decisions, *rest = self._memories(own)
-        shared = and_(GateDecision.scope == "project", GateDecision.project_id == project_id)
-        return [
-            ("decisions", GateDecision, or_(decisions[2], shared)),
-            ("answers", IdempotencyKey, _names("project_id", project_id)),
-            *rest,
-            ("buckets", MemoryBucket, _bucket("project", project_id)),
-            ("jobs", Job, Job.payload[("body", "project_id")].astext == project_id),
-            ("members", ProjectMember, ProjectMember.project_id == project_id),
-            ("projects", Project, Project.project_id == project_id),
-        ]
-
-    def of_agent(self, agent_id: str) -> list[Holding]:
-        """In the order in which they may go; the users it talked to stay."""
-        sessions = select(Session.session_id).where(
-            Session.tenant_id == self._tenant_id, Session.agent_id == agent_id
-        )
-        own = or_(
-            Memory.agent_id == agent_id,
-            and_(Memory.scope == "session", Memory.scope_id.in_(sessions)),
-        )
-        decisions, *rest = self._memories(own)
-        heard = or_(GateDecision.agent_id == agent_id, GateDecision.session_id.in_(sessions))
-        return [
-            ("decisions", GateDecision, or_(decisions[2], heard)),
-            ("answers", IdempotencyKey, _names("agent_id", agent_id)),
-            *rest,
-            (
-                "buckets",
-                MemoryBucket,
-                or_(
-                    _bucket("agent", agent_id),
-                    and_(MemoryBucket.scope == "session", MemoryBucket.scope_id.in_(sessions)),
-                ),
-            ),
-            ("messages", Message, Message.agent_id == agent_id),
-            (
-                "runs",
-                ExtractionRun,
-                or_(ExtractionRun.agent_id == agent_id, ExtractionRun.session_id.in_(sessions)),
-            ),
-            ("jobs", Job, or_(Job.agent_id == agent_id, Job.session_id.in_(sessions))),
-            ("sessions", Session, Session.agent_id == agent_id),
-            ("agents", Agent, Agent.agent_id == agent_id),
-        ]
-
-    def _memories(self, own: ColumnElement[bool]) -> list[Holding]:
-        ids = select(Memory.memory_id).where(Memory.tenant_id == self._tenant_id, own)
-        return [
-            ("decisions", GateDecision, GateDecision.memory_id.in_(ids)),
-            ("feedback", MemoryFeedback, MemoryFeedback.memory_id.in_(ids)),
-            ("history", MemoryHistory, MemoryHistory.memory_id.in_(ids)),
-            ("memories", Memory, own),
-        ]
 
     async def users_at_home(self, agent_id: str) -> int:
         """How many users call this agent their home."""
@@ -170,14 +58,70 @@ class ErasureRepository:
         )
         return found.all()
 
+    async def told_of(self, holdings: Sequence[Holding]) -> list[dict[str, Any]]:
+        """Id, scope and scope's id of the memories among them: what is derived from them."""
+        [own] = [rows for _, table, rows in holdings if table is Memory]
+        found = await self._db.execute(
+            select(Memory.memory_id, Memory.scope, Memory.scope_id).where(
+                Memory.tenant_id == self._tenant_id, own
+            )
+        )
+        return [dict(row) for row in found.mappings()]
+
+    async def orphan(self, holdings: Sequence[Holding]) -> int:
+        """Let memories that stay say that the file or session they were read from is gone; how
+        many. Files are locked first, so that none is being read; the sessions are already.
+        """
+        files = self._ids(File.file_id, _among(holdings, File))
+        await self._db.execute(files.order_by(File.file_id).with_for_update())
+        sessions = self._ids(Session.session_id, _among(holdings, Session))
+        read = and_(Memory.source == READ, Memory.source_id.in_(files))
+        rows = await self._db.scalars(
+            update(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.status != "deleted",
+                Memory.source_deleted_at.is_(None),
+                or_(read, self._heard_in(sessions)),
+                _among(holdings, Memory).is_not(true()),
+            )
+            .values(source_deleted_at=func.now())
+            .returning(Memory.memory_id)
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())
+
+    def _heard_in(self, sessions: Select[Any]) -> ColumnElement[bool]:
+        """What extraction drew from sessions, and no message of another says as well.
+
+        What a client saved and calls a model's names no message, or has no session of ours.
+        """
+        elsewhere = exists().where(
+            Message.tenant_id == self._tenant_id,
+            Message.message_id == func.any(Memory.evidence),
+            Message.session_id.not_in(sessions),
+        )
+        return and_(
+            Memory.source == EXTRACTED,
+            Memory.session_id.in_(sessions),
+            Memory.source_id == Memory.session_id,
+            func.cardinality(Memory.evidence) > 0,
+            ~elsewhere,
+        )
+
+    def _ids(self, key: Any, rows: ColumnElement[bool]) -> Select[Any]:
+        return select(key).where(key.class_.tenant_id == self._tenant_id, rows)
+
     async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
         """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
         gone = {}
         for name, table, rows in holdings:
-            # A key is only revoked: what it did bears its id.
+            # A key is only revoked, and names nobody any more: what it did bears its id.
             statement = (
                 update(ApiKey).values(
-                    revoked_at=func.coalesce(ApiKey.revoked_at, func.now()), key_name=None
+                    revoked_at=func.coalesce(ApiKey.revoked_at, func.now()),
+                    key_name=null(),
+                    user_id=null(),
                 )
                 if table is ApiKey
                 else delete(table)
@@ -202,12 +146,51 @@ class ErasureRepository:
         )
         return int(found or 0)
 
+    # --- receipts
 
-def _bucket(scope: str, scope_id: str) -> ColumnElement[bool]:
-    return and_(MemoryBucket.scope == scope, MemoryBucket.scope_id == scope_id)
+    async def add_receipt(
+        self, kind: str, one: str, deleted: dict[str, int], *, actor: str
+    ) -> Erasure:
+        """Keep that something was erased, and how much."""
+        receipt = Erasure(
+            tenant_id=self._tenant_id,
+            erasure_id=new_id("era"),
+            kind=kind,
+            subject_hash=subject_hash(self._tenant_id, kind, one),
+            deleted=dict[str, Any](deleted),
+            actor=actor,
+        )
+        self._db.add(receipt)
+        await self._db.flush()
+        await self._db.refresh(receipt)
+        return receipt
+
+    async def receipts(
+        self,
+        *,
+        kind: str | None,
+        subject: bytes | None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[Erasure]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = select(Erasure).where(Erasure.tenant_id == self._tenant_id)
+        if kind is not None:
+            statement = statement.where(Erasure.kind == kind)
+        if subject is not None:
+            statement = statement.where(Erasure.subject_hash == subject)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Erasure.create_time, Erasure.erasure_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
 
 
-def _names(field: str, one: str) -> ColumnElement[bool]:
-    """Kept answers that show an id in a field: they may repeat words of its owner."""
-    shown = func.convert_to(f'"{field}":"{one}"', "UTF8")
-    return func.pg_catalog.position(IdempotencyKey.answer, shown) > 0
+def _among(holdings: Sequence[Holding], table: type[TenantOwned]) -> ColumnElement[bool]:
+    """Which rows of a table go; none where it holds nothing that goes."""
+    return or_(false(), *(rows for _, one, rows in holdings if one is table))

@@ -1,4 +1,6 @@
-"""DELETE of what holds other things: /v1/agents, /v1/users, /v1/projects, /v1/sessions."""
+"""DELETE of what holds other things, /v1/agents, /v1/users, /v1/projects, /v1/sessions, and the
+receipts: /v1/erasures.
+"""
 
 from typing import Annotated
 
@@ -7,14 +9,22 @@ from fastapi import APIRouter, Depends, Query
 from app.agents.errors import AgentNotFoundError
 from app.errors import ConfirmationRequiredError
 from app.privacy.errors import AgentInUseError
-from app.privacy.schemas import ErasureQuery, Receipt
+from app.privacy.schemas import (
+    ErasureListQuery,
+    ErasureQuery,
+    ErasureRead,
+    Receipt,
+    UserErasureQuery,
+)
 from app.privacy.service import ErasureService
-from app.projects.errors import ProjectNotFoundError
+from app.projects.errors import InsufficientRoleError, ProjectNotFoundError
 from app.sessions.errors import SessionNotFoundError
-from app.tenants.principal import KEY_ERRORS, AdminDep, WriterDep
+from app.tenants.errors import KeyRestrictedError
+from app.tenants.principal import KEY_ERRORS, AdminDep, ManagerDep, WriterDep
 from app.users.errors import UserNotFoundError
 from app.web.dependencies import RuntimeDep
 from app.web.fields import Id
+from app.web.pagination import InvalidCursorError, Page
 from app.web.problems import responses_for
 
 router = APIRouter(responses=responses_for(*KEY_ERRORS))
@@ -26,6 +36,7 @@ async def get_service(runtime: RuntimeDep) -> ErasureService:
 
 ServiceDep = Annotated[ErasureService, Depends(get_service)]
 QueryDep = Annotated[ErasureQuery, Query()]
+UserQueryDep = Annotated[UserErasureQuery, Query()]
 
 
 @router.delete(
@@ -46,7 +57,7 @@ async def delete_agent(
     responses=responses_for(UserNotFoundError, ConfirmationRequiredError),
 )
 async def delete_user(
-    user_id: Id, query: QueryDep, principal: AdminDep, service: ServiceDep
+    user_id: Id, query: UserQueryDep, principal: AdminDep, service: ServiceDep
 ) -> Receipt:
     """Delete a person with every word, for good."""
     return await service.delete(principal, "user", user_id, query)
@@ -55,10 +66,10 @@ async def delete_user(
 @router.delete(
     "/v1/projects/{project_id}",
     tags=["projects"],
-    responses=responses_for(ProjectNotFoundError, ConfirmationRequiredError),
+    responses=responses_for(ProjectNotFoundError, InsufficientRoleError, ConfirmationRequiredError),
 )
 async def delete_project(
-    project_id: Id, query: QueryDep, principal: AdminDep, service: ServiceDep
+    project_id: Id, query: QueryDep, principal: ManagerDep, service: ServiceDep
 ) -> Receipt:
     """Delete a project with its members and what was shared there, for good."""
     return await service.delete(principal, "project", project_id, query)
@@ -74,3 +85,15 @@ async def delete_session(
 ) -> Receipt:
     """Delete a session with its messages and its own memories, for good."""
     return await service.delete(principal, "session", session_id, query)
+
+
+@router.get(
+    "/v1/erasures",
+    tags=["forgetting"],
+    responses=responses_for(KeyRestrictedError, InvalidCursorError),
+)
+async def list_erasures(
+    query: Annotated[ErasureListQuery, Query()], principal: AdminDep, service: ServiceDep
+) -> Page[ErasureRead]:
+    """List receipts of what was erased, newest first; `kind` and `id` find those of one id."""
+    return await service.receipts(principal, query)

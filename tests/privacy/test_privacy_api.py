@@ -2,79 +2,44 @@
 
 from datetime import timedelta
 
-import asyncpg
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.database.registry import TABLES
 from app.memories.purge import Purged, PurgeService
 from app.runtime import Runtime
 from tests.conftest import client_of
-from tests.support.api import dump as rows_of
+from tests.privacy.privacy_support import (
+    OF_SESSIONS,
+    OF_THE_USER,
+    SECRET,
+    dump,
+    fill,
+    fill_window,
+)
 from tests.support.api import execute, ok, problem, save, tables_with
 from tests.support.tenants import Caller
-
-SECRET = "zanzibar-nightingale"
-
-
-async def dump(dsn: str, tenant_id: str) -> str:
-    """Every row of a tenant, as text."""
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute("SET ROLE kemem_owner")
-        texts = []
-        for table in TABLES:
-            name = table.__tablename__
-            if name == "api_keys":  # When a key was last used is written at leisure.
-                continue
-            rows = await connection.fetch(
-                f"SELECT {name}::text AS line FROM {name} WHERE tenant_id = $1", tenant_id
-            )
-            texts += [f"{name}: {row['line']}" for row in rows]
-        return "\n".join(texts)
-    finally:
-        await connection.close()
-
-
-async def fill(client: AsyncClient) -> str:
-    """Ana says the secret in a session, a memory, a refused memory and a kept answer."""
-    body = {"user_id": "ana", "messages": [{"role": "user", "content": f"I saw {SECRET}"}]}
-    await client.post("/sessions/s1/messages", json=body, headers={"Idempotency-Key": "one"})
-    saved = await client.post(
-        "/memories",
-        json={"messages": f"Her favourite is {SECRET}.", "user_id": "ana", "infer": False},
-        headers={"Idempotency-Key": "two"},
-    )
-    memory_id = saved.json()["results"][0]["memory_id"]
-    await client.patch(f"/memories/{memory_id}", json={"content": f"She dislikes {SECRET}."})
-    refused = {"messages": SECRET, "user_id": "ana", "infer": False, "confidence": 0.1}
-    await client.post("/memories", json=refused)
-    for session, text in (("s1", "The tent leaks at night."), ("s2", "The stove is broken.")):
-        await client.post(
-            "/memories",
-            json={
-                "messages": text, "user_id": "ana", "session_id": session, "scope": "session",
-                "infer": False,
-            },
-        )  # fmt: skip
-    return memory_id
 
 
 class TestDeleteUser:
     async def test_no_word_of_the_person_stays(
-        self, client: AsyncClient, acme: Caller, dsn: str
+        self, runtime: Runtime, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await fill(client)
-        assert SECRET in await dump(dsn, acme.tenant_id)
+        await fill_window(runtime, client, acme, dsn)
+        before = await dump(dsn, acme.tenant_id)
+        assert set(tables_with(SECRET, before)) == OF_SESSIONS | OF_THE_USER | {
+            "memories", "memory_history", "gate_decisions", "idempotency_keys"
+        }  # fmt: skip
+        assert before["context_injections"]
 
-        response = await client.delete("/users/ana", params={"confirm": True})
+        receipt = ok(await client.delete("/users/ana", params={"confirm": True}))
 
-        assert response.status_code == 200
-        assert response.json()["deleted"]["messages"] == 1
+        assert receipt["deleted"]["messages"] == 31
         left = await dump(dsn, acme.tenant_id)
-        assert SECRET not in left
-        assert "leaks" not in left
+        assert tables_with(SECRET, left) == []
+        assert tables_with("leaks", left) == []
+        assert left["context_injections"] == []
         assert (await client.get("/users/ana")).status_code == 404
 
     async def test_another_person_keeps_everything(self, client: AsyncClient) -> None:
@@ -126,6 +91,20 @@ class TestDeleteSession:
         left = await client.get("/memories", params={"scope": "session"})
         assert [row["scope_id"] for row in left.json()["items"]] == ["s2"]
 
+    async def test_no_word_of_it_stays_but_what_is_the_users(
+        self, runtime: Runtime, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        await fill_window(runtime, client, acme, dsn)
+        before = await dump(dsn, acme.tenant_id)
+        users = OF_THE_USER | {"memories", "memory_history", "gate_decisions"}
+        assert set(tables_with(SECRET, before)) == OF_SESSIONS | users
+
+        ok(await client.delete("/sessions/talk", params={"confirm": True}))
+
+        left = await dump(dsn, acme.tenant_id)
+        assert set(tables_with(SECRET, left)) == users
+        assert left["context_injections"] == []
+
     async def test_an_empty_session_needs_no_confirmation(self, client: AsyncClient) -> None:
         await client.post("/sessions", json={"session_id": "s3", "user_id": "ana"})
 
@@ -151,10 +130,9 @@ class TestDeleteProject:
 
         response = await client.delete("/projects/p", params={"confirm": True})
 
-        assert response.json()["deleted"] == {
-            "decisions": 1, "answers": 0, "feedback": 0, "history": 1, "memories": 1,
-            "buckets": 0, "jobs": 0, "members": 1,
-        }  # fmt: skip
+        went = {name: count for name, count in response.json()["deleted"].items() if count}
+        # What the memory owed the project's profile and graph is owed no more.
+        assert went == {"decisions": 1, "history": 1, "memories": 1, "members": 1, "jobs": 2}
         assert (await client.get(f"/memories/{shared_id}")).status_code == 404
         assert (await client.get(f"/memories/{memory_id}")).status_code == 200
 
@@ -190,12 +168,12 @@ class TestWhatIsLeftOfSomeone:
     ) -> None:
         refused = {"messages": SECRET, "user_id": "zoe", "infer": False, "confidence": 0.1}
         problem(await client.post("/memories", json=refused), 422, "gate_rejected")
-        assert tables_with(SECRET, await rows_of(dsn, acme.tenant_id)) == ["gate_decisions"]
+        assert tables_with(SECRET, await dump(dsn, acme.tenant_id)) == ["gate_decisions"]
 
         receipt = ok(await client.delete("/users/zoe"))
 
         assert receipt["deleted"]["decisions"] == 1
-        assert tables_with(SECRET, await rows_of(dsn, acme.tenant_id)) == []
+        assert tables_with(SECRET, await dump(dsn, acme.tenant_id)) == []
         problem(await client.delete("/users/zoe"), 404, "user_not_found")
 
     async def test_a_key_of_the_person_is_revoked_and_loses_its_name(
@@ -211,7 +189,7 @@ class TestWhatIsLeftOfSomeone:
         async with client_of(app, key) as hers:
             again = {"messages": [{"role": "user", "content": "I am still here."}]}
             problem(await hers.post("/sessions/s9/messages", json=again), 401, "revoked_key")
-        assert tables_with(SECRET, await rows_of(dsn, acme.tenant_id)) == []
+        assert tables_with(SECRET, await dump(dsn, acme.tenant_id)) == []
         problem(await client.delete("/users/ana"), 404, "user_not_found")
 
 
@@ -234,7 +212,7 @@ class TestWhatIsLeftOfASession:
         receipt = ok(await client.delete("/sessions/s1", params={"confirm": True}))
 
         assert receipt["deleted"]["answers"] == 2
-        left = await rows_of(dsn, acme.tenant_id)
+        left = await dump(dsn, acme.tenant_id)
         assert tables_with("in s1!", left) == []
         assert set(tables_with("in s11!", left)) == {
             "gate_decisions", "idempotency_keys", "memories", "memory_history", "messages"
@@ -261,7 +239,7 @@ class TestPurge:
         gone = await service.purge(acme.tenant_id, age=age, removed=lambda _: None)
 
         assert due == gone == Purged(memories=0, idempotency_keys=0, verdicts=1, expired=0)
-        left = (await rows_of(dsn, acme.tenant_id))["gate_decisions"]
+        left = (await dump(dsn, acme.tenant_id))["gate_decisions"]
         assert len(left) == 2
         assert not any("old refusal" in line for line in left)
 
@@ -286,6 +264,6 @@ class TestHardDelete:
         gone = await client.delete(f"/memories/{memory_id}", params={"hard": True})
 
         assert gone.status_code == 204, gone.text
-        left = await rows_of(dsn, acme.tenant_id)
+        left = await dump(dsn, acme.tenant_id)
         assert tables_with(SECRET, left) == []
         assert len(left["idempotency_keys"]) == 1
