@@ -1,0 +1,134 @@
+"""How a column is written in a line, and how it is read back: the same, to the byte.
+
+PostgreSQL writes the lines. Times are UTC with microseconds, bytes are base64, vectors are
+lists of numbers; what JSON has no form for (sparse vectors, bits, ranges, bytes in lists) is
+the text that PostgreSQL prints.
+"""
+
+import binascii
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from pgvector.sqlalchemy import VECTOR
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Double,
+    LargeBinary,
+    SmallInteger,
+    String,
+    Text,
+    cast,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, TIMESTAMP
+
+_SMALL, _BIG = 2**15, 2**63
+
+
+def written(column: Column[Any]) -> ColumnElement[Any]:
+    """The expression that a line shows for a column."""
+    if isinstance(column.type, LargeBinary):
+        # PostgreSQL breaks base64 into lines of 76.
+        return func.translate(func.encode(column, "base64"), "\n", "")
+    if isinstance(column.type, VECTOR):
+        return cast(cast(column, Text), JSON)
+    return column
+
+
+def as_stored(column: Column[Any], given: ColumnElement[Any]) -> ColumnElement[Any]:
+    """What is to be stored, of what `json_populate_recordset` has made of a line."""
+    if isinstance(column.type, LargeBinary):
+        # It takes base64 for bytes as they are.
+        return func.decode(func.encode(given, "escape"), "base64")
+    if isinstance(column.type, JSONB) and not column.nullable:
+        # A null of JSON is a value, which it takes for none.
+        return func.coalesce(given, text("CAST('null' AS jsonb)"))
+    return given
+
+
+def fault(column: Column[Any], value: Any) -> str | None:
+    """What is wrong with a value, or None; the rest is PostgreSQL's to find."""
+    if value is None:
+        if column.nullable or not isinstance(column.type, _NEVER_NULL):
+            return None
+        return "must not be null"
+    for kind, check in _CHECKS:
+        if isinstance(column.type, kind):
+            return check(column, value)
+    return None
+
+
+def _text(column: Column[Any], value: Any) -> str | None:
+    if not isinstance(value, str):
+        return "must be a text"
+    length = getattr(column.type, "length", None)
+    if length is not None and len(value) > length:
+        return f"must have at most {length} characters"
+    return "must not contain NUL characters" if "\x00" in value else None
+
+
+def _integer(limit: int) -> Callable[[Column[Any], Any], str | None]:
+    def check(_column: Column[Any], value: Any) -> str | None:
+        fits = type(value) is int and -limit <= value < limit
+        return None if fits else "must be a whole number that fits"
+
+    return check
+
+
+def _boolean(_column: Column[Any], value: Any) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _number(_column: Column[Any], value: Any) -> str | None:
+    return None if type(value) in (int, float) else "must be a number"
+
+
+def _time(_column: Column[Any], value: Any) -> str | None:
+    try:
+        aware = isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        aware = False
+    return None if aware else "must be a time with its offset"
+
+
+def _bytes(_column: Column[Any], value: Any) -> str | None:
+    try:
+        if isinstance(value, str):
+            binascii.a2b_base64(value, strict_mode=True)
+            return None
+    except ValueError:
+        pass
+    return "must be bytes in base64"
+
+
+def _vector(_column: Column[Any], value: Any) -> str | None:
+    fits = isinstance(value, list) and value and all(type(one) in (int, float) for one in value)
+    return None if fits else "must be a list of numbers"
+
+
+def _list(_column: Column[Any], value: Any) -> str | None:
+    fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return None if fits else "must be a list of texts"
+
+
+# Text is a String, and a SmallInteger is no BigInteger.
+_CHECKS: Final = (
+    (String, _text),
+    (SmallInteger, _integer(_SMALL)),
+    (BigInteger, _integer(_BIG)),
+    (Boolean, _boolean),
+    (Double, _number),
+    (TIMESTAMP, _time),
+    (LargeBinary, _bytes),
+    (VECTOR, _vector),
+    (ARRAY, _list),
+)
+# JSON has a null of its own.
+_NEVER_NULL: Final = (
+    String, SmallInteger, BigInteger, Boolean, Double, TIMESTAMP, LargeBinary, ARRAY,
+)  # fmt: skip
