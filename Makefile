@@ -14,6 +14,7 @@ COMPILE := $(TOOLS)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --s
 
 args ?=
 LOCOMO ?= ../shared/data/locomo/locomo10.json
+MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
 .PHONY: help install run demo test check format migrate migration bench constraints clean
@@ -71,6 +72,23 @@ bench: $(READY) ## Measure everything beside references in the same run; args="-
 	@$(BIN)/python -m benchmarks.save $(args)
 	@$(BIN)/python -m benchmarks.append $(args)
 	@$(BIN)/python -m benchmarks.queue $(args)
+	@$(BIN)/python -m benchmarks.earned $(args)
+	@$(BIN)/python -m benchmarks.context
+	@$(BIN)/python -m benchmarks.checkpoints
+	@$(BIN)/python -m benchmarks.graph $(args)
+	@$(BIN)/python -m benchmarks.profiles $(args)
+	@$(BIN)/python -m benchmarks.ingest
+	@$(BIN)/python -m benchmarks.export $(args)
+	@$(BIN)/python -m benchmarks.lexical $(if $(wildcard $(LOCOMO)),--locomo "$(LOCOMO)") $(args)
+	@if [ -f "$(LOCOMO)" ] && [ -d "$(MADIAL)" ]; then \
+		$(BIN)/python -m benchmarks.recall --locomo "$(LOCOMO)" --madial "$(MADIAL)" $(args); \
+		else echo "Left out: what is found; give the data sets with LOCOMO=/path/to/locomo10.json" \
+			"and MADIAL=/path/to/folder/of/madial_en.json."; fi
+	@if [ -f "$(LOCOMO)" ]; then \
+		$(BIN)/python -m benchmarks.graph_recall --locomo "$(LOCOMO)" $(args); \
+		else echo "Left out: what the graph finds; give the data set with LOCOMO=/path/to/locomo10.json."; fi
+	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.context_tokens --locomo "$(LOCOMO)"; \
+		else echo "Left out: what a context saves; give the data set with LOCOMO=/path/to/locomo10.json."; fi
 	@$(BIN)/python -m benchmarks.extraction_quality
 	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.extraction_cost "$(LOCOMO)"; \
 		else echo "Left out: what extraction costs; give the data set with LOCOMO=/path/to/locomo10.json."; fi

@@ -6,6 +6,7 @@ DomainError
 ├── NotFoundError          404, also for what belongs to somebody else
 ├── ConflictError          409
 ├── UnprocessableError     422, a rule the schema cannot express
+├── PreconditionError      428, the version that was read is not named
 ├── TooManyRequestsError   429, with the seconds to wait
 └── UnavailableError       503, for now: try again
 
@@ -67,6 +68,12 @@ class UnprocessableError(DomainError):
     status = 422
 
 
+class PreconditionError(DomainError):
+    """The request would overwrite what the caller may not have seen."""
+
+    status = 428
+
+
 class TooManyRequestsError(DomainError):
     """A limit of the caller's is reached; nothing was written, and nothing is lost."""
 
@@ -94,6 +101,16 @@ class VersionConflictError(ConflictError):
         super().__init__(
             f"`If-Match` names another version than the current one, {current}. Read again.",
             current_version=current,
+        )
+
+
+class VersionRequiredError(PreconditionError):
+    code = "version_required"
+    title = "Version not named"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Name the `version` you read in `If-Match`, or `*` for whatever it is now."
         )
 
 

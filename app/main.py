@@ -7,20 +7,35 @@ from typing import TypedDict
 from fastapi import FastAPI
 
 import kemem
+from app.agents.router import processors_router as processors
 from app.agents.router import router as agents
+from app.blocks.router import agents_router as equipping
+from app.blocks.router import router as blocks
+from app.checkpoints.router import router as checkpoints
+from app.checkpoints.saver_router import router as saver
+from app.compaction.router import router as compaction
+from app.context.router import router as context
+from app.exports.router import router as exports
 from app.extraction.router import memories_router as saving
 from app.extraction.router import router as extraction
 from app.feedback.router import router as feedback
+from app.folders.router import router as folders
+from app.forgetting.router import router as forgetting
+from app.graph.router import router as graph
+from app.memories.project_router import router as project_memories
 from app.memories.router import router as memories
 from app.messages.router import router as messages
-from app.messages.router import search_router
+from app.messages.router import search_router, window_router
 from app.operations.router import router as jobs
 from app.privacy.router import router as privacy
+from app.profiles.router import router as profiles
 from app.projects.router import router as projects
 from app.runtime import Runtime
 from app.sessions.router import router as sessions
+from app.sessions.state_router import router as states
 from app.tenants.principal import KEY_ERRORS
 from app.tenants.router import keys_router, tenants_router
+from app.tools.router import router as tools
 from app.usage.router import router as usage
 from app.users.router import router as users
 from app.web import docs, health, openapi, problems
@@ -32,6 +47,7 @@ Memory for AI agents on plain PostgreSQL. Paste your key under **Authorize** and
 
 Errors are `application/problem+json` with a stable `code` and a `request_id`. Lists are paged
 by `cursor`. Every POST takes an `Idempotency-Key`; what carries a `version` takes `If-Match`.
+Moments are ISO 8601 with a zone (`2026-11-21T12:00:00Z`); one without a zone is refused with 422.
 """
 
 TAGS = [
@@ -44,10 +60,19 @@ TAGS = [
     {"name": "messages", "description": "What was said, in order."},
     {"name": "memories", "description": "What is remembered, why, and how it is found."},
     {"name": "usage", "description": "What models were used for, and the day's quota."},
+    {"name": "graph", "description": "Who and what is spoken of, and how they hang together."},
+    {"name": "profiles", "description": "What is known of users and projects, value by value."},
     {"name": "extraction", "description": "How conversations become memories, run by run."},
+    {"name": "checkpoints", "description": "Where a session can be put back to; what waits."},
+    {"name": "blocks", "description": "Texts that always stand in the context, and who has them."},
+    {"name": "folders", "description": "Documents, and the passages they are cut into."},
+    {"name": "context", "description": "What the model should see next, within a budget."},
+    {"name": "tools", "description": "Memory as functions that a model may call."},
     {"name": "feedback", "description": "What callers think of memories."},
     {"name": "webhooks", "description": "Who is told of events, and what arrived."},
+    {"name": "forgetting", "description": "What goes with time, by itself; and receipts."},
     {"name": "jobs", "description": "Work that is owed, done or dead."},
+    {"name": "exports", "description": "Everything as lines of JSON, out and in again."},
     {"name": "operations", "description": "For probes and scrapers."},
 ]
 
@@ -56,17 +81,33 @@ TAGS = [
 ROUTERS = (
     saving,
     memories,
+    project_memories,
     messages,
+    window_router,
+    context,
     search_router,
     sessions,
+    compaction,
+    graph,
+    states,
+    checkpoints,
+    saver,
+    profiles,
     users,
+    equipping,
     agents,
+    processors,
+    blocks,
+    tools,
+    folders,
     extraction,
     jobs,
     feedback,
     usage,
     webhooks,
+    forgetting,
     projects,
+    exports,
     privacy,
     tenants_router,
     keys_router,

@@ -9,7 +9,7 @@ with a sentence that says how to mend it.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationError, model_validator
@@ -18,6 +18,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.errors import ConfigurationError
 
 Share = Annotated[float, Ge(0.0), Le(1.0)]
+
+REMOVED: Final = frozenset(
+    {
+        "MEMORY_EXACT_ROWS",
+        "MEMORY_SEARCH_BOOSTS",
+        "MEMORY_STATEMENT_TIMEOUT_SECONDS",
+        "MEMORY_USAGE_FLUSH_SECONDS",
+    }
+)
+"""Settings of an earlier release, whose values are built in."""
 
 
 class Settings(BaseSettings):
@@ -40,7 +50,6 @@ class Settings(BaseSettings):
     port: Annotated[int, Ge(0), Le(65535)] = 8000
     workers: Annotated[int, Ge(1), Le(64)] = 1
     database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
-    statement_timeout_seconds: Annotated[float, Gt(0), Le(600)] = 15.0
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics_token: SecretStr | None = None
@@ -50,16 +59,14 @@ class Settings(BaseSettings):
     openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
     embedding_model: str = "wordllama/l2_supercat"
     embedding_dim: Annotated[int, Ge(1), Le(16_000)] | None = None
-    embedding_batch_size: Annotated[int, Ge(1), Le(2048)] = 128
-    embedding_concurrency: Annotated[int, Ge(1), Le(64)] = 4
     model_timeout_seconds: Annotated[float, Gt(0), Le(600)] = 30.0
     model_retries: Annotated[int, Ge(0), Le(10)] = 2
 
     extraction_model: str = "rules"
+    summary_model: str = "extractive"
 
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
-    rerank_seconds: Annotated[float, Gt(0), Le(60)] = 2.0
 
     # --- what is accepted
     enabled: bool = True
@@ -70,6 +77,8 @@ class Settings(BaseSettings):
     secrets_action: Literal["reject", "redact", "allow"] = "reject"
     identifiers_action: Literal["reject", "redact", "allow"] = "reject"
     max_length: Annotated[int, Ge(1), Le(100_000)] = 2000
+    upload_max_bytes: Annotated[int, Ge(1024), Le(1024**3)] = 32 * 1024 * 1024
+    processors: str = ""
     request_max_bytes: Annotated[int, Ge(1024), Le(64 * 1024 * 1024)] = 2 * 1024 * 1024
 
     # --- the write pipeline
@@ -78,7 +87,7 @@ class Settings(BaseSettings):
     stop_words: str = ""
     stripped_tags: str = "uploaded_files,memory,memories,system-reminder"
     max_extractions: Annotated[int, Ge(1), Le(1000)] = 3
-    max_facts: Annotated[int, Ge(10), Le(500)] = 100
+    max_facts: Annotated[int, Ge(0), Le(500)] = 100
     daily_calls: Annotated[int, Ge(0), Le(1_000_000_000)] = 0
     daily_tokens: Annotated[int, Ge(0), Le(1_000_000_000_000)] = 0
     worker_enabled: bool = True
@@ -91,17 +100,22 @@ class Settings(BaseSettings):
     rank_w_similarity: Share = 0.5
     rank_w_confidence: Share = 0.3
     rank_w_scope: Share = 0.2
-    scope_w_session: Share = 1.0
-    scope_w_project: Share = 0.8
-    scope_w_user: Share = 0.6
-    scope_w_agent: Share = 0.4
-    search_boosts: str = ""
-    exact_rows: Annotated[int, Ge(100), Le(1_000_000_000)] = 2_000
+    scope_weights: str = ""
+
+    # --- the window and the context
+    window_tokens: Annotated[int, Ge(100), Le(10_000_000)] = 4000
+    pressure_warn: Annotated[float, Gt(0), Le(1)] = 0.7
+    pressure_flush: Annotated[float, Gt(0), Le(1)] = 1.0
+    evict_fraction: Annotated[float, Gt(0), Le(1)] = 0.5
+    summary_word_limit: Annotated[int, Ge(10), Le(2000)] = 100
+    injection_enabled: bool = True
+    max_injection_tokens: Annotated[int, Ge(100), Le(8000)] = 2000
 
     # --- keeping and letting go
-    idempotency_hours: Annotated[int, Ge(1), Le(24 * 30)] = 24
     purge_days: Annotated[int, Ge(0), Le(3650)] = 30
-    usage_flush_seconds: Annotated[float, Gt(0), Le(60)] = 1.0
+    message_retention_days: Annotated[int, Ge(0), Le(3650)] = 0
+    eviction: Literal["confidence", "hybrid"] = "confidence"
+    checkpoint_ttl_days: Annotated[int, Ge(0), Le(3650)] = 30
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -115,6 +129,9 @@ class Settings(BaseSettings):
             raise ValueError(msg)
         if self.min_length > self.max_length:
             msg = "MEMORY_MIN_LENGTH must not be above MEMORY_MAX_LENGTH."
+            raise ValueError(msg)
+        if self.pressure_warn > self.pressure_flush:
+            msg = "MEMORY_PRESSURE_WARN must not be above MEMORY_PRESSURE_FLUSH."
             raise ValueError(msg)
         if self.embedding_model.startswith("openai/") and not (
             self.openai_api_key or self.openai_base_url
@@ -154,6 +171,12 @@ def metrics_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
+def tiktoken_folder() -> Path | None:
+    """Where tiktoken looks for its files; it reads the same variable itself."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
+    return Path(folder) if folder else None
+
+
 def variable(name: str) -> str:
     """The environment variable that sets the field `name`."""
     alias = Settings.model_fields[name].validation_alias
@@ -175,14 +198,24 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     )
     unknown += _unknown_in_file(known)
     if unknown:
-        raise ConfigurationError(
-            f"Unknown setting {', '.join(unknown)}: correct the name or remove it; "
-            ".env.example lists every setting."
-        )
+        raise ConfigurationError(_strange(unknown))
     try:
         return Settings(**overrides)
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from None
+
+
+def _strange(names: list[str]) -> str:
+    gone = [name for name in names if name.upper() in REMOVED]
+    sentences = [
+        f"{name} is no longer a setting, its value is built in: remove it." for name in gone
+    ]
+    if unknown := [name for name in names if name not in gone]:
+        sentences.append(
+            f"Unknown setting {', '.join(unknown)}: correct the name or remove it; "
+            ".env.example lists every setting."
+        )
+    return " ".join(sentences)
 
 
 def _unknown_in_file(known: set[str]) -> list[str]:

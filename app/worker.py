@@ -7,27 +7,43 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import httpx
 
+from app.checkpoints.archiving import CheckpointUpkeep
+from app.compaction.jobs import CompactionJobs
 from app.extraction.inference_order import INFER
+from app.extraction.rereading import Rereading
+from app.folders.extracting import EXTRACT_FILE
+from app.folders.file_service import INGEST
+from app.folders.jobs import FileJobs
+from app.forgetting.jobs import ForgettingJobs
+from app.forgetting.service import KIND as FORGET
+from app.graph.jobs import GraphJobs
 from app.jobs.listening import Listener
 from app.jobs.orders import Handler
 from app.jobs.recurring import Recurring
 from app.jobs.ticking import Ticker
 from app.jobs.worker import Worker, WorkerLimits
 from app.memories import bulk_delete
-from app.memories.earning import EarningService
+from app.memories.earning import EXACT_ROWS, EarningService
 from app.memories.filling import MemoryFilling
 from app.messages.jobs import MessageJobs
 from app.messages.scheduling import INDEX
 from app.operations import housekeeping
 from app.operations.retention import Retention
+from app.parsing.isolated import Workshop
+from app.profiles.deriving import Deriving
+from app.profiles.jobs import ProfileJobs
 from app.runtime import Runtime
-from app.sessions.reading_order import EXTRACT
+from app.sessions.compaction_order import COMPACT
+from app.sessions.reading_order import EXTRACT, RESCUE
+from app.usage.ledger import ModelLedger
+from app.users.graph_order import GRAPH_TIDY
+from app.users.profile_order import PROFILE
 from app.webhooks import delivery
 from app.webhooks.targets import Targets
 
@@ -36,7 +52,7 @@ HOUSEKEEPING_LOOK = timedelta(minutes=1)
 DELIVERY_LOOK = timedelta(seconds=1)
 
 
-def handlers_of(runtime: Runtime) -> dict[str, Handler]:
+def handlers_of(runtime: Runtime, *, exact_rows: int = EXACT_ROWS) -> dict[str, Handler]:
     """Handlers by kind; jobs of a kind that is not here are left to workers that have it."""
     settings = runtime.settings
     retention = Retention(deleted=timedelta(days=settings.purge_days))
@@ -49,7 +65,13 @@ def handlers_of(runtime: Runtime) -> dict[str, Handler]:
     )
     return {
         EXTRACT: runtime.session_jobs.extract,
+        RESCUE: runtime.session_jobs.extract,
+        COMPACT: CompactionJobs(
+            runtime.database, runtime.compactor, runtime.summarisers, runtime.switches, runtime.now
+        ).compact,
         INFER: runtime.inferring.work_off,
+        INGEST: file_jobs(runtime).ingest,
+        EXTRACT_FILE: runtime.file_extracting.work_off,
         delivery.KIND: deliverer.handle,
         INDEX: MessageJobs(runtime.database, runtime.filling, runtime.now).index,
         housekeeping.KIND: housekeeping.Housekeeping(
@@ -57,34 +79,63 @@ def handlers_of(runtime: Runtime) -> dict[str, Handler]:
             retention,
             reading=MemoryFilling(runtime.database),
             filling=runtime.filling,
-            earning=EarningService(runtime.database, settings.exact_rows),
+            earning=EarningService(runtime.database, exact_rows),
+            checkpoints=CheckpointUpkeep(
+                runtime.database, timedelta(days=settings.checkpoint_ttl_days) or None
+            ),
         ),
+        PROFILE: profile_jobs(runtime).derive,
+        GRAPH_TIDY: GraphJobs(runtime.database, Rereading(), runtime.switches, runtime.now).tidy,
         bulk_delete.KIND: bulk_delete.BulkDeletion(runtime.database),
+        FORGET: ForgettingJobs(runtime.forgetting).forget,
     }
+
+
+def file_jobs(runtime: Runtime) -> FileJobs:
+    """Who reads files."""
+    return FileJobs(runtime.database, runtime.embedders, Workshop(), runtime.switches, runtime.now)
+
+
+def profile_jobs(runtime: Runtime) -> ProfileJobs:
+    ledger = ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed")
+    deriving = Deriving(ledger, runtime.now)
+    return ProfileJobs(runtime.database, deriving, runtime.profilers, runtime.switches, runtime.now)
 
 
 def tickers_of(runtime: Runtime) -> Sequence[Ticker]:
     """What every worker does from time to time."""
     schedule = delivery.DeliverySchedule(runtime.database, runtime.now)
     upkeep = Recurring(runtime.database, housekeeping.KIND, HOUSEKEEPING_INTERVAL)
+    forgetting = Recurring(runtime.database, FORGET, HOUSEKEEPING_INTERVAL)
 
     return (
         Ticker("deliveries", DELIVERY_LOOK, schedule.tick),
         Ticker("housekeeping", HOUSEKEEPING_LOOK, upkeep.tick),
+        Ticker("forgetting", HOUSEKEEPING_LOOK, forgetting.tick),
     )
 
 
-def worker_of(runtime: Runtime, dsn: str, *, limits: WorkerLimits | None = None) -> Worker:
+def worker_of(
+    runtime: Runtime,
+    dsn: str,
+    *,
+    limits: WorkerLimits | None = None,
+    tickers: Sequence[Ticker] | None = None,
+    without: Collection[str] = (),
+) -> Worker:
     """A worker on the database at `dsn`, which is the runtime's; `run` it.
 
     Args:
         limits: instead of those of the settings.
+        tickers: instead of all of them.
+        without: kinds of work that are left to other workers.
 
     """
     settings = runtime.settings
+    handlers = handlers_of(runtime)
     return Worker(
         runtime.database,
-        handlers_of(runtime),
+        {kind: one for kind, one in handlers.items() if kind not in without},
         name=f"{socket.gethostname()}:{os.getpid()}",
         limits=limits
         or WorkerLimits(
@@ -93,7 +144,7 @@ def worker_of(runtime: Runtime, dsn: str, *, limits: WorkerLimits | None = None)
             job=timedelta(seconds=settings.job_timeout_seconds),
         ),
         spread=random.random,
-        tickers=tickers_of(runtime),
+        tickers=tickers_of(runtime) if tickers is None else tickers,
         listener=Listener(dsn),
     )
 

@@ -26,7 +26,8 @@ from app.cli.console import out, print_table
 from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
 from app.cli.opening import run, settings_with
 from app.llm.embeddings import Embedder
-from app.runtime import open_catalogue, utc_now
+from app.providers import open_catalogue
+from app.runtime import utc_now
 from app.settings import Settings
 from app.text.distinctions import differs
 

@@ -54,6 +54,7 @@ def report_of(
         for name, held in (groups | {TOTAL: total}).items()
         if held
     }
+    models = frozenset[str]().union(*(one.models for one in asked))
     return {
         "total": figures.pop(TOTAL, None),
         "categories": {name: one for name, one in figures.items() if name not in dataset.apart},
@@ -65,12 +66,13 @@ def report_of(
             "questions": len(asked),
             "problems": dict(Counter(one.problem for one in asked if one.problem)),
             "failed": sum(one.failed for one in asked),
-            "degraded": evaluation.degraded,
+            "degraded": sum(one.degraded for one in asked),
+            "without_embedder": sum(_lacks_embedder(one, models) for one in asked),
             "without_gold": dataset.without_gold,
             "unknown_gold": dataset.unknown_gold,
             "reference_time_refused": evaluation.unsent_times,
         },
-        "embedding_models": sorted(evaluation.models),
+        "embedding_models": sorted(models),
         "questions": [_line(one, made) for one, made in zip(asked, scored, strict=True)],
     }
 
@@ -87,6 +89,18 @@ def _figures(asked: Sequence[Asked], scored: Sequence[Scores], ks: Sequence[int]
         f"session_recall@{SESSIONS_AT}": _rounded(mean.session_recall),
         "tokens": {str(k): round(sum(each) / len(each), 1) for k, each in tokens.items()},
     }
+
+
+def _lacks_embedder(one: Asked, models: frozenset[str]) -> bool:
+    """Whether it was an embedder that did not answer, and not the reranker alone.
+
+    Args:
+        models: all that embedded any question.
+
+    """
+    if not one.degraded or one.mode == "lexical":
+        return False
+    return one.reranker is not None or not one.models or one.models < models
 
 
 def _rounded(value: float | None) -> float | None:
@@ -191,7 +205,11 @@ def _sentences(report: Mapping[str, Any]) -> list[str]:
         (loaded["unread_dates"], "dates could not be read and were left out."),
         (asked["unknown_gold"], "answers name a unit that is not there; they were dropped."),
         (asked["without_gold"], "questions have no answer to find and were not asked."),
-        (asked["degraded"], "searches were answered without the embedder."),
+        (asked["without_embedder"], "searches were answered without the embedder."),
+        (
+            asked["degraded"] - asked["without_embedder"],
+            "searches were answered in the order they had without the reranker.",
+        ),
         (asked["failed"], "searches failed; their questions count as missed."),
     )
     sentences += [f"{count} {words}" for count, words in told if count]

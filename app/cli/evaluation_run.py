@@ -15,7 +15,7 @@ import httpx
 from app.cli.console import err, fail, progress
 from app.cli.demo_api import Answer, Api
 from app.cli.evaluation_data import Dataset, Question, Store, Unit
-from app.cli.failures import REFUSED
+from app.cli.failures import REFUSED, UNUSABLE
 
 BATCH = 100
 # That a text is too long is a finding of the evaluation; that the service is busy is a failure.
@@ -72,6 +72,16 @@ class Asked:
     texts: list[str]
     relevant: int
     milliseconds: float
+    mode: str = "hybrid"
+    models: frozenset[str] = frozenset()
+    """What embedded the question."""
+
+    reranker: str | None = None
+    """What ordered the hits."""
+
+    degraded: bool = False
+    """Something that should have done either did not answer."""
+
     problem: str | None = None
     """The code of a refusal; the question counts as answered by nothing."""
 
@@ -89,8 +99,6 @@ class Evaluation:
         self._under_way: set[asyncio.Task[Answer]] = set()
         self._takes_time = False
         self.loaded: dict[str, Loaded] = {}
-        self.models: set[str] = set()
-        self.degraded = 0
         self.left: list[str] = []
         """Paths of what should have been removed and is still there."""
 
@@ -114,7 +122,8 @@ class Evaluation:
                 )
         answer = await self._search("a question", f"{self._plan.run_id}-0", {}, (422,))
         if not answer.ok:
-            fail(f"The service refuses such a search: {_faults(answer)}.", code=REFUSED)
+            # Nothing else in it could be at fault.
+            fail(f"The service refuses such a search: {_faults(answer)}.", code=UNUSABLE)
         if any(one.moment for store in self._dataset.stores for one in store.questions):
             moment = {"reference_time": self._now.isoformat()}
             answer = await self._search("a question", f"{self._plan.run_id}-0", moment, (422,))
@@ -227,10 +236,8 @@ class Evaluation:
         started = perf_counter()
         answer = await self._search(question.text, loaded.user_id, more, (*_REFUSALS, *_FAILURES))
         milliseconds = (perf_counter() - started) * 1000
-        found = answer.body["results"] if answer.ok else []
-        if answer.ok:
-            self.models.update(answer.body["embedding_models"])
-            self.degraded += bool(answer.body["degraded"])
+        told = answer.body if answer.ok else {}
+        found = told.get("results", [])
         return Asked(
             store=store,
             question=question,
@@ -238,6 +245,10 @@ class Evaluation:
             texts=[hit["content"] for hit in found],
             relevant=loaded.memories_of(question.gold),
             milliseconds=milliseconds,
+            mode=told.get("mode", "hybrid"),
+            models=frozenset(told.get("embedding_models", ())),
+            reranker=told.get("reranker"),
+            degraded=told.get("degraded", False),
             problem=None if answer.ok else _code(answer),
             failed=answer.status in _FAILURES,
         )

@@ -8,7 +8,9 @@ import kemem
 from app.cli.calibrate import calibrate_command
 from app.cli.demo import demo_command
 from app.cli.evaluate import evaluate_command
+from app.cli.export import export_command
 from app.cli.failures import sentence_for
+from app.cli.import_ import import_command
 from app.cli.maintenance import purge_command, reembed_command
 from app.cli.migrate import draft_migration_command, migrate_command, openapi_command
 from app.cli.optimize import optimize_command
@@ -36,6 +38,8 @@ cli.command("calibrate")(calibrate_command)
 cli.command("purge")(purge_command)
 cli.command("reembed")(reembed_command)
 cli.command("optimize")(optimize_command)
+cli.command("export")(export_command)
+cli.command("import")(import_command)
 cli.command("openapi")(openapi_command)
 
 

@@ -6,15 +6,19 @@ from typing import Annotated
 
 import typer
 
+from app.checkpoints.archiving import CheckpointUpkeep
 from app.cli.console import err, print_table, progress
 from app.cli.failures import REFUSED
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
 from app.database.engine import Database
+from app.deployment import stripped_tags
 from app.errors import DomainError
+from app.folders.vector_repository import PassageVectorRepository
+from app.graph.vector_repository import EntityVectorRepository
 from app.memories.reembed import Plan, ReembedService
 from app.operations.housekeeping import Housekeeping
 from app.operations.retention import Retention
-from app.runtime import open_catalogue, stripped_tags
+from app.providers import open_catalogue
 from app.settings import Settings
 from app.tenants.repository import KeyDirectory
 from app.usage.ledger import EmbeddingLedger
@@ -30,7 +34,12 @@ LABELS = {
     "extraction_runs": "extraction runs",
     "webhook_deliveries": "webhook deliveries",
     "usage": "days of usage",
+    "checkpoints_archived": "old checkpoints, archived",
+    "approvals_expired": "approvals that nobody gave in time",
 }
+
+OTHERS = (PassageVectorRepository, EntityVectorRepository)
+"""What has vectors besides memories and messages."""
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
 
@@ -65,7 +74,8 @@ def purge_command(
     """Remove for good what was deleted long ago, with the words that its history keeps.
 
     Everything else that goes with time goes too, as the worker sees to it once an hour:
-    memories that expired are archived, and later removed; old verdicts on refused texts,
+    memories that expired are archived, and later removed; old checkpoints are archived, and
+    approvals that nobody gave in time are ended; old verdicts on refused texts,
     expired idempotency keys, and old rows about jobs, extractions, webhooks and usage are
     removed. Safe to repeat, and while the service runs.
     """
@@ -77,7 +87,10 @@ def purge_command(
 async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
     counts: dict[str, dict[str, int]] = {}
     async with open_console_database(settings) as database:
-        house = Housekeeping(database, Retention(deleted=age))
+        kept = timedelta(days=settings.checkpoint_ttl_days) or None
+        house = Housekeeping(
+            database, Retention(deleted=age), checkpoints=CheckpointUpkeep(database, kept)
+        )
         due = {one: await house.due(one) async for one in tenant_ids(database)}
         if dry_run:
             counts = due
@@ -116,7 +129,9 @@ def reembed_command(
     dry_run: DryRunOption = False,
     data_dir: DataDirOption = None,
 ) -> None:
-    """Give stored memories and messages vectors of the embedder that is in force for them now.
+    """Give all that is stored vectors of the embedder that is in force for it now.
+
+    That is memories, messages, passages of documents, and the names of the graph's entities.
 
     Run it after a change of MEMORY_EMBEDDING_MODEL, or of a tenant's or an agent's
     `embedding`. The service goes on answering, and searches use old and new vectors until it
@@ -132,7 +147,7 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
         open_catalogue(settings) as catalogue,
     ):
         tags = stripped_tags(settings)
-        service = ReembedService(database, catalogue, EmbeddingLedger(database), tags)
+        service = ReembedService(database, catalogue, EmbeddingLedger(database), tags, OTHERS)
         ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
         plans = {one: await service.plan(one) for one in ids}
         moved = {} if dry_run else await _move(service, plans, batch)
@@ -142,11 +157,11 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
 
 def _report_moves(plans: dict[str, Plan], moved: dict[str, int], *, dry_run: bool) -> None:
     if not any(plan.waiting for plan in plans.values()):
-        print("Every memory has a vector of the model in force for it, and every message.")
+        print("Every memory has a vector of the model in force for it, and so has all else.")
         return
     columns = ("tenant", "waiting", "models in force", "moved")
     print_table(
-        "Memories and messages without a vector of the model in force",
+        "Texts without a vector of the model in force",
         columns[: 3 if dry_run else 4],
         [
             (one, plan.waiting, ", ".join(sorted(plan.embedders)), moved.get(one, 0))[
@@ -178,7 +193,7 @@ def _report_missing(plans: dict[str, Plan]) -> None:
     missing = [f"{name} ({one})" for one, plan in plans.items() for name in plan.missing]
     if missing:
         err.print(
-            "Some name an embedder that this deployment does not have, and their memories and "
-            f"messages stayed as they are: {', '.join(missing)}."
+            "Some name an embedder that this deployment does not have, and their texts stayed "
+            f"as they are: {', '.join(missing)}."
         )
         raise typer.Exit(REFUSED)

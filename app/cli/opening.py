@@ -14,7 +14,8 @@ from app.database.migrate import check_schema
 from app.embedded.attachment import open_embedded
 from app.embedded.data_folder import default_data_dir, is_data_folder
 from app.errors import ConfigurationError
-from app.runtime import open_catalogue, utc_now
+from app.providers import open_catalogue
+from app.runtime import utc_now
 from app.settings import Settings, load_settings
 from app.tenants.service import TenantService
 from app.web.logging import configure_logging
@@ -87,11 +88,7 @@ async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
     _refuse_missing(settings)
     async with open_dsn(settings) as dsn:
         await check_schema(dsn)
-        async with open_database(
-            dsn,
-            pool_size=POOL_SIZE,
-            statement_timeout_seconds=settings.statement_timeout_seconds,
-        ) as database:
+        async with open_database(dsn, pool_size=POOL_SIZE) as database:
             yield database
 
 

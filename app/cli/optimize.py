@@ -21,7 +21,7 @@ def optimize_command(
 ) -> None:
     """Give the large buckets of long vectors binary codes, and take them where few are left.
 
-    The worker does so once an hour. A search of more than MEMORY_EXACT_ROWS memories is then
+    The worker does so once an hour. A search of more than 2,000 memories is then
     several times faster, and every run compares what some of them find with an exact search.
     Stopped half-way, it goes on where it was when it is run again.
     """
@@ -31,7 +31,7 @@ def optimize_command(
 
 async def _optimize(settings: Settings, tenant: str | None, *, dry_run: bool) -> None:
     async with open_console_database(settings) as database:
-        service = EarningService(database, settings.exact_rows)
+        service = EarningService(database)
         ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
         planned = {one: [Outcome(*planned) for planned in await service.plan(one)] for one in ids}
         done = planned if dry_run else await _work(service, planned)

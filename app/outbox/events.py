@@ -14,6 +14,7 @@ ToldType = Literal[
     "memory.deleted",
     "memory.rejected",
     "extraction.failed",
+    "session.compacted",
     "job.dead",
 ]
 """What a webhook may ask for by name."""

@@ -1,0 +1,101 @@
+"""kemem export: everything, or what is one user's, agent's or project's, into a file."""
+
+import gzip
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from app.cli.console import err, fail, progress
+from app.cli.demo import KeyOption, UrlOption
+from app.cli.evaluation_options import service_meant
+from app.cli.failures import UNUSABLE
+from app.cli.import_ import told_failures
+from app.cli.opening import DataDirOption, settings_with
+from kemem import Memory
+from kemem.exporting import Exporting
+
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", dir_okay=False, help="The file; one that ends with .gz is compressed."
+    ),
+]
+UserOption = Annotated[
+    str | None, typer.Option("--user", help="Only what is this user's.", show_default=False)
+]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", help="Only what is this agent's.", show_default=False)
+]
+ProjectOption = Annotated[
+    str | None,
+    typer.Option("--project", help="Only what is shared in this project.", show_default=False),
+]
+
+
+def export_command(
+    out: OutOption = Path("kemem-export.ndjson.gz"),
+    user: UserOption = None,
+    agent: AgentOption = None,
+    project: ProjectOption = None,
+    vectors: Annotated[
+        bool, typer.Option("--vectors/--no-vectors", help="Whether vectors are in.")
+    ] = True,
+    force: Annotated[bool, typer.Option(help="Replace the file if it is there.")] = False,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Write everything the key's tenant holds to a file, as it is at this moment.
+
+    The file is there when it is whole, and not before. It holds what people said: keep it safe.
+    """
+    if sum(one is not None for one in (user, agent, project)) > 1:
+        fail("Name a user, an agent or a project, or none of them for everything.", code=UNUSABLE)
+    if out.exists() and not force:
+        fail(f"{out} is there already: name another file, or add --force.", code=UNUSABLE)
+    if not out.absolute().parent.is_dir():
+        fail(f"There is no folder {out.absolute().parent} for {out.name}.", code=UNUSABLE)
+    service = service_meant(url, key, settings_with(data_dir=data_dir))
+    rows = 0
+    with (
+        told_failures(),
+        Memory(service.base_url, service.key) as memory,
+        progress("rows") as bar,
+        _whole(out) as file,
+    ):
+        task = bar.add_task("Exporting", total=None)
+        for line in _lines(memory, user, agent, project, vectors=vectors):
+            file.write(line)
+            rows += 1
+            bar.advance(task)
+    # The manifest and the end are no rows.
+    err.print(f"{rows - 2:,} rows in {out}, {out.stat().st_size:,} bytes.")
+
+
+def _lines(
+    memory: Exporting, user: str | None, agent: str | None, project: str | None, *, vectors: bool
+) -> Iterator[bytes]:
+    return memory.export(user_id=user, agent_id=agent, project_id=project, vectors=vectors)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its name when all of it is on the disk; nobody else may read it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as raw:
+            if path.suffix == ".gz":
+                # Without a name and a time in it: the same rows are the same file.
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                    yield packed  # type: ignore[misc] # it writes bytes
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
