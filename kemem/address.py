@@ -27,6 +27,8 @@ class Service:
     key: str = field(repr=False)
     key_origin: str
     """For people: which of the three gave the key."""
+    acting_user: str | None = None
+    """For whom the key is used, in every request."""
 
     @property
     def is_local(self) -> bool:

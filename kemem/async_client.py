@@ -5,9 +5,11 @@ from typing import Any, Literal, Unpack, overload
 
 from kemem import calls
 from kemem.base import listing, one_session
-from kemem.calls import Call, Page
+from kemem.checkpointing import AsyncCheckpointing
 from kemem.conversations import Job
 from kemem.conversing import AsyncConversing
+from kemem.equipping import AsyncEquipping
+from kemem.exporting import AsyncExporting
 from kemem.memories import (
     Added,
     Deleted,
@@ -30,9 +32,13 @@ from kemem.options import (
     SearchOptions,
     SupersedeOptions,
 )
+from kemem.windowing import AsyncWindowing
+from kemem.writing import Call, Page
 
 
-class AsyncMemory(AsyncConversing):
+class AsyncMemory(
+    AsyncConversing, AsyncWindowing, AsyncCheckpointing, AsyncEquipping, AsyncExporting
+):
     """`Memory` for asyncio: every call is awaited, and `iterate` is for `async for`.
 
     It belongs to the event loop in which it is first used, and any number of tasks there may

@@ -3,14 +3,16 @@
 # mypy: disable-error-code="explicit-override"
 # As in reading.py.
 
+import copy
 import os
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, Self, TypeVar
 
 from kemem.address import Service, find_service
-from kemem.calls import Call
 from kemem.exchange import Exchange, Patience
 from kemem.reading import Listing
+from kemem.writing import Call
 
 Result = TypeVar("Result")
 Rows = TypeVar("Rows", bound=Listing[Any])
@@ -25,9 +27,16 @@ class BaseMemory:
     """Where the service is, and how patient the client is with it."""
 
     def __init__(
-        self, base_url: str | None, api_key: str | None, timeout: float, max_retries: int
+        self,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
+        max_retries: int,
+        acting_user: str | None,
     ) -> None:
         self._service: Service = find_service(base_url, api_key, os.environ)
+        if acting_user is not None:
+            self._service = _for_user(self._service, acting_user)
         self._patience = Patience(timeout, max_retries)
 
     @property
@@ -35,8 +44,23 @@ class BaseMemory:
         """The address of the service, without a slash at its end."""
         return self._service.base_url
 
+    @property
+    def acting_user(self) -> str | None:
+        """The user for whom every request is made; None is the application itself."""
+        return self._service.acting_user
+
+    def acting_as(self, user_id: str) -> Self:
+        """The same client, for a user: the service answers what it would answer that user.
+
+        It shares the connections of this one, and ends with it; closing it closes nothing.
+        """
+        view = copy.copy(self)
+        vars(view).update(_service=_for_user(self._service, user_id), _owned=False)
+        return view
+
     def __repr__(self) -> str:
-        return f"<kemem.{type(self).__name__} {self.base_url}>"
+        acting = f" acting as {self.acting_user}" if self.acting_user else ""
+        return f"<kemem.{type(self).__name__} {self.base_url}{acting}>"
 
     @property
     def _uses_environment(self) -> bool:
@@ -45,6 +69,13 @@ class BaseMemory:
 
     def _exchange(self, call: Call[Result]) -> Exchange[Result]:
         return Exchange(call, self._service, self._patience)
+
+
+def _for_user(service: Service, user_id: str) -> Service:
+    """Raises ValueError: it can be nobody's id."""
+    if not user_id or not user_id.isascii() or not user_id.isprintable() or " " in user_id:
+        raise ValueError("an acting user is named by an id: no spaces, and ASCII alone")
+    return replace(service, acting_user=user_id)
 
 
 def listing(kind: type[Rows], rows: Sequence[Any]) -> Rows:

@@ -5,9 +5,11 @@ from typing import Any, Literal, Unpack, overload
 
 from kemem import calls
 from kemem.base import listing, one_session
-from kemem.calls import Call, Page
+from kemem.checkpointing import Checkpointing
 from kemem.conversations import Job
 from kemem.conversing import Conversing
+from kemem.equipping import Equipping
+from kemem.exporting import Exporting
 from kemem.memories import (
     Added,
     Deleted,
@@ -30,9 +32,11 @@ from kemem.options import (
     SearchOptions,
     SupersedeOptions,
 )
+from kemem.windowing import Windowing
+from kemem.writing import Call, Page
 
 
-class Memory(Conversing):
+class Memory(Conversing, Windowing, Checkpointing, Equipping, Exporting):
     """The memory of an agent, kept by a KeMem service.
 
     Threads may share one. Processes may not: open one after a fork.
@@ -46,6 +50,8 @@ class Memory(Conversing):
         max_retries: how often a call is tried again when the service cannot be reached, is
             busy, or names a time to wait that `timeout` allows. Nothing is done twice.
         http_client: used for every request instead of one of its own, and left open.
+        acting_user: the user for whom every request is made: it is answered as that user's own
+            key would be. `acting_as` gives a client for one user that shares the connections.
 
     Raises:
         ConfigurationError: there is no key, or the address is none.

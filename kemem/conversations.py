@@ -105,6 +105,23 @@ class Scheduled(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pressure(Answer):
+    """How full the window of a session is: `level` is ok, warn or flush."""
+
+    level: str = "ok"
+    tokens: int = 0
+    """Of the input: messages in the window, summaries and what is reserved."""
+    budget_tokens: int = 0
+    share: float = 0.0
+    """Of the budget; may be above 1."""
+    notice: str | None = None
+    """What to tell the model, from the level warn on."""
+    counter: str = ""
+    compaction_job_id: str | None = None
+    """The job that will compact the session, ordered by this append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Appended(Answer):
     """What an append stored, and what follows from it."""
 
@@ -112,10 +129,15 @@ class Appended(Answer):
     created: int = 0
     existing: int = 0
     """Messages that were there before, by their `message_id`."""
+    dropped: int = 0
+    """Messages that a processor kept from being stored."""
     messages: tuple[Message, ...] = ()
     sensitive: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By message_id, the names of what was seen in it; no values."""
     extraction: Scheduled = field(default_factory=Scheduled)
+    pressure: Pressure | None = None
+    state_version: int | None = None
+    """Of the working state, when it was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +155,8 @@ class Session(Answer):
     end_time: datetime | None = None
     memory_enabled: bool = True
     injection_enabled: bool = True
+    window_policy: Mapping[str, Any] | None = None
+    """What it says of its window itself; `window` tells what holds."""
     last_sequence_no: int = 0
     last_message_time: datetime | None = None
     last_extracted_seq: int = 0

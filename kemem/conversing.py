@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Unpack
+from typing import Any, Unpack
 
 from kemem import calls
 from kemem.base import WAIT_SECONDS, listing
@@ -32,15 +33,32 @@ class Conversing(Sender):
         agent_id: str | None = None,
         *,
         project_id: str | None = None,
+        usage: Mapping[str, int] | None = None,
+        state: Mapping[str, Any] | None = None,
+        state_version: int | None = None,
     ) -> Appended:
         """Store messages of a conversation, all or none; they are read for memories later.
 
         A new session is opened on first use. The answer's `extraction` says when it is read, or
-        why not.
+        why not, and its `pressure` how full the window is.
+
+        Args:
+            usage: what the provider counted for the call that led to these messages, as
+                `{"input_tokens": 1234}`.
+            state: a merge patch of the working state, applied together with the messages.
+            state_version: the version of the working state that the patch is for.
+
         """
         return self._send(
             calls.append(
-                session_id, messages, user_id=user_id, agent_id=agent_id, project_id=project_id
+                session_id,
+                messages,
+                user_id=user_id,
+                agent_id=agent_id,
+                project_id=project_id,
+                usage=usage,
+                state=state,
+                state_version=state_version,
             )
         )
 
@@ -170,11 +188,21 @@ class AsyncConversing(AsyncSender):
         agent_id: str | None = None,
         *,
         project_id: str | None = None,
+        usage: Mapping[str, int] | None = None,
+        state: Mapping[str, Any] | None = None,
+        state_version: int | None = None,
     ) -> Appended:
         """As `Memory.append`."""
         return await self._send(
             calls.append(
-                session_id, messages, user_id=user_id, agent_id=agent_id, project_id=project_id
+                session_id,
+                messages,
+                user_id=user_id,
+                agent_id=agent_id,
+                project_id=project_id,
+                usage=usage,
+                state=state,
+                state_version=state_version,
             )
         )
 

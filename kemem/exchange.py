@@ -2,9 +2,9 @@
 
 Knows no event loop and never sleeps: `Memory` and `AsyncMemory` send what `request` gives,
 hand the outcome to `pause`, wait, and in the end ask `result`. What may be repeated: GET and
-DELETE have one effect by themselves, a POST by its Idempotency-Key, a PATCH without a version
-by setting the same values again. A PATCH with a version that went unanswered is not repeated:
-the second would be refused for what the first has done.
+DELETE have one effect by themselves, a POST by its Idempotency-Key, a PUT or a PATCH without a
+version by setting the same values again. One with a version that went unanswered is not
+repeated: the second would be refused for what the first has done.
 """
 
 import random
@@ -19,7 +19,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import httpx
 
 from kemem.address import Service
-from kemem.calls import Call
 from kemem.errors import (
     ApiError,
     ConnectionFailedError,
@@ -30,6 +29,7 @@ from kemem.errors import (
     error_of,
 )
 from kemem.version import __version__
+from kemem.writing import Call
 
 Result = TypeVar("Result")
 Outcome: TypeAlias = httpx.Response | httpx.RequestError
@@ -86,6 +86,7 @@ class Exchange(Generic[Result]):
         """The next attempt, as `http` would send it."""
         self._attempts += 1
         left = max(self._end - self._clock(), 0.001)
+        acting_user = self._service.acting_user
         return http.build_request(
             self._call.method,
             self._service.base_url + self._call.path,
@@ -95,6 +96,7 @@ class Exchange(Generic[Result]):
                 "Authorization": f"Bearer {self._service.key}",
                 "Accept": "application/json",
                 "User-Agent": f"kemem-python/{__version__}",
+                **({"KeMem-User": acting_user} if acting_user else {}),
                 **self._call.headers,
             },
             timeout=httpx.Timeout(left, connect=min(left, CONNECT_SECONDS)),
@@ -134,7 +136,8 @@ class Exchange(Generic[Result]):
         if certain:
             return True
         self._maybe_done = True
-        return not (self._call.method == "PATCH" and "If-Match" in self._call.headers)
+        version = self._call.headers.get("If-Match", "*")
+        return self._call.method not in {"PATCH", "PUT"} or version == "*"
 
     def result(self, outcome: Outcome) -> Result:
         """What the last outcome means.

@@ -29,6 +29,8 @@ class MemoryItem(Answer):
     project_id: str | None = None
     source: str | None = None
     source_id: str | None = None
+    source_deleted_at: datetime | None = None
+    """When the file or session it was read from was deleted."""
     source_error: str | None = None
     evidence: tuple[str, ...] = ()
     confidence: float = 1.0
@@ -71,6 +73,8 @@ class ScoreParts(Answer):
     """What each signal of the context added."""
     rerank: float | None = None
     """The reranker's score, where it was asked."""
+    path: str | None = None
+    """How it hangs together with what the query names, if the graph was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,8 @@ class Hit(MemoryItem):
     similarity: float | None = None
     """Cosine of query and memory, 0 to 1: what `threshold` applies to; None in lexical mode."""
     explain: ScoreParts | None = None
+    annotations: Mapping[str, Any] | None = None
+    """What processors noted on this hit; stored nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

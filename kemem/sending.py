@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 import httpx
 
 from kemem.base import MAX_RETRIES, TIMEOUT_SECONDS, BaseMemory
-from kemem.calls import Call, Page
+from kemem.writing import Call, Page
 
 Result = TypeVar("Result")
 
@@ -24,8 +24,9 @@ class Sender(BaseMemory):
         timeout: float = TIMEOUT_SECONDS,
         max_retries: int = MAX_RETRIES,
         http_client: httpx.Client | None = None,
+        acting_user: str | None = None,
     ) -> None:
-        super().__init__(base_url, api_key, timeout, max_retries)
+        super().__init__(base_url, api_key, timeout, max_retries, acting_user)
         self._owned = http_client is None
         self._http = http_client or httpx.Client(trust_env=self._uses_environment)
 
@@ -81,8 +82,9 @@ class AsyncSender(BaseMemory):
         timeout: float = TIMEOUT_SECONDS,
         max_retries: int = MAX_RETRIES,
         http_client: httpx.AsyncClient | None = None,
+        acting_user: str | None = None,
     ) -> None:
-        super().__init__(base_url, api_key, timeout, max_retries)
+        super().__init__(base_url, api_key, timeout, max_retries, acting_user)
         self._owned = http_client is None
         self._http = http_client or httpx.AsyncClient(trust_env=self._uses_environment)
 

@@ -7,6 +7,7 @@ import pytest
 import kemem
 from app.extraction.schemas import ExtractAnswer, ExtractRequest, JobAccepted
 from app.feedback.schemas import FeedbackAdded, FeedbackCreate
+from app.graph import schemas as graph
 from app.memories import record_schemas as records
 from app.memories import schemas as memories
 from app.memories import search_schemas as searching
@@ -17,8 +18,12 @@ from app.messages.schemas import (
     MessageAppended,
     MessageQuery,
     MessageRead,
+    PressureRead,
 )
 from app.operations.schemas import JobRead
+from app.profiles import document_schemas
+from app.profiles import schemas as profiles
+from app.projects.schemas import MemberRead, ProjectRead, ProjectTransferred
 from app.sessions.schemas import SessionRead
 from app.usage import schemas as usage
 from kemem import options
@@ -36,6 +41,7 @@ ANSWERS = [
     (kemem.Message, MessageRead),
     (kemem.MessageHit, recalling.MessageHit),
     (kemem.MessageScoreParts, recalling.MessageScoreExplained),
+    (kemem.Pressure, PressureRead),
     (kemem.Appended, MessageAppended),
     (kemem.Scheduled, ExtractionScheduled),
     (kemem.Session, SessionRead),
@@ -45,6 +51,25 @@ ANSWERS = [
     (kemem.UsageOfDay, usage.UsageRead),
     (kemem.Allowance, usage.LimitRead),
     (kemem.Today, usage.TodayRead),
+    (kemem.ProfileValue, profiles.ValueRead),
+    (kemem.ProfileChange, profiles.ProfileChangeRead),
+    (kemem.FactOutcome, document_schemas.FactOutcome),
+    (kemem.DocumentImported, document_schemas.DocumentImported),
+    (kemem.MemoryDocument, document_schemas.MemoryDocument),
+    (kemem.Project, ProjectRead),
+    (kemem.Member, MemberRead),
+    (kemem.Transferred, ProjectTransferred),
+    (kemem.ProjectItem, records.ProjectItemRead),
+    (kemem.EntityShort, graph.EntityShort),
+    (kemem.Entity, graph.EntityRead),
+    (kemem.EntityDetail, graph.EntityDetail),
+    (kemem.Relation, graph.RelationRead),
+    (kemem.Neighbour, graph.NeighbourRead),
+    (kemem.Neighbours, graph.Neighbours),
+    (kemem.GraphPath, graph.PathRead),
+    (kemem.GraphPaths, graph.Paths),
+    (kemem.GraphFound, graph.GraphFound),
+    (kemem.GraphChange, graph.ChangeRead),
 ]
 
 
@@ -69,6 +94,10 @@ def test_answers_of_several_kinds_have_the_fields_of_all() -> None:
         *records.DeletionScheduled.model_fields,
     }
     assert names(kemem.Job) > set(JobAccepted.model_fields)
+    assert names(kemem.Profile) == {
+        *profiles.UserProfileRead.model_fields,
+        *profiles.ProjectProfileRead.model_fields,
+    }
 
 
 def parameters(method: str, *others: type) -> set[str]:

@@ -1,0 +1,111 @@
+"""`memory.blocks`: the requests it makes, and what it does against the whole service."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport
+
+import kemem
+from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError
+from tests.client.conftest import ask
+from tests.support.flaky_server import hangs_up, says
+from tests.support.tenants import Caller
+
+BLOCK = {"block_id": "blk/1", "label": "human", "value": "Ana.", "version": 4}
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "path", "body", "version"),
+    [
+        (lambda b: b.create("human", "Ana.", 60, user_id="ana", tags=["t"]), "POST", "/blocks",
+         {"label": "human", "value": "Ana.", "limit": 60, "user_id": "ana", "tags": ["t"]}, None),
+        (lambda b: b.list(5, label="human"), "GET", "/blocks?label=human&limit=5", None, None),
+        (lambda b: b.attached("helper"), "GET", "/agents/helper/blocks?limit=100", None, None),
+        (lambda b: b.get("blk/1"), "GET", "/blocks/blk%2F1", None, None),
+        (lambda b: b.update("blk/1", version=4, description=None, limit=9), "PATCH",
+         "/blocks/blk%2F1", {"description": None, "limit": 9}, "4"),
+        (lambda b: b.delete("blk/1", confirm=True), "DELETE", "/blocks/blk%2F1?confirm=true", None,
+         None),
+        (lambda b: b.append("blk/1", "Tea."), "POST", "/blocks/blk%2F1/append", {"text": "Tea."},
+         None),
+        (lambda b: b.replace("blk/1", "Tea", "", version=2), "POST", "/blocks/blk%2F1/replace",
+         {"old": "Tea", "new": ""}, "2"),
+        (lambda b: b.insert("blk/1", "Tea.", 0), "POST", "/blocks/blk%2F1/insert",
+         {"text": "Tea.", "line": 0}, None),
+        (lambda b: b.rewrite("blk/1", "", version="*"), "POST", "/blocks/blk%2F1/rewrite",
+         {"value": ""}, "*"),
+        (lambda b: b.undo("blk/1", version=3), "POST", "/blocks/blk%2F1/undo", None, "3"),
+        (lambda b: b.redo("blk/1", version=3), "POST", "/blocks/blk%2F1/redo", None, "3"),
+        (lambda b: b.history("blk/1"), "GET", "/blocks/blk%2F1/history?limit=100", None, None),
+        (lambda b: b.attach("helper", "blk/1"), "PUT", "/agents/helper/blocks/blk%2F1", None,
+         None),
+        (lambda b: b.detach("helper", "blk/1"), "DELETE", "/agents/helper/blocks/blk%2F1", None,
+         None),
+    ],
+)  # fmt: skip
+async def test_a_call_is_written_so(server, memory, call, method, path, body, version) -> None:
+    server.otherwise = says(BLOCK | {"items": [], "next_cursor": None})
+
+    await ask(lambda: call(memory.blocks))
+
+    [request] = server.requests
+    assert (request.method, request.path) == (method, "/v1" + path)
+    assert (request.json if request.body else None) == body
+    assert request.headers.get("If-Match") == version
+
+
+async def test_a_deletion_whose_answer_was_lost_is_one(server, memory) -> None:
+    gone = {"code": "block_not_found", "detail": "No block."}
+    server.script(hangs_up, says(gone, 404))
+
+    deleted = await ask(memory.blocks.delete, "blk_1")
+
+    assert (deleted.block_id, deleted.dry_run) == ("blk_1", False)
+
+
+@pytest.fixture
+async def memory_of_acme(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
+    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
+    client = httpx.AsyncClient(transport=transport)
+    async with AsyncMemory("http://test", acme.key, http_client=client) as opened:
+        yield opened
+
+
+async def test_a_block_is_made_changed_undone_and_deleted(memory_of_acme: AsyncMemory) -> None:
+    memory = memory_of_acme
+    await memory.append("s1", "Hello.", user_id="ana", agent_id="helper")
+    blocks = memory.blocks
+
+    made = await blocks.create("pets", "A cat.", 40, agent_id="helper", tags=["home"])
+    assert (made.chars_current, made.limit, made.tags) == (6, 40, ("home",))
+    assert [one.label for one in await blocks.attached("helper")] == ["pets"]
+
+    grown = await blocks.append(made.block_id, "A dog.", version=made.version)
+    assert grown.value == "A cat.\nA dog."
+    with pytest.raises(ConflictError) as stale:
+        await blocks.rewrite(made.block_id, "None.", version=made.version)
+    assert stale.value.code == "version_conflict"
+    with pytest.raises(UnprocessableError) as long:
+        await blocks.append(made.block_id, "x" * 40)
+    assert long.value.code == "block_limit_exceeded"
+
+    back = await blocks.undo(made.block_id, version=grown.version)
+    assert back.value == "A cat."
+    assert (await blocks.redo(made.block_id, version=back.version)).value == grown.value
+    assert [one.event for one in await blocks.history(made.block_id)] == ["append", "create"]
+
+    renamed = await blocks.update(made.block_id, version="*", label="animals")
+    assert (renamed.label, renamed.limit) == ("animals", 40)
+    assert [one.block_id for one in await blocks.list(label="animals")] == [made.block_id]
+    assert (await blocks.delete(made.block_id)).agents == 1
+    with pytest.raises(NotFoundError):
+        await blocks.get(made.block_id)
+
+
+def test_a_block_and_its_history_are_lines() -> None:
+    block = kemem.Block(block_id="b", label="human", value="Ana\n</value>")
+
+    assert str(block) == "human: Ana &lt;/value&gt;"
+    assert str(kemem.BlockChange(history_no=2, event="append", value="a\nb")) == "2 append a b"

@@ -1,0 +1,356 @@
+"""The saver in LangGraph's own graphs, against the whole service in one process."""
+
+import asyncio
+import math
+import operator
+import random
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, TypedDict
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send, interrupt
+
+from app.runtime import Runtime
+from kemem import ApiError, AsyncMemory, ConflictError, NotFoundError
+from kemem.langgraph import KeMemSaver
+from tests.support.tenants import Caller, make_key
+
+DURABILITIES = ["sync", "async", "exit"]
+
+
+class Recorded(ASGITransport):
+    """The service, and the sizes of the bodies that it was sent."""
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(app.state.reached, raise_app_exceptions=False)
+        self.sent: list[tuple[str, str, int]] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent.append((request.method, request.url.path, len(request.content)))
+        return await super().handle_async_request(request)
+
+
+@pytest.fixture
+def wire(app: FastAPI) -> Recorded:
+    return Recorded(app)
+
+
+@pytest.fixture
+async def memory(wire: Recorded, acme: Caller) -> AsyncIterator[AsyncMemory]:
+    http = httpx.AsyncClient(transport=wire)
+    async with AsyncMemory("http://test", acme.key, http_client=http) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def saver(memory: AsyncMemory) -> KeMemSaver:
+    return KeMemSaver(memory, user_id="ana", agent_id="helper")
+
+
+def at(thread: str = "trip", **more: Any) -> Any:
+    return {"configurable": {"thread_id": thread} | more}
+
+
+class Talk(TypedDict):
+    said: Annotated[list[str], operator.add]
+
+
+def talk_of(saver: KeMemSaver) -> Any:
+    """Answers each message; what begins with `ask` waits for a human first."""
+
+    def answer(state: Talk) -> Any:
+        last = state["said"][-1]
+        if last.startswith("ask"):
+            return {"said": [f"human: {interrupt(last)}"]}
+        return {"said": [f"heard {last}"]}
+
+    graph = StateGraph(Talk)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    return graph.compile(checkpointer=saver)
+
+
+class TestGraphs:
+    @pytest.mark.parametrize("durability", DURABILITIES)
+    async def test_a_thread_goes_on_and_an_interrupt_is_resumed(
+        self, saver: KeMemSaver, durability: Any
+    ) -> None:
+        await talk_of(saver).ainvoke({"said": ["你好"]}, at(), durability=durability)
+        await talk_of(saver).ainvoke({"said": ["ask me"]}, at(), durability=durability)
+        state = await talk_of(saver).aget_state(at())
+        assert [one.value for one in state.interrupts] == ["ask me"]
+
+        done = await talk_of(saver).ainvoke(Command(resume="yes"), at(), durability=durability)
+
+        assert done["said"] == ["你好", "heard 你好", "ask me", "human: yes"]
+        assert (await talk_of(saver).aget_state(at())).values == done
+
+    @pytest.mark.parametrize("durability", DURABILITIES)
+    async def test_parallel_tasks_and_subgraphs_keep_their_own_state(
+        self, saver: KeMemSaver, durability: Any
+    ) -> None:
+        def spread(state: Talk) -> Any:
+            return [Send("work", {"said": [one]}) for one in state["said"][0]]
+
+        def inner(state: Talk) -> Any:
+            return {"said": [f"{state['said'][-1]} {interrupt('which?')}"]}
+
+        work = StateGraph(Talk)
+        work.add_node("inner", inner)
+        work.add_edge(START, "inner")
+        outer = StateGraph(Talk)
+        outer.add_node("work", work.compile())
+        outer.add_conditional_edges(START, spread, ["work"])
+        graph = outer.compile(checkpointer=saver)
+
+        await graph.ainvoke({"said": ["abc"]}, at(), durability=durability)
+        state = await graph.aget_state(at(), subgraphs=True)
+        assert len(state.interrupts) == 3
+        answers = {one.id: "ok" for one in state.interrupts}
+        done = await graph.ainvoke(Command(resume=answers), at(), durability=durability)
+
+        assert sorted(done["said"]) == ["a", "a ok", "abc", "b", "b ok", "c", "c ok"]
+        namespaces = {
+            one.config["configurable"]["checkpoint_ns"] async for one in saver.alist(at())
+        }
+        assert len(namespaces) == 4
+
+    async def test_a_thread_can_be_taken_up_in_the_past(self, saver: KeMemSaver) -> None:
+        talk = talk_of(saver)
+        for text in ("one", "two"):
+            await talk.ainvoke({"said": [text]}, at())
+        past = [one async for one in talk.aget_state_history(at())]
+        after_one = next(one for one in past if one.values.get("said") == ["one", "heard one"])
+
+        other = await talk.ainvoke({"said": ["three"]}, after_one.config)
+        edited = await talk.aupdate_state(at(), {"said": ["edited"]})
+
+        assert other["said"] == ["one", "heard one", "three", "heard three"]
+        assert (await talk.aget_state(edited)).values["said"][-1] == "edited"
+        assert (await talk.aget_state(past[0].config)).values["said"][-1] == "heard two"
+
+    @pytest.mark.parametrize("durability", DURABILITIES)
+    async def test_a_delta_channel_is_rebuilt_and_survives_pruning(
+        self, saver: KeMemSaver, durability: Any
+    ) -> None:
+        class Log(TypedDict):
+            log: Annotated[list[str], DeltaChannel(_extended, snapshot_frequency=5)]
+
+        graph = StateGraph(Log)
+        graph.add_node("note", lambda state: {"log": [f"seen {len(state['log'])}"]})
+        graph.add_edge(START, "note")
+        compiled = graph.compile(checkpointer=saver)
+        for number in range(9):
+            done = await compiled.ainvoke({"log": [str(number)]}, at(), durability=durability)
+        assert len(done["log"]) == 18
+
+        assert (await compiled.aget_state(at())).values == done
+        await saver.aprune(["trip"])
+        assert (await compiled.aget_state(at())).values == done
+        more = await compiled.ainvoke({"log": ["last"]}, at(), durability=durability)
+        assert more["log"][:18] == done["log"]
+        assert len(more["log"]) == 20
+
+    @pytest.mark.parametrize("durability", DURABILITIES)
+    async def test_a_thread_may_begin_with_a_command(
+        self, saver: KeMemSaver, durability: Any
+    ) -> None:
+        talk = talk_of(saver)
+        command = Command(update={"said": ["first"]}, goto="answer")
+
+        async with asyncio.timeout(10):
+            done = await talk.ainvoke(command, at(), durability=durability)
+
+        own = talk_of(InMemorySaver())
+        assert done == await own.ainvoke(command, at(), durability=durability)
+        assert (await talk.aget_state(at())).values == done
+
+    async def test_sync_methods_work_from_other_threads(self, saver: KeMemSaver) -> None:
+        """As `Memory` in tests/client/test_client_langgraph_conformance.py, from the other side."""
+        done = await asyncio.to_thread(talk_of(saver).invoke, {"said": ["hello"]}, at())
+
+        assert done["said"] == ["hello", "heard hello"]
+        with pytest.raises(RuntimeError, match="await the async one"):
+            saver.get_tuple(at())
+
+    async def test_without_a_running_loop_it_says_so(self, memory: AsyncMemory) -> None:
+        def use() -> None:
+            KeMemSaver(memory).get_tuple(at())
+
+        with pytest.raises(RuntimeError, match="event loop does not run"):
+            await asyncio.to_thread(use)
+
+
+def _extended(state: list[str], writes: list[list[str]]) -> list[str]:
+    return [*state, *(one for write in writes for one in write)]
+
+
+class TestSaver:
+    async def put(
+        self, saver: KeMemSaver, config: Any, values: dict[str, Any], **metadata: Any
+    ) -> Any:
+        checkpoint = empty_checkpoint()
+        versions = {name: saver.get_next_version(None, None) for name in values}
+        checkpoint |= {"channel_values": values, "channel_versions": versions}
+        config["configurable"].setdefault("checkpoint_ns", "")
+        return await saver.aput(
+            config, checkpoint, {"source": "loop", "step": 1} | metadata, versions
+        )
+
+    async def test_values_of_every_kind_come_back(self, saver: KeMemSaver) -> None:
+        """NUL (C-83) and what JSON has not, small and large."""
+        values = {
+            "nul": "a\x00b", "nan": math.nan, "large": 2**60, "bytes": b"\x00\xff",
+            "set": {1, 2}, "pattern": re.compile("枫"), "long": "枫叶" * 9000, "none": None,
+            "true": True, "empty": [],
+        }  # fmt: skip
+        stored = await self.put(saver, at(), values)
+
+        found = (await saver.aget_tuple(stored)).checkpoint["channel_values"]
+
+        assert math.isnan(found.pop("nan"))
+        values.pop("nan")
+        assert found == values
+        assert type(found["true"]) is bool
+
+    async def test_nul_is_left_out_of_metadata_at_any_depth(self, saver: KeMemSaver) -> None:
+        stored = await self.put(saver, at(), {}, name="a\x00b", deep={"a\x00": ["b\x00", (1, 2)]})
+
+        metadata = (await saver.aget_tuple(stored)).metadata
+
+        assert (metadata["name"], metadata["deep"]) == ("ab", {"a": ["b", [1, 2]]})
+        with pytest.raises(TypeError, match="a set is not"):
+            await self.put(saver, at(), {}, name={"a"})
+
+    async def test_a_step_sends_what_is_new(self, saver: KeMemSaver, wire: Recorded) -> None:
+        """C-86, on the wire: the thousandth message costs about as much as the tenth."""
+        talk = talk_of(saver)
+        chance = random.Random(7)
+        said = [chance.randbytes(350).hex() for _ in range(300)]
+        await talk.aupdate_state(at(), {"said": said})
+        wire.sent.clear()
+
+        await talk.aupdate_state(at(), {"said": ["one more"]})
+
+        assert sum(size for _, _, size in wire.sent) < 20_000
+        assert sum(len(one) for one in said) > 200_000
+
+    async def test_another_process_asks_before_it_sends(
+        self, saver: KeMemSaver, memory: AsyncMemory
+    ) -> None:
+        """It knows nothing of what is stored, or takes for stored what was deleted."""
+        big = ["x" * 200, "y" * 50_000]
+        first = await self.put(saver, at(), {"big": big})
+        await KeMemSaver(memory, user_id="ana").adelete_thread("trip")
+
+        again = await self.put(saver, at(), {"big": big})
+        assert (await saver.aget_tuple(again)).checkpoint["channel_values"] == {"big": big}
+        with pytest.raises(NotFoundError) as raised:
+            await self.put(saver, first, {"big": big})
+        assert raised.value.code == "saver_checkpoint_not_found"
+
+    async def test_a_kept_channel_that_the_parent_has_not_is_sent(self, saver: KeMemSaver) -> None:
+        first = await self.put(saver, at(), {"a": [1]})
+        checkpoint = empty_checkpoint() | {"channel_values": {"a": [1], "b": [2]}}
+
+        stored = await saver.aput(first, checkpoint, {"source": "fork", "step": 2}, {})
+
+        found = await saver.aget_tuple(stored)
+        assert found.checkpoint["channel_values"] == {"a": [1], "b": [2]}
+
+    async def test_writes_wait_for_their_checkpoint_and_not_for_ever(
+        self, saver: KeMemSaver
+    ) -> None:
+        checkpoint = empty_checkpoint()
+        config = at(checkpoint_ns="", checkpoint_id=checkpoint["id"])
+        early = asyncio.create_task(saver.aput_writes(config, [("a", 1)], "task"))
+        await asyncio.sleep(0.3)
+        assert not early.done()
+
+        await saver.aput(at(checkpoint_ns=""), checkpoint, {"source": "loop", "step": 0}, {})
+        await early
+
+        assert (await saver.aget_tuple(config)).pending_writes == [("task", "a", 1)]
+
+    async def test_the_owner_is_named_by_the_config_the_saver_or_the_key(
+        self, app: FastAPI, runtime: Runtime, acme: Caller, memory: AsyncMemory
+    ) -> None:
+        nobody = KeMemSaver(memory)
+        await self.put(nobody, at("bobs", user_id="bob"), {})
+        assert (await memory.append("bobs", "Hello.", user_id="bob")).created == 1
+        with pytest.raises(ApiError) as raised:
+            await self.put(nobody, at("nobodys"), {})
+        assert raised.value.code == "user_required"
+        with pytest.raises(ConflictError) as refused:
+            await self.put(nobody, at("bobs", user_id="ana"), {})
+        assert refused.value.code == "session_mismatch"
+
+        key = await make_key(runtime, acme.tenant_id, "write", user_id="ana")
+        http = httpx.AsyncClient(transport=Recorded(app))
+        async with AsyncMemory("http://test", key.key, http_client=http) as own:
+            stored = await self.put(KeMemSaver(own), at("anas"), {"a": [1]})
+            assert (await KeMemSaver(own).aget_tuple(stored)) is not None
+            assert [one async for one in KeMemSaver(own).alist(at("bobs"))] == []
+
+    @pytest.mark.parametrize("thread", ["", "with space", "x" * 65, "slash/ed", "枫叶", ".dot"])
+    async def test_a_thread_that_cannot_be_a_session_is_refused_before_anything_is_sent(
+        self, saver: KeMemSaver, wire: Recorded, thread: str
+    ) -> None:
+        for call in (
+            saver.aget_tuple(at(thread)), self.put(saver, at(thread), {}),
+            saver.adelete_thread(thread), saver.aprune([thread]), saver.acopy_thread("a", thread),
+            saver.aput_writes(at(thread, checkpoint_id="c"), [("a", 1)], "t"),
+        ):  # fmt: skip
+            with pytest.raises(ValueError, match="KeMem keeps a thread as a session"):
+                await call
+        assert wire.sent == []
+        with pytest.raises(ValueError, match="names no thread"):
+            await saver.aget_tuple({"configurable": {}})
+
+    async def test_wrong_arguments_are_refused_by_name(self, saver: KeMemSaver) -> None:
+        with pytest.raises(TypeError, match="not one id"):
+            await saver.aprune("trip")
+        with pytest.raises(TypeError, match="not one id"):
+            await saver.adelete_for_runs("run")
+        with pytest.raises(ValueError, match="keep_latest, delete"):
+            await saver.aprune(["trip"], strategy="keep_all")
+        with pytest.raises(ValueError, match="names the checkpoint"):
+            await saver.aput_writes(at(), [("a", 1)], "task")
+
+    async def test_lists_go_over_pages_and_all_threads(self, saver: KeMemSaver) -> None:
+        config = at()
+        for number in range(105):
+            config = await self.put(saver, config, {"n": [number]}, run_id="r")
+        await self.put(saver, at("other"), {"n": [-1]})
+
+        everything = [one async for one in saver.alist(None)]
+        some = [one async for one in saver.alist(at(), limit=102)]
+
+        assert [one.checkpoint["channel_values"]["n"] for one in some] == [
+            [number] for number in range(104, 2, -1)
+        ]
+        assert len(everything) == 106
+        assert [one async for one in saver.alist(at(), limit=0)] == []
+        found = [one async for one in saver.alist(None, filter={"run_id": "r"}, limit=3)]
+        assert len(found) == 3
+        await saver.adelete_for_runs(["r"])
+        assert [one async for one in saver.alist(at())] == []
+
+    def test_versions_rise_and_differ_between_branches(self) -> None:
+        # Without a saver: it asks nothing of one.
+        next_version: Any = KeMemSaver.get_next_version
+        versions = [next_version(None, None, None)]
+        for _ in range(20):
+            versions.append(next_version(None, versions[-1], None))
+
+        assert versions == sorted(versions)
+        assert next_version(None, versions[0], None) != next_version(None, versions[0], None)
+        assert next_version(None, 7, None) > versions[5]

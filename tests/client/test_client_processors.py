@@ -1,0 +1,60 @@
+"""`processors`: what is asked, what is read of it, and that it is what the service says."""
+
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport
+
+import kemem
+from app.agents.schemas import ProcessorList, ProcessorRead
+from app.runtime import Runtime
+from kemem import AsyncMemory, ForbiddenError
+from tests.client.conftest import ask
+from tests.support.flaky_server import says
+from tests.support.tenants import Caller, make_key
+
+TRIM = {
+    "name": "trim", "points": ["before_append", "after_search"], "timeout_seconds": 0.5,
+    "on_error": "refuse",
+}  # fmt: skip
+
+
+async def test_they_are_listed_in_their_order(server, memory) -> None:
+    other = TRIM | {"name": "mask", "points": [], "on_error": "skip"}
+    server.otherwise = says({"items": [TRIM, other]})
+
+    answer = await ask(memory.processors)
+
+    [request] = server.requests
+    assert (request.method, request.path, request.body) == ("GET", "/v1/processors", b"")
+    assert [one.name for one in answer] == ["trim", "mask"]
+    assert answer[0].points == ("before_append", "after_search")
+    assert (answer[0].timeout_seconds, answer[0].on_error) == (0.5, "refuse")
+    assert str(answer[0]) == "trim: before_append, after_search"
+
+
+def test_they_have_the_fields_of_the_service() -> None:
+    fields = {one.name for one in dataclasses.fields(kemem.Processor)} - {"raw"}
+
+    assert fields == set(ProcessorRead.model_fields)
+    assert kemem.Processors.rows_key in ProcessorList.model_fields
+
+
+@pytest.fixture
+async def of(app: FastAPI) -> AsyncIterator[Any]:
+    """A client of the service for a key."""
+    transport = ASGITransport(app.state.reached)
+    async with httpx.AsyncClient(transport=transport) as client:
+        yield lambda key: AsyncMemory("http://test", key, http_client=client)
+
+
+async def test_the_service_answers_an_admin(of: Any, acme: Caller, runtime: Runtime) -> None:
+    reader = await make_key(runtime, acme.tenant_id, "write")
+
+    assert list(await of(acme.key).processors()) == []
+    with pytest.raises(ForbiddenError):
+        await of(reader.key).processors()
