@@ -20,6 +20,7 @@ from app.embedded.server import EmbeddedPostgres
 from app.main import create_app
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
+from tests.support.service import USAGE_FLUSH
 from tests.support.tenants import Caller, make_tenant
 
 
@@ -54,12 +55,17 @@ async def new_database(server: EmbeddedPostgres, name: str, template: str = "tem
     return server.dsn.replace("/kemem?", f"/{name}?")
 
 
+async def migrated_database(server: EmbeddedPostgres, name: str) -> str:
+    """A database of its own with all tables, for tests that others' rows or jobs would disturb."""
+    url = await new_database(server, name)
+    await upgrade(url)
+    return url
+
+
 @pytest.fixture(scope="session")
 async def dsn(postgres: EmbeddedPostgres) -> str:
     """The migrated database that API tests share."""
-    url = await new_database(postgres, "api")
-    await upgrade(url)
-    return url
+    return await migrated_database(postgres, "api")
 
 
 @pytest.fixture(scope="session")
@@ -70,13 +76,13 @@ async def postgres_dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="session")
 def settings() -> Settings:
-    return Settings(_env_file=None, usage_flush_seconds=0.05)
+    return Settings(_env_file=None)
 
 
 @pytest.fixture(scope="session")
 async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
     """The whole service, reached without a network."""
-    application = create_app(open_runtime(settings, dsn))
+    application = create_app(open_runtime(settings, dsn, usage_flush=USAGE_FLUSH))
     async with LifespanManager(application, startup_timeout=30, shutdown_timeout=30) as manager:
         application.state.reached = manager.app
         yield application
@@ -85,7 +91,7 @@ async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
 @pytest.fixture(scope="session")
 async def runtime(app: FastAPI, dsn: str, settings: Settings) -> AsyncIterator[Runtime]:
     """A second runtime on the same database, for what no route offers."""
-    async with open_runtime(settings, dsn) as opened:
+    async with open_runtime(settings, dsn, usage_flush=USAGE_FLUSH) as opened:
         yield opened
 
 

@@ -37,7 +37,7 @@ def kemem(
         env=environment(env),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
 
@@ -120,7 +120,7 @@ def serving(
         )
     try:
         eventually(
-            lambda: b"is ready" in output.read_bytes() or process.poll() is not None, seconds=60
+            lambda: b"is ready" in output.read_bytes() or process.poll() is not None, seconds=180
         )
         assert process.poll() is None, errors.read_text()
         yield Service(process, data_dir, output.read_text(), errors)

@@ -44,9 +44,15 @@ def data_dir(folder: Path, made_once: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def service(module_folder: Path, made_once: Path) -> Iterator[Service]:
+def variables() -> dict[str, str]:
+    """The settings of `service`; a module may have its own."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def service(module_folder: Path, made_once: Path, variables: dict[str, str]) -> Iterator[Service]:
     """A running service that the tests of one module share."""
-    with embedded(_copy(made_once, module_folder / "data")) as running:
+    with embedded(_copy(made_once, module_folder / "data"), env=variables) as running:
         yield running
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.cli.demo_api import Api
 from app.cli.evaluation_data import Dataset, Question, Store, Unit
-from app.cli.evaluation_report import report_of
+from app.cli.evaluation_report import print_report, report_of
 from app.cli.evaluation_run import Evaluation, Plan
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -25,6 +25,15 @@ DATASET = Dataset(
         for name in ("ana", "ben")
     ),
 )
+
+MODEL = "some/model:8"
+FOUND = {
+    "results": [],
+    "embedding_models": [MODEL],
+    "degraded": False,
+    "mode": "hybrid",
+    "reranker": None,
+}
 
 
 class StandIn:
@@ -58,7 +67,8 @@ class StandIn:
 
     def body(self, request, body):
         if request.url.path.endswith("/search"):
-            return {"results": [], "embedding_models": ["some/model:8"], "degraded": False}
+            told = self.answers.get("told", {})
+            return FOUND | told.get(body["user_id"], {})
         if request.url.path == "/v1/memories":
             return {
                 "results": [
@@ -177,3 +187,32 @@ async def test_a_service_that_takes_no_time_is_asked_without():
     assert not any("reference_time" in body for body in asked)
     assert run.unsent_times
     assert report["asked"]["reference_time_refused"]
+
+
+LATE = {"degraded": True}
+
+
+@pytest.mark.parametrize(
+    ("ana", "ben", "words"),
+    [
+        ({}, LATE | {"embedding_models": []}, "1 searches were answered without the embedder."),
+        ({"embedding_models": [MODEL, "b"]}, LATE, "1 searches were answered without the embedder"),
+        ({}, LATE | {"reranker": "judge"}, "1 searches were answered without the embedder."),
+        ({"reranker": "judge"}, LATE, "1 searches were answered in the order they had without"),
+        (LATE, LATE, "2 searches were answered in the order they had without the reranker."),
+        (
+            {},
+            LATE | {"mode": "lexical", "embedding_models": []},
+            "1 searches were answered in the order they had without the reranker.",
+        ),
+    ],
+)
+async def test_what_did_not_answer_is_named(ana, ben, words, capsys):
+    _, report = await played(StandIn(told={"eval-1-1": ana, "eval-1-2": ben}))
+
+    print_report("two", report, [5])
+
+    said = [line for line in capsys.readouterr().out.splitlines() if "were answered" in line]
+    assert len(said) == 1
+    assert words in said[0]
+    assert report["asked"]["without_embedder"] == ("embedder" in words)

@@ -111,6 +111,7 @@ def test_the_figures_are_exact(service, data):
         "problems": {"invalid_request": 1},
         "failed": 0,
         "degraded": 0,
+        "without_embedder": 0,
         "without_gold": 1,
         "unknown_gold": 2,
         "reference_time_refused": False,
@@ -174,7 +175,7 @@ def test_a_text_that_cannot_cross_takes_nobody_along(service, data):
 
 
 def test_a_search_that_is_refused_is_refused_before_anything_is_stored(service, data):
-    report, done = evaluated(service, data, "--search", "bost=1", code=1)
+    report, done = evaluated(service, data, "--search", "bost=1", code=2)
     assert report is None
     assert "refuses such a search: bost" in done.stderr
     assert made(service) == []

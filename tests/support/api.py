@@ -7,6 +7,8 @@ from httpx import AsyncClient, Response
 
 from app.database.registry import TABLES
 
+MOST_PAGES = 1_000
+
 
 def ok(response: Response, status: int = 200) -> Any:
     """The body of an answer that must be a success."""
@@ -33,12 +35,13 @@ async def every_page(client: AsyncClient, path: str, **params: Any) -> list[dict
     """All rows of a list, page by page."""
     rows: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
-    while True:
+    for _ in range(MOST_PAGES):
         page = ok(await client.get(path, params=params | cursor))
         rows += page["items"]
         if page["next_cursor"] is None:
             return rows
         cursor = {"cursor": page["next_cursor"]}
+    raise AssertionError("the pages never end")
 
 
 async def save(client: AsyncClient, text: Any, **fields: Any) -> dict[str, Any]:
@@ -83,7 +86,10 @@ async def execute(dsn: str, statement: str, *values: Any) -> list[asyncpg.Record
 
 
 async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
-    """Every row of a tenant as text, by table; bytes are shown as the text they hold."""
+    """Every row of a tenant as text, by table; bytes are shown as the text they hold.
+
+    When a key was last used is left out: the clock writes it, at a time no test knows.
+    """
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("SET ROLE kemem_owner")
@@ -95,6 +101,7 @@ async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
                 if str(column.type) == "BLOB" or "BYTEA" in str(column.type).upper()
                 else f"{column.name}::text"
                 for column in table.__table__.columns
+                if (name, column.name) != ("api_keys", "last_used_at")
             )
             found = await connection.fetch(
                 f"SELECT concat_ws(' ', {columns}) AS line FROM {name} WHERE tenant_id = $1",

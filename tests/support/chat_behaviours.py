@@ -21,12 +21,14 @@ def system_of(request: Request) -> str:
 
 def lines_of(request: Request, *kinds: str) -> list[Line]:
     """The data a request carries, of these kinds or all."""
-    lines = [json.loads(line) for line in request.body["messages"][1]["content"].split("\n")]
+    lines = [json.loads(line) for line in request.body["messages"][-1]["content"].split("\n")]
     return [line for line in lines if not kinds or line["kind"] in kinds]
 
 
 def schema_name_of(request: Request) -> str | None:
-    """Which question it is: `memories`, `experience` or `decisions`; None without a schema."""
+    """Which question it is: `memories`, `experience`, `decisions`, `summary` or `profile`; None
+    without a schema.
+    """
     return request.body.get("response_format", {}).get("json_schema", {}).get("name")
 
 
@@ -96,11 +98,21 @@ def decides(decision_of: Callable[[Line, list[Line]], Mapping[str, Any]]) -> Beh
     return behave
 
 
+def summarises(text: Any) -> Behaviour:
+    """Answers a summary with this text."""
+    return says({"summary": text})
+
+
 def by_question(**behaviours: Behaviour) -> Behaviour:
-    """One behaviour per question: `memories`, `experience`, `decisions`."""
+    """One behaviour per question: `memories`, `experience`, `decisions`, `summary`, `profile`.
+
+    What memories tell of a profile is asked after every change; where a test is about something
+    else, the answer is that they tell nothing.
+    """
+    chosen = {"profile": says({"values": []})} | behaviours
 
     async def behave(request: Request) -> Answer:
-        return await behaviours[schema_name_of(request) or ""](request)
+        return await chosen[schema_name_of(request) or ""](request)
 
     return behave
 

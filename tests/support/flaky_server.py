@@ -136,6 +136,7 @@ def _handler(server: FlakyServer) -> type[BaseHTTPRequestHandler]:
             server.meet(self)
 
         do_POST = do_PATCH = do_DELETE = do_CONNECT = do_GET  # noqa: N815 (names of the base)
+        do_PUT = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             """Say nothing on standard error."""

@@ -1,15 +1,44 @@
 """The plan of a hot read, as the service's role gets it."""
 
 import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import asyncpg
 import numpy as np
 from pgvector import SparseVector
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.database.engine import _FRAME
 from app.database.roles import APP
+from app.embedded.server import EmbeddedPostgres
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
+from tests.conftest import migrated_database
+from tests.support.tenants import make_tenant
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A tenant of a database where nobody else is: others' rows would change what a plan costs."""
+
+    tenant_id: str
+    dsn: str
+    runtime: Runtime
+
+
+@asynccontextmanager
+async def new_crowd(
+    postgres: EmbeddedPostgres, settings: Settings, name: str
+) -> AsyncIterator[Crowd]:
+    """An empty crowd in the database `name`, which is made."""
+    dsn = await migrated_database(postgres, name)
+    async with open_runtime(settings, dsn) as runtime:
+        yield Crowd((await make_tenant(runtime)).tenant_id, dsn, runtime)
 
 
 def literal(value: Any) -> str:
@@ -49,6 +78,40 @@ async def plan_of(
         return json.loads(rows[0][0])[0]["Plan"]
     finally:
         await connection.close()
+
+
+Sent = list[tuple[str, tuple[Any, ...]]]
+
+
+@contextmanager
+def sent_by(connection: Any) -> Iterator[Sent]:
+    """The statements of a connection of SQLAlchemy's while the block runs, and their values."""
+    found: Sent = []
+
+    def note(_conn: Any, _cursor: Any, text: str, values: Any, *_: Any) -> None:
+        found.append((text, tuple(values)))
+
+    event.listen(connection, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(connection, "before_cursor_execute", note)
+
+
+async def generic_plans(db: AsyncSession, sent: Sent) -> list[dict[str, Any]]:
+    """The generic plans of statements of a transaction, run once more in it as its role."""
+    driver = (await (await db.connection()).get_raw_connection()).driver_connection
+    assert driver is not None
+    await driver.execute("SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan")
+    plans = []
+    for text, values in sent:
+        await driver.execute(f"PREPARE once_more AS {text}")
+        arguments = ", ".join(literal(value) for value in values)
+        call = f"EXECUTE once_more({arguments})" if values else "EXECUTE once_more"
+        rows = await driver.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {call}")
+        await driver.execute("DEALLOCATE once_more")
+        plans.append(rows[0][0][0]["Plan"])
+    return plans
 
 
 def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ from httpx import AsyncClient
 
 from tests.support.api import ok
 
+MOST_PAGES = 100
+
 
 async def recall(client: AsyncClient, query: str, **fields: Any) -> dict[str, Any]:
     """The answer to a search among what was said with Ana, unless `fields` say otherwise."""
@@ -24,9 +26,10 @@ async def recalled_pages(
     """Ids of all hits, page by page."""
     pages: list[list[str]] = []
     cursor: dict[str, str] = {}
-    while True:
+    for _ in range(MOST_PAGES):
         answer = await recall(client, query, limit=limit, **(fields | cursor))
         pages.append([hit["message_id"] for hit in answer["items"]])
         if answer["next_cursor"] is None:
             return pages
         cursor = {"cursor": answer["next_cursor"]}
+    raise AssertionError("the pages never end")

@@ -5,7 +5,9 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 from asgi_lifespan import LifespanManager
@@ -15,12 +17,20 @@ from app.main import create_app
 from app.runtime import open_runtime
 from app.settings import Settings
 
+USAGE_FLUSH: Final = timedelta(milliseconds=50)
+"""Tests wait for what is counted; nobody else does."""
+
+SELDOM: Final = timedelta(minutes=1)
+"""For tests in which no count may be written meanwhile."""
+
 
 @asynccontextmanager
-async def service(dsn: str, **settings) -> AsyncIterator[FastAPI]:
+async def service(
+    dsn: str, *, usage_flush: timedelta = USAGE_FLUSH, **settings
+) -> AsyncIterator[FastAPI]:
     """The whole service on the database at `dsn`, reached with `client_of`."""
-    chosen = Settings(_env_file=None, **({"usage_flush_seconds": 0.05} | settings))
-    app = create_app(open_runtime(chosen, dsn))
+    chosen = Settings(_env_file=None, **settings)
+    app = create_app(open_runtime(chosen, dsn, usage_flush=usage_flush))
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
         app.state.reached = manager.app
         yield app

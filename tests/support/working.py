@@ -1,7 +1,7 @@
 """A worker inside a test, and how to wait for what it does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -10,16 +10,37 @@ from httpx import AsyncClient
 
 from app.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
+from app.users.profile_order import PROFILE
+from app.webhooks.delivery import KIND as DELIVER
 from app.worker import worker_of
-from tests.support.api import ok
+from tests.support.api import execute, ok
 
-PATIENCE = 20.0
+PATIENCE = 40.0
+
+_FORGET = """
+DELETE FROM jobs WHERE kind IN ('profile', 'graph_tidy') AND status = 'pending'
+    AND create_time < now() - interval '20 seconds'
+"""
 
 
 @asynccontextmanager
-async def working(runtime: Runtime, dsn: str, **limits: Any) -> AsyncIterator[Worker]:
-    """A worker that runs while the block does, and drains at its end."""
-    worker = worker_of(runtime, dsn, limits=WorkerLimits(**limits) if limits else None)
+async def working(
+    runtime: Runtime, dsn: str, *, profiles: bool = True, **limits: Any
+) -> AsyncIterator[Worker]:
+    """A worker that runs while the block does, and drains at its end.
+
+    It orders no upkeep: of the tenants that other tests left there are many. What their saves
+    owe profiles and graphs is forgotten, lest a test wait behind hundreds of them. It delivers to
+    no webhook: those that tests made up answer after seconds, or never.
+
+    Args:
+        profiles: whether it derives them, which asks a scripted model more than a test wrote.
+
+    """
+    await execute(dsn, _FORGET)
+    chosen = WorkerLimits(**limits) if limits else None
+    without = {DELIVER} if profiles else {DELIVER, PROFILE}
+    worker = worker_of(runtime, dsn, limits=chosen, tickers=[], without=without)
     running = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -41,4 +62,21 @@ async def over(client: AsyncClient, job_id: str) -> dict[str, Any]:
             job = ok(await client.get(f"/jobs/{job_id}"))
             if job["status"] in {"succeeded", "dead", "cancelled"}:
                 return job
+            await asyncio.sleep(0.02)
+
+
+async def waiting(client: AsyncClient, job_id: str) -> dict[str, Any]:
+    """A job, once it waits for something else than its time: after a failure, or for a quota."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            job = ok(await client.get(f"/jobs/{job_id}"))
+            if job["deferred_reason"] is not None:
+                return job
+            await asyncio.sleep(0.02)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what only looking can tell."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 (another thread brings it about)
             await asyncio.sleep(0.02)

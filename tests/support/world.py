@@ -1,20 +1,30 @@
 """One tenant with a row of every kind, and a way to see whether any of them changed."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 from httpx import AsyncClient
 
+from app.checkpoints.archiving import CheckpointUpkeep
+from app.compaction.models import SessionSummary
+from app.compaction.repository import SummaryRepository
+from app.context.usage import Injections
+from app.database.ids import new_id
 from app.database.registry import TABLES
 from app.database.roles import OWNER
 from app.jobs.orders import Order
 from app.jobs.repository import JobRepository
 from app.memories.bucket_repository import BucketRepository, VectorBucket
 from app.runtime import Runtime
+from app.tenants.access import Access
 from app.usage.repository import UsageRepository
 from tests.support.tenants import Caller, make_key
+from tests.support.world_erasures import erase_somebody
+from tests.support.world_folders import shelve
+from tests.support.world_graph import relate
+from tests.support.world_profiles import portray
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,84 @@ async def owe(runtime: Runtime, owner: Caller, **whose: str) -> str:
     return owed.job_id
 
 
+async def hold(
+    runtime: Runtime, client: AsyncClient, owner: Caller, session_id: str, tool_call_id: str
+) -> dict[str, str]:
+    """Working state, a copy of it, checkpoints, and a call that waits; their ids."""
+    path = f"/sessions/{session_id}"
+    await send(client, "PUT", f"{path}/state", json={"goal": "Munich"}, headers={"If-Match": "0"})
+    snapshot = await send(client, "POST", f"{path}/state/snapshots")
+    call = {"id": tool_call_id, "name": "book", "arguments": {"to": "Munich"}}
+    contents = {"agent_state": {"goal": "Munich"}, "pending_tool_calls": [call]}
+    old = await send(client, "POST", f"{path}/checkpoints", json={"contents": contents})
+    checkpoint = await send(client, "POST", f"{path}/checkpoints", json={"contents": contents})
+    # All but the newest.
+    await CheckpointUpkeep(runtime.database, timedelta(0)).run(owner.tenant_id)
+    return {
+        "archived_checkpoint_id": old["checkpoint_id"],
+        "snapshot_id": snapshot["snapshot_id"],
+        "checkpoint_id": checkpoint["checkpoint_id"],
+        "tool_call_id": tool_call_id,
+    }
+
+
+async def summarise(runtime: Runtime, owner: Caller, session_id: str) -> str:
+    """A summary of a session, as a compaction would have left it; its id."""
+    summary = SessionSummary(
+        summary_id=new_id("sum"),
+        session_id=session_id,
+        level=0,
+        from_seq=1,
+        to_seq=2,
+        content="User: I moved to Munich.",
+        tokens=6,
+        evicted_messages=2,
+        evicted_tokens=16,
+        model="extractive/1",
+        shortened=False,
+        reason="manual",
+        creator=owner.key_id,
+    )
+    async with runtime.database.begin(owner.tenant_id) as db:
+        await SummaryRepository(db, Access(owner.tenant_id)).add_all([summary])
+        return summary.summary_id
+
+
+async def note(client: AsyncClient, agent_id: str, user_id: str) -> str:
+    """A block of one user, of which something was undone."""
+    body = {"label": "diary", "value": "Ana likes Munich.", "user_id": user_id}
+    made = await send(client, "POST", "/blocks", json=body | {"agent_id": agent_id})
+    path = f"/blocks/{made['block_id']}"
+    for text in ("And Bonn.", "And Rome."):
+        await send(client, "POST", f"{path}/append", json={"text": text})
+    await send(client, "POST", f"{path}/undo", headers={"If-Match": "*"})
+    return made["block_id"]
+
+
+async def keep_step(client: AsyncClient, session_id: str, checkpoint_id: str, run_id: str) -> None:
+    """Two LangGraph checkpoints of one id: the outer graph's, with a value and a pending write,
+    and that of a graph within it.
+    """
+    path = f"/sessions/{session_id}/saver/checkpoints/{checkpoint_id}"
+    step = {"checkpoint": {"type": "msgpack", "data": "gA=="}, "metadata": {"run_id": run_id}}
+    digest = "d32f61940e393a97752652e84cd2865d"
+    value = {
+        "values": {"topic": {"type": "raw", "chunks": [digest]}},
+        "content": {digest: "eJxbmptYkJMKAAoWArU="},
+    }
+    write = {"index": 0, "channel": "topic", "type": "null", "data": ""}
+    await send(client, "PUT", path, json=step | value)
+    await send(client, "PUT", f"{path}/writes", json={"task_id": "task", "writes": [write]})
+    await send(client, "PUT", path, params={"namespace": "child"}, json=step)
+
+
+async def show(runtime: Runtime, owner: Caller, session_id: str, memory_id: str) -> None:
+    """A memory that stood in the session's context."""
+    shown = Injections(runtime.database)
+    shown.note(owner.tenant_id, session_id, [memory_id], datetime.now(UTC))
+    await shown.flush(everything=True)
+
+
 async def build_world(
     runtime: Runtime, client: AsyncClient, owner: Caller, *, mark: str = ""
 ) -> World:
@@ -65,6 +153,7 @@ async def build_world(
         body = {"agent_id": agent, "agent_name": agent}
         await send(client, "POST", "/agents", json=body, headers={"Idempotency-Key": agent})
         await send(client, "POST", "/users", json={"user_id": user, "agent_id": agent})
+    erasure_id = await erase_somebody(client, mark=mark)
     await send(
         client,
         "POST",
@@ -88,6 +177,8 @@ async def build_world(
             ]
         },
     )
+    summary_id = await summarise(runtime, owner, f"{mark}talk")
+    held = await hold(runtime, client, owner, f"{mark}talk", f"{mark}call-1")
     # Before the first memory, so that it is owed deliveries; nobody is at home there.
     webhook = await send(client, "POST", "/webhooks", json={"url": f"https://{mark}kemem.invalid"})
     memory_id = await remember(client, "She moved to Munich last week.", user_id=f"{mark}ana")
@@ -109,12 +200,26 @@ async def build_world(
         client, "Refunds take five working days.", agent_id=f"{mark}helper", scope="agent"
     )
     await remember(client, "Ben collects old maps.", user_id=f"{mark}ben")
+    portrayed = await portray(
+        runtime,
+        client,
+        tenant_id=owner.tenant_id,
+        user_id=f"{mark}ana",
+        project_id=f"{mark}apollo",
+    )
+    related = await relate(client, f"{mark}ana", memory_id)
+    block_id = await note(client, f"{mark}helper", f"{mark}ana")
+    shelved = await shelve(
+        runtime, client, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper", mark=mark
+    )
     told = await send(client, "GET", f"/webhooks/{webhook['webhook_id']}/deliveries")
     history = await send(client, "GET", f"/memories/{memory_id}/history")
     body = {"rating": "wrong", "comment": "That was years ago."}
     await send(client, "POST", f"/memories/{memory_id}/feedback", json=body)
     read = {"messages": "What time is it?", "user_id": f"{mark}ana", "session_id": f"{mark}talk"}
     run = await send(client, "POST", "/memories", json=read | {"agent_id": f"{mark}helper"})
+    await keep_step(client, f"{mark}talk", held["checkpoint_id"], run["run_id"])
+    await show(runtime, owner, f"{mark}talk", memory_id)
     job_id = await owe(runtime, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper")
     key = await make_key(runtime, owner.tenant_id, "read")
     return World(
@@ -136,6 +241,15 @@ async def build_world(
             "session_memory_id": session_memory_id,
             "project_memory_id": project_memory_id,
             "agent_memory_id": agent_memory_id,
+            "block_id": block_id,
+            "erasure_id": erasure_id,
+            "summary_id": summary_id,
+            # Of a tool: what a path names besides ids.
+            "name": "memory_save",
+            **held,
+            **portrayed,
+            **shelved,
+            **related,
         },
     )
 

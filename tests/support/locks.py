@@ -1,0 +1,36 @@
+"""Rows that somebody else has locked: what stops a job at a step."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from tests.support.api import execute
+
+PATIENCE = 60.0
+
+
+@asynccontextmanager
+async def holding(dsn: str, statement: str) -> AsyncIterator[int]:
+    """Rows locked by somebody else while the block runs; the id of who holds them."""
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("SET ROLE kemem_owner")
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.fetch(statement)
+    try:
+        yield connection.get_server_pid()
+    finally:
+        await transaction.rollback()
+        await connection.close()
+
+
+async def until_somebody_waits(dsn: str, holder: int) -> None:
+    """Until somebody waits for what `holding` holds."""
+    async with asyncio.timeout(PATIENCE):
+        while not await execute(  # noqa: ASYNC110 (only the table says so)
+            dsn, "SELECT 1 FROM pg_locks WHERE NOT granted AND $1 = ANY(pg_blocking_pids(pid))",
+            holder,
+        ):  # fmt: skip
+            await asyncio.sleep(0.05)

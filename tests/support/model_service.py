@@ -1,0 +1,28 @@
+"""A service whose models are scripted, on a runtime that the test holds too."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+from asgi_lifespan import LifespanManager
+from fastapi import FastAPI
+
+from app.main import create_app
+from app.runtime import Runtime
+from app.settings import Settings
+from tests.support.openai_server import OpenAIServer
+
+
+def asking(server: OpenAIServer, **settings: Any) -> Settings:
+    """Settings of a deployment whose endpoint is `server`, which is asked once and no oftener."""
+    chosen = {"openai_api_key": "key", "model_retries": 0} | settings
+    return Settings(_env_file=None, openai_base_url=server.base_url, **chosen)
+
+
+@asynccontextmanager
+async def app_of(runtime: Runtime) -> AsyncIterator[FastAPI]:
+    """The whole service around a runtime that is open already, reached with `client_of`."""
+    application = create_app(nullcontext(runtime))
+    async with LifespanManager(application) as manager:
+        application.state.reached = manager.app
+        yield application
