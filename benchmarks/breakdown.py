@@ -16,7 +16,7 @@ import uvloop
 from pydantic_core import to_json
 
 from app.main import create_app
-from app.memories.hybrid import Cut, ranked
+from app.memories.hybrid import Cut, Ranking, ranked
 from app.memories.ranking import RankWeights
 from app.memories.search_schemas import SearchRequest
 from app.memories.search_sql import (
@@ -148,8 +148,8 @@ async def _by_all(runtime: Runtime, plan: SearchPlan, asked: Asked, query: str) 
     features = features_of(ids, records, asked.packed)
     bucket = bucket_of(features)
     cut = Cut(plan.mode, None, rerank=True, limit=plan.limit)
-    weights, boosts = RankWeights(), Boosts()
-    best = ranked(ids, records, asked, boosts, weights, cut)
+    how = Ranking(asked, Boosts(), RankWeights(), cut)
+    best = ranked(ids, records, how)
     fetching, chosen = hits_statement(plan, [one.memory_id for one in best])
     steps: dict[str, Callable[[], object]] = {
         "query read": lambda: read_query(query, runtime.now()),
@@ -157,9 +157,9 @@ async def _by_all(runtime: Runtime, plan: SearchPlan, asked: Asked, query: str) 
         "  bytes to records": lambda: read(seen["records"], columns),
         "  records to features": lambda: features_of(ids, records, asked.packed),
         "  statistics of the bucket": lambda: bucket_of(features),
-        "  fusion": lambda: fuse(features, bucket, asked.traits, boosts),
+        "  fusion": lambda: fuse(features, bucket, asked.traits, how.boosts),
         "  lexical coverage": lambda: coverage(features, bucket, asked.traits),
-        "ranking, with the indented": lambda: ranked(ids, records, asked, boosts, weights, cut),
+        "ranking, with the indented": lambda: ranked(ids, records, how),
     }
     return {
         **{name: _awaited(step) for name, step in steps.items()},

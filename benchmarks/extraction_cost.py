@@ -28,13 +28,13 @@ from app.jobs.errors import DeferJobError
 from app.jobs.failures import judge
 from app.jobs.orders import ClaimedJob
 from app.jobs.repository import JobRepository
-from app.llm.chat import ChatAnswer, JsonSchema
+from app.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.llm.extraction import ExtractionRequest, ModelUse, Turn
 from app.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.llm.model_extractor import ModelExtractor
 from app.llm.model_reconciler import ModelReconciler
 from app.messages.schemas import MessageAppend
-from app.messages.service import MessageService
+from app.messages.service import MessageService, WindowRules
 from app.runtime import Runtime, open_runtime
 from app.sessions.reading_order import CAP, EXTRACT
 from app.settings import Settings
@@ -83,9 +83,10 @@ class ScriptedChat:
         schema: JsonSchema,
         schema_name: str,
         max_output_tokens: int,
+        opening: Opening | None = None,
     ) -> ChatAnswer:
         """An answer of the length that a real one has."""
-        del max_output_tokens
+        del max_output_tokens, opening
         lines = [json.loads(line) for line in user.split("\n")]
         data = {"memories": _facts, "decisions": _decisions}[schema_name](lines)
         sent = len(system) + len(user) + len(json.dumps(schema))
@@ -227,7 +228,9 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
                 runtime.switches,
                 runtime.capture,
                 runtime.indexer,
+                WindowRules(runtime.counter, runtime.window_policy, runtime.keeper),
                 runtime.now,
+                runtime.processing,
                 auto_create=True,
             )
             owner = await asyncpg.connect(cluster.owner_dsn)

@@ -107,7 +107,7 @@ async def measure_all(chosen: Sequence[Course]) -> dict[str, Any]:
     began, load = time.perf_counter(), os.getloadavg()[0]
     sets = {}
     async with open_cluster() as cluster:
-        about = await _about(cluster)
+        about = await about_run(cluster)
         async with (
             server("service", dsn=cluster.dsn) as served,
             open_api(
@@ -127,7 +127,7 @@ async def measure_all(chosen: Sequence[Course]) -> dict[str, Any]:
     }
 
 
-async def _about(cluster: Cluster) -> dict[str, Any]:
+async def about_run(cluster: Cluster) -> dict[str, Any]:
     owner = await asyncpg.connect(cluster.owner_dsn)
     try:
         postgresql = await owner.fetchval("SHOW server_version")
