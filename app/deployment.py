@@ -2,19 +2,19 @@
 
 from datetime import timedelta
 
-from app.agents.retention import ForgettingPolicy
+from app.conversation.messages.scheduling import CaptureRules
+from app.conversation.sessions.policy import WindowPolicy
+from app.conversation.sessions.reading_order import Debounce
 from app.errors import ConfigurationError
-from app.memories.gate import Gate
-from app.memories.ranking import SCOPES, RankWeights, ScopeWeights
-from app.memories.saving import SavingRules
-from app.memories.search import SearchRanks
-from app.messages.scheduling import CaptureRules
-from app.ranking.boosts import Boosts, parsed_weights
-from app.ranking.errors import InvalidWeightsError
-from app.sessions.policy import WindowPolicy
-from app.sessions.reading_order import Debounce
+from app.identity.agents.retention import ForgettingPolicy
+from app.language.ranking.boosts import Boosts, parsed_weights
+from app.language.ranking.errors import InvalidWeightsError
+from app.language.text.stop_words import StopWords, stop_words
+from app.memory.memories.gate import Gate
+from app.memory.memories.ranking import SCOPES, RankWeights, ScopeWeights
+from app.memory.memories.saving import SavingRules
+from app.memory.memories.search import SearchRanks
 from app.settings import Settings
-from app.text.stop_words import StopWords, stop_words
 
 
 def saving_rules(settings: Settings) -> SavingRules:

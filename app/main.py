@@ -7,40 +7,40 @@ from typing import TypedDict
 from fastapi import FastAPI
 
 import kemem
-from app.agents.router import processors_router as processors
-from app.agents.router import router as agents
-from app.blocks.router import agents_router as equipping
-from app.blocks.router import router as blocks
-from app.checkpoints.router import router as checkpoints
-from app.checkpoints.saver_router import router as saver
-from app.compaction.router import router as compaction
-from app.context.router import router as context
-from app.exports.router import router as exports
-from app.extraction.router import memories_router as saving
-from app.extraction.router import router as extraction
-from app.feedback.router import router as feedback
-from app.folders.router import router as folders
-from app.forgetting.router import router as forgetting
-from app.graph.router import router as graph
-from app.memories.project_router import router as project_memories
-from app.memories.router import router as memories
-from app.messages.router import router as messages
-from app.messages.router import search_router, window_router
-from app.operations.router import router as jobs
-from app.privacy.router import router as privacy
-from app.profiles.router import router as profiles
-from app.projects.router import router as projects
+from app.conversation.messages.router import router as messages
+from app.conversation.messages.router import search_router, window_router
+from app.conversation.sessions.router import router as sessions
+from app.conversation.sessions.state_router import router as states
+from app.governance.exports.router import router as exports
+from app.governance.forgetting.router import router as forgetting
+from app.governance.operations.router import router as jobs
+from app.governance.privacy.router import router as privacy
+from app.governance.webhooks.router import router as webhooks
+from app.identity.agents.router import processors_router as processors
+from app.identity.agents.router import router as agents
+from app.identity.projects.router import router as projects
+from app.identity.tenants.principal import KEY_ERRORS
+from app.identity.tenants.router import keys_router, tenants_router
+from app.identity.usage.router import router as usage
+from app.identity.users.router import router as users
+from app.integrations.langgraph.router import router as saver
+from app.memory.extraction.router import memories_router as saving
+from app.memory.extraction.router import router as extraction
+from app.memory.feedback.router import router as feedback
+from app.memory.graph.router import router as graph
+from app.memory.memories.project_router import router as project_memories
+from app.memory.memories.router import router as memories
+from app.memory.profiles.router import router as profiles
+from app.platform.http import docs, health, openapi, problems
+from app.platform.http.middleware import RequestMiddleware
+from app.prompting.blocks.router import agents_router as equipping
+from app.prompting.blocks.router import router as blocks
+from app.prompting.checkpoints.router import router as checkpoints
+from app.prompting.compaction.router import router as compaction
+from app.prompting.context.router import router as context
+from app.prompting.documents.router import router as folders
+from app.prompting.tools.router import router as tools
 from app.runtime import Runtime
-from app.sessions.router import router as sessions
-from app.sessions.state_router import router as states
-from app.tenants.principal import KEY_ERRORS
-from app.tenants.router import keys_router, tenants_router
-from app.tools.router import router as tools
-from app.usage.router import router as usage
-from app.users.router import router as users
-from app.web import docs, health, openapi, problems
-from app.web.middleware import RequestMiddleware
-from app.webhooks.router import router as webhooks
 
 DESCRIPTION = """
 Memory for AI agents on plain PostgreSQL. Paste your key under **Authorize** and try any route.

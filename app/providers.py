@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from app.llm.catalogue import EmbedderCatalogue, OpenAIParameters
-from app.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
-from app.llm.profiler_catalogue import RULES, ProfilerCatalogue
-from app.llm.reranker_catalogue import connect_reranker
-from app.llm.reranking import Reranker
-from app.llm.summariser_catalogue import SummariserCatalogue
-from app.rules.extractor import RulesExtractor
-from app.rules.profile import RulesProfiler
-from app.rules.reconciler import RulesReconciler
+from app.language.keyless.extractor import RulesExtractor
+from app.language.keyless.profile import RulesProfiler
+from app.language.keyless.reconciler import RulesReconciler
+from app.language.llm.catalogue import EmbedderCatalogue, OpenAIParameters
+from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
+from app.language.llm.profiler_catalogue import RULES, ProfilerCatalogue
+from app.language.llm.reranker_catalogue import connect_reranker
+from app.language.llm.reranking import Reranker
+from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.settings import Settings
 
 RERANK_TIMEOUT: Final = timedelta(seconds=2)

@@ -10,13 +10,13 @@ from typing import Final
 
 import structlog
 
-from app.agents.embedding import Embedders
-from app.agents.processing import Processing
-from app.checkpoints.keeper import CheckpointKeeper
-from app.compaction.compacting import Compactor
-from app.context.usage import Injections
-from app.database.engine import Database, open_database
-from app.database.migrate import check_schema
+from app.conversation.messages.filling import MessageFilling
+from app.conversation.messages.indexing import Indexer
+from app.conversation.messages.scheduling import CaptureRules
+from app.conversation.messages.search import MessageSearchService
+from app.conversation.messages.trimming import StrategyFactory, installed_strategies
+from app.conversation.sessions.keeping import Keeper
+from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
     capture_rules,
     forgetting_policy,
@@ -24,43 +24,43 @@ from app.deployment import (
     search_ranks,
     window_policy,
 )
-from app.exports.slots import ExportSlots
-from app.extraction.inferring import InferenceRules, InferringService
-from app.extraction.jobs import SessionJobs
-from app.extraction.ledger import RunLog
-from app.extraction.pipeline import Pipeline, PipelineRules
-from app.extraction.reading import Limits
-from app.extraction.service import ExtractionService
-from app.folders.extracting import FileExtracting
-from app.folders.search import PassageSearchService
-from app.forgetting.forgetting import Forgetting, ForgettingRules
-from app.llm.catalogue import EmbedderCatalogue
-from app.llm.model_catalogue import ModelCatalogue
-from app.llm.profiler_catalogue import ProfilerCatalogue
-from app.llm.summariser_catalogue import SummariserCatalogue
-from app.llm.tokens import TokenCounter, open_counter
-from app.memories.editing import EditingService
-from app.memories.recalling import RecallService
-from app.memories.saving import SavingService
-from app.memories.search import SearchService
-from app.memories.usage import MemoryUse
-from app.messages.filling import MessageFilling
-from app.messages.indexing import Indexer
-from app.messages.scheduling import CaptureRules
-from app.messages.search import MessageSearchService
-from app.messages.trimming import StrategyFactory, installed_strategies
-from app.processors.catalogue import allowed_processors
-from app.processors.running import processors_of
+from app.governance.exports.slots import ExportSlots
+from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
+from app.identity.agents.embedding import Embedders
+from app.identity.agents.processing import Processing
+from app.identity.tenants.repository import KeyDirectory
+from app.identity.tenants.service import Identification, KeyUse
+from app.identity.usage.ledger import EmbeddingLedger, ModelLedger
+from app.identity.usage.quota import Quota
+from app.language.keyless.reconciler import RulesReconciler
+from app.language.llm.catalogue import EmbedderCatalogue
+from app.language.llm.model_catalogue import ModelCatalogue
+from app.language.llm.profiler_catalogue import ProfilerCatalogue
+from app.language.llm.summariser_catalogue import SummariserCatalogue
+from app.language.llm.tokens import TokenCounter, open_counter
+from app.memory.extraction.inferring import InferenceRules, InferringService
+from app.memory.extraction.jobs import SessionJobs
+from app.memory.extraction.ledger import RunLog
+from app.memory.extraction.pipeline import Pipeline, PipelineRules
+from app.memory.extraction.reading import Limits
+from app.memory.extraction.service import ExtractionService
+from app.memory.memories.editing import EditingService
+from app.memory.memories.recalling import RecallService
+from app.memory.memories.saving import SavingService
+from app.memory.memories.search import SearchService
+from app.memory.memories.usage import MemoryUse
+from app.platform.database.engine import Database, open_database
+from app.platform.database.migrate import check_schema
+from app.platform.http.switches import Switches
+from app.platform.plugins.catalogue import allowed_processors
+from app.platform.plugins.running import processors_of
+from app.prompting.checkpoints.keeper import CheckpointKeeper
+from app.prompting.compaction.compacting import Compactor
+from app.prompting.context.usage import Injections
+from app.prompting.documents.extracting import FileExtracting
+from app.prompting.documents.search import PassageSearchService
 from app.providers import Providers, open_providers
-from app.rules.reconciler import RulesReconciler
-from app.sessions.keeping import Keeper
-from app.sessions.policy import WindowPolicy
 from app.settings import Settings, metrics_folder, tiktoken_folder
-from app.tenants.repository import KeyDirectory
-from app.tenants.service import Identification, KeyUse
-from app.usage.ledger import EmbeddingLedger, ModelLedger
-from app.usage.quota import Quota
-from app.web.switches import Switches
 
 log = structlog.get_logger()
 

@@ -20,11 +20,11 @@ from typing_extensions import override
 from uvicorn.supervisors import Multiprocess
 
 from app.errors import ConfigurationError
-from app.jobs.worker import Worker
 from app.main import create_app
+from app.platform.http.logging import configure_logging
+from app.platform.jobs.worker import Worker
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings, load_settings
-from app.web.logging import configure_logging
 from app.worker import working
 
 log = structlog.get_logger()

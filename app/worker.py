@@ -13,39 +13,39 @@ from datetime import timedelta
 
 import httpx
 
-from app.checkpoints.archiving import CheckpointUpkeep
-from app.compaction.jobs import CompactionJobs
-from app.extraction.inference_order import INFER
-from app.extraction.rereading import Rereading
-from app.folders.extracting import EXTRACT_FILE
-from app.folders.file_service import INGEST
-from app.folders.jobs import FileJobs
-from app.forgetting.jobs import ForgettingJobs
-from app.forgetting.service import KIND as FORGET
-from app.graph.jobs import GraphJobs
-from app.jobs.listening import Listener
-from app.jobs.orders import Handler
-from app.jobs.recurring import Recurring
-from app.jobs.ticking import Ticker
-from app.jobs.worker import Worker, WorkerLimits
-from app.memories import bulk_delete
-from app.memories.earning import EXACT_ROWS, EarningService
-from app.memories.filling import MemoryFilling
-from app.messages.jobs import MessageJobs
-from app.messages.scheduling import INDEX
-from app.operations import housekeeping
-from app.operations.retention import Retention
-from app.parsing.isolated import Workshop
-from app.profiles.deriving import Deriving
-from app.profiles.jobs import ProfileJobs
+from app.conversation.messages.jobs import MessageJobs
+from app.conversation.messages.scheduling import INDEX
+from app.conversation.sessions.compaction_order import COMPACT
+from app.conversation.sessions.reading_order import EXTRACT, RESCUE
+from app.governance.forgetting.jobs import ForgettingJobs
+from app.governance.forgetting.service import KIND as FORGET
+from app.governance.operations import housekeeping
+from app.governance.operations.retention import Retention
+from app.governance.webhooks import delivery
+from app.governance.webhooks.targets import Targets
+from app.identity.usage.ledger import ModelLedger
+from app.identity.users.graph_order import GRAPH_TIDY
+from app.identity.users.profile_order import PROFILE
+from app.language.parsing.isolated import Workshop
+from app.memory.extraction.inference_order import INFER
+from app.memory.extraction.rereading import Rereading
+from app.memory.graph.jobs import GraphJobs
+from app.memory.memories import bulk_delete
+from app.memory.memories.earning import EXACT_ROWS, EarningService
+from app.memory.memories.filling import MemoryFilling
+from app.memory.profiles.deriving import Deriving
+from app.memory.profiles.jobs import ProfileJobs
+from app.platform.jobs.listening import Listener
+from app.platform.jobs.orders import Handler
+from app.platform.jobs.recurring import Recurring
+from app.platform.jobs.ticking import Ticker
+from app.platform.jobs.worker import Worker, WorkerLimits
+from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.compaction.jobs import CompactionJobs
+from app.prompting.documents.extracting import EXTRACT_FILE
+from app.prompting.documents.file_service import INGEST
+from app.prompting.documents.jobs import FileJobs
 from app.runtime import Runtime
-from app.sessions.compaction_order import COMPACT
-from app.sessions.reading_order import EXTRACT, RESCUE
-from app.usage.ledger import ModelLedger
-from app.users.graph_order import GRAPH_TIDY
-from app.users.profile_order import PROFILE
-from app.webhooks import delivery
-from app.webhooks.targets import Targets
 
 HOUSEKEEPING_INTERVAL = timedelta(hours=1)
 HOUSEKEEPING_LOOK = timedelta(minutes=1)

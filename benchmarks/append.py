@@ -22,15 +22,15 @@ from typing import Any
 
 import asyncpg
 
+from app.conversation.messages import service
+from app.conversation.messages.scheduling import CaptureRules, Noticed, notice
+from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
+from app.conversation.sessions.reading_order import Debounce
+from app.language.text.offload import read_text
 from app.main import create_app
-from app.messages import service
-from app.messages.scheduling import CaptureRules, Noticed, notice
-from app.messages.schemas import ExtractionScheduled, MessageCreate
+from app.platform.http.logging import configure_logging
 from app.runtime import open_runtime
-from app.sessions.reading_order import Debounce
 from app.settings import Settings
-from app.text.offload import read_text
-from app.web.logging import configure_logging
 from benchmarks.corpus import sentences
 from benchmarks.database import AGENT, TENANT, Cluster, open_cluster
 from benchmarks.processes import DSN, Child, Measured, Server, child, fire, median, post, server

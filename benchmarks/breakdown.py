@@ -15,24 +15,24 @@ import structlog
 import uvloop
 from pydantic_core import to_json
 
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.fusion import fuse
+from app.language.ranking.query import Asked, read_query
+from app.language.ranking.reading import bucket_of, coverage, features_of
+from app.language.ranking.rows import read
 from app.main import create_app
-from app.memories.hybrid import Cut, Ranking, ranked
-from app.memories.ranking import RankWeights
-from app.memories.search_schemas import SearchRequest
-from app.memories.search_sql import (
+from app.memory.memories.hybrid import Cut, Ranking, ranked
+from app.memory.memories.ranking import RankWeights
+from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_sql import (
     SearchPlan,
     features_statement,
     hits_statement,
     search_statement,
 )
-from app.ranking.boosts import Boosts
-from app.ranking.fusion import fuse
-from app.ranking.query import Asked, read_query
-from app.ranking.reading import bucket_of, coverage, features_of
-from app.ranking.rows import read
+from app.platform.http.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.web.logging import configure_logging
 from benchmarks.database import TENANT
 from benchmarks.processes import DSN, child
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from app.llm.tokens import EstimatedTokens, message_tokens
+from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.runtime import utc_now
 from benchmarks.corpus import questions, sentences
 from benchmarks.database import AGENT, TENANT, Cluster, fill, open_cluster

@@ -22,7 +22,7 @@ from app.cli.demo_api import Api, open_api
 from app.cli.evaluation_data import Dataset, Question, Store, choose
 from app.cli.evaluation_locomo import read_locomo
 from app.cli.evaluation_run import Evaluation, Plan
-from app.llm.tokens import TokenCounter, open_counter
+from app.language.llm.tokens import TokenCounter, open_counter
 from app.runtime import utc_now
 from benchmarks.database import open_cluster
 from benchmarks.processes import server

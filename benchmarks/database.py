@@ -14,17 +14,17 @@ import asyncpg
 import psutil
 from pgvector.asyncpg import register_vector
 
-from app.database.ids import new_id
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
-from app.llm.wordllama_embedder import WordLlamaEmbedder
-from app.memories.searchable import row_terms
-from app.ranking.document import COLUMNS as WORDS
+from app.identity.tenants.schemas import TenantCreate
+from app.identity.tenants.service import TenantService
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.ranking.document import COLUMNS as WORDS
+from app.language.text.normalise import content_hash
+from app.memory.memories.searchable import row_terms
+from app.platform.database.ids import new_id
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from app.tenants.schemas import TenantCreate
-from app.tenants.service import TenantService
-from app.text.normalise import content_hash
 from benchmarks.corpus import sentences
 
 TENANT = "bench"

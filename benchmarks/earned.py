@@ -19,19 +19,19 @@ import numpy as np
 from pgvector.asyncpg import register_vector
 from rich.progress import Progress
 
-from app.database.engine import Database, open_database
-from app.database.ids import new_id
-from app.llm.wordllama_embedder import WordLlamaEmbedder
-from app.memories.codes import MINIMUM_DIMENSION
-from app.memories.earning import EarningService
-from app.memories.finding import by_all, by_vectors
-from app.memories.search_sql import Bucket, SearchPlan
-from app.memories.searchable import row_terms
-from app.ranking.boosts import Boosts
-from app.ranking.document import COLUMNS as WORDS
-from app.ranking.query import read_query
-from app.tenants.access import Access
-from app.text.normalise import content_hash
+from app.identity.tenants.access import Access
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.document import COLUMNS as WORDS
+from app.language.ranking.query import read_query
+from app.language.text.normalise import content_hash
+from app.memory.memories.codes import MINIMUM_DIMENSION
+from app.memory.memories.earning import EarningService
+from app.memory.memories.finding import by_all, by_vectors
+from app.memory.memories.search_sql import Bucket, SearchPlan
+from app.memory.memories.searchable import row_terms
+from app.platform.database.engine import Database, open_database
+from app.platform.database.ids import new_id
 from benchmarks.corpus import questions, sentences
 from benchmarks.database import COLUMNS, TENANT, Cluster, add_users, open_cluster
 

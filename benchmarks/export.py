@@ -18,10 +18,10 @@ from typing import Any
 
 import asyncpg
 
+from app.identity.tenants.schemas import TenantCreate
+from app.identity.tenants.service import TenantService
 from app.runtime import open_runtime
 from app.settings import Settings
-from app.tenants.schemas import TenantCreate
-from app.tenants.service import TenantService
 from benchmarks.database import TENANT, Cluster, fill, open_cluster
 from benchmarks.processes import server
 from kemem import Memory

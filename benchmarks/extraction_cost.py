@@ -22,23 +22,23 @@ from typing import Any
 import asyncpg
 
 from app.cli.locomo import Conversation, Sitting, read_conversation
-from app.extraction.jobs import SessionJobs
-from app.jobs.dispatch import Dispatch
-from app.jobs.errors import DeferJobError
-from app.jobs.failures import judge
-from app.jobs.orders import ClaimedJob
-from app.jobs.repository import JobRepository
-from app.llm.chat import ChatAnswer, JsonSchema, Opening
-from app.llm.extraction import ExtractionRequest, ModelUse, Turn
-from app.llm.model_catalogue import ExtractionModel, ModelCatalogue
-from app.llm.model_extractor import ModelExtractor
-from app.llm.model_reconciler import ModelReconciler
-from app.messages.schemas import MessageAppend
-from app.messages.service import MessageService, WindowRules
+from app.conversation.messages.schemas import MessageAppend
+from app.conversation.messages.service import MessageService, WindowRules
+from app.conversation.sessions.reading_order import CAP, EXTRACT
+from app.identity.tenants.access import Access, Principal
+from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
+from app.language.llm.extraction import ExtractionRequest, ModelUse, Turn
+from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
+from app.language.llm.model_extractor import ModelExtractor
+from app.language.llm.model_reconciler import ModelReconciler
+from app.memory.extraction.jobs import SessionJobs
+from app.platform.jobs.dispatch import Dispatch
+from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import judge
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime, open_runtime
-from app.sessions.reading_order import CAP, EXTRACT
 from app.settings import Settings
-from app.tenants.access import Access, Principal
 from benchmarks.database import AGENT, TENANT, open_cluster
 
 DATA = Path("../shared/data/locomo/locomo10.json")

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from app.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extraction import ExtractionRequest, Turn
 
 SET = Path(__file__).parent / "extraction_set"
 LANGUAGES = ("english", "chinese")

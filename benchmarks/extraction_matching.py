@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from app.llm.extraction import Proposed
-from app.text.normalise import normalise
+from app.language.llm.extraction import Proposed
+from app.language.text.normalise import normalise
 from benchmarks.extraction_labels import Expectation
 
 

@@ -27,19 +27,19 @@ from app.cli.evaluation_data import Dataset, Store, Unit, choose
 from app.cli.evaluation_locomo import read_locomo
 from app.cli.evaluation_report import report_of
 from app.cli.evaluation_run import Asked, Evaluation, Loaded, Plan
-from app.extraction.graphing import note_spoken
-from app.extraction.relating import Speaker, triples_of
-from app.graph.repository import EntityRepository
-from app.graph.statements import GraphPlace, Named, Statement
-from app.graph.writing import GraphWriting
-from app.llm.extraction import ExtractionRequest, Turn
-from app.rules.extractor import propose
+from app.identity.tenants.access import Access
+from app.identity.users.graph_order import GRAPH_TIDY
+from app.language.keyless.extractor import propose
+from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.text.name_keys import name_key
+from app.language.text.names import name_candidates
+from app.memory.extraction.graphing import note_spoken
+from app.memory.extraction.relating import Speaker, triples_of
+from app.memory.graph.repository import EntityRepository
+from app.memory.graph.statements import GraphPlace, Named, Statement
+from app.memory.graph.writing import GraphWriting
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
-from app.tenants.access import Access
-from app.text.name_keys import name_key
-from app.text.names import name_candidates
-from app.users.graph_order import GRAPH_TIDY
 from app.worker import handlers_of, worker_of
 from benchmarks.database import TENANT, Cluster, open_cluster
 from benchmarks.processes import server

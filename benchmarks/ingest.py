@@ -17,13 +17,13 @@ from pathlib import Path
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from app.folders.file_service import FileService, Upload
-from app.folders.schemas import FolderCreate
-from app.folders.service import FolderService
-from app.parsing.isolated import Workshop
+from app.identity.tenants.access import Access, Principal
+from app.language.parsing.isolated import Workshop
+from app.prompting.documents.file_service import FileService, Upload
+from app.prompting.documents.schemas import FolderCreate
+from app.prompting.documents.service import FolderService
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.tenants.access import Access, Principal
 from app.worker import worker_of
 from benchmarks.database import AGENT, TENANT, open_cluster
 

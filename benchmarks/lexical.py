@@ -24,10 +24,10 @@ from pgvector.asyncpg import register_vector
 from rich.progress import Progress
 
 from app.cli.evaluation_locomo import read_locomo
-from app.database.engine import Database, open_database
-from app.database.roles import APP, OWNER, TENANT_SETTING, tenant_policies
-from app.ranking.bm25 import K1, B
-from app.text.terms import terms
+from app.language.ranking.bm25 import K1, B
+from app.language.text.terms import terms
+from app.platform.database.engine import Database, open_database
+from app.platform.database.roles import APP, OWNER, TENANT_SETTING, tenant_policies
 from benchmarks.corpus import questions, sentences
 from benchmarks.database import TENANT, Cluster, open_cluster
 from benchmarks.lexical_arms import ARMS, HITS, Arm, Doc

@@ -14,13 +14,13 @@ import numpy as np
 from pgvector import SparseVector
 from typing_extensions import override
 
-from app.database.engine import Database
-from app.database.ids import new_id
-from app.ranking.bm25 import K1, B, bm25, rarity
-from app.ranking.packing import DIMENSION, frequencies, packed_query, stored_terms
-from app.ranking.rows import Column, product, read, record
-from app.ranking.statements import Statement
-from app.text.terms import term_key, terms
+from app.language.ranking.bm25 import K1, B, bm25, rarity
+from app.language.ranking.packing import DIMENSION, frequencies, packed_query, stored_terms
+from app.language.ranking.rows import Column, product, read, record
+from app.language.ranking.statements import Statement
+from app.language.text.terms import term_key, terms
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
 from benchmarks.database import TENANT
 
 HITS: Final = 10

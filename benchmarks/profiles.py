@@ -18,16 +18,16 @@ from typing import Any, Final
 
 from sqlalchemy import text
 
-from app.jobs.repository import JobRepository
-from app.profiles.deriving import Deriving, Seen
-from app.profiles.repository import MOST_KNOWN
-from app.profiles.service import ProfileService
-from app.rules.profile import RulesProfiler
+from app.identity.tenants.access import Access, Principal
+from app.identity.usage.ledger import ModelLedger
+from app.identity.users.profile_order import derive_soon
+from app.language.keyless.profile import RulesProfiler
+from app.memory.profiles.deriving import Deriving, Seen
+from app.memory.profiles.repository import MOST_KNOWN
+from app.memory.profiles.service import ProfileService
+from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.tenants.access import Access, Principal
-from app.usage.ledger import ModelLedger
-from app.users.profile_order import derive_soon
 from benchmarks.database import TENANT, fill, open_cluster
 
 SIZES: Final = (10, 100, 1_000)

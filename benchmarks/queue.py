@@ -24,14 +24,14 @@ import asyncpg
 import uvloop
 from sqlalchemy import text
 
-from app.database.engine import Database, open_database
-from app.database.ids import new_id
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
-from app.jobs.listening import Listener
-from app.jobs.orders import ClaimedJob, Order
-from app.jobs.repository import JobRepository
-from app.jobs.worker import Worker, WorkerLimits
+from app.platform.database.engine import Database, open_database
+from app.platform.database.ids import new_id
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.jobs.listening import Listener
+from app.platform.jobs.orders import ClaimedJob, Order
+from app.platform.jobs.repository import JobRepository
+from app.platform.jobs.worker import Worker, WorkerLimits
 
 TENANTS = 20
 KIND = "extract"

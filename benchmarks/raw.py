@@ -16,7 +16,7 @@ import numpy as np
 import uvloop
 from pgvector.asyncpg import register_vector
 
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from benchmarks.database import TENANT
 from benchmarks.processes import DSN
 from benchmarks.references import WHOLE

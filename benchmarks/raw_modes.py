@@ -15,10 +15,10 @@ from typing import Any
 
 import uvloop
 
-from app.memories.finding import by_all
-from app.memories.search_schemas import SearchRequest
-from app.memories.search_sql import features_statement, hits_statement, search_statement
-from app.ranking.boosts import Boosts
+from app.language.ranking.boosts import Boosts
+from app.memory.memories.finding import by_all
+from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_sql import features_statement, hits_statement, search_statement
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from benchmarks.database import TENANT

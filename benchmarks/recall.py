@@ -25,9 +25,9 @@ from app.cli.evaluation_data import Dataset, choose, read_dataset
 from app.cli.evaluation_locomo import read_locomo
 from app.cli.evaluation_report import report_of
 from app.cli.evaluation_run import Evaluation, Plan
-from app.ranking.boosts import Boosts
+from app.language.ranking.boosts import Boosts
+from app.language.text.terms import ANALYSER_VERSION
 from app.runtime import utc_now
-from app.text.terms import ANALYSER_VERSION
 from benchmarks import recall_report
 from benchmarks.database import Cluster, open_cluster
 from benchmarks.processes import server

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
-from app.llm.wordllama_embedder import WordLlamaEmbedder
-from app.ranking.boosts import Boosts
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.ranking.boosts import Boosts
 
 SIGNALS: Final[Mapping[str, tuple[str, ...]]] = {
     "words of the neighbours": ("near", "far"),

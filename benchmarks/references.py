@@ -23,9 +23,9 @@ from pydantic_core import to_json
 from sqlalchemy import ColumnElement, func, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
-from app.llm.wordllama_embedder import WordLlamaEmbedder
-from app.memories.models import Memory
-from app.memories.search_sql import COLUMNS
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+from app.memory.memories.models import Memory
+from app.memory.memories.search_sql import COLUMNS
 from benchmarks.database import TENANT
 from benchmarks.processes import DSN
 from benchmarks.serving import serve

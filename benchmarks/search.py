@@ -18,7 +18,7 @@ from typing import Any
 
 import asyncpg
 
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.runtime import utc_now
 from benchmarks import breakdown, search_modes, search_report
 from benchmarks.corpus import questions

@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 
 import asyncpg
 
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from benchmarks import breakdown
 from benchmarks.database import Cluster
 from benchmarks.processes import Child, Measured, Server, child, fire, median, post, server, summary

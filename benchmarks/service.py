@@ -9,10 +9,10 @@ from datetime import datetime
 from typing_extensions import override
 
 from app.main import create_app
-from app.memories.usage import MemoryUse
+from app.memory.memories.usage import MemoryUse
+from app.platform.http.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.web.logging import configure_logging
 from benchmarks.processes import DSN
 from benchmarks.serving import serve
 

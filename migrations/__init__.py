@@ -1,1 +1,1 @@
-"""The schema of the service, step by step; `app/database/migrate.py` runs it."""
+"""The schema of the service, step by step; `app/platform/database/migrate.py` runs it."""

@@ -13,8 +13,8 @@ from alembic import context
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.database.registry import metadata
-from app.database.roles import OWNER, prepare_cluster
+from app.governance.tables import metadata
+from app.platform.database.roles import OWNER, prepare_cluster
 
 ADVISORY_LOCK = 4_750_311_907_622_105_731
 LOOK_SECONDS = 0.1

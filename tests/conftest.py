@@ -15,9 +15,9 @@ from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
 from app.main import create_app
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.service import USAGE_FLUSH

@@ -25,11 +25,11 @@ from app.cli.calibration_pairs import KINDS, LANGUAGES, Kind, Language, shipped_
 from app.cli.console import out, print_table
 from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
 from app.cli.opening import run, settings_with
-from app.llm.embeddings import Embedder
+from app.language.llm.embeddings import Embedder
+from app.language.text.distinctions import differs
 from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings
-from app.text.distinctions import differs
 
 SCRIPTS: Final[Mapping[Language, str]] = {"english": "latin", "chinese": "cjk"}
 

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from app.embedded.data_folder import write_private
-from app.runtime import Runtime
-from app.tenants.errors import (
+from app.identity.tenants.errors import (
     ExpiredKeyError,
     RevokedKeyError,
     TenantDisabledError,
@@ -12,8 +10,10 @@ from app.tenants.errors import (
     TenantNotFoundError,
     UnknownKeyError,
 )
-from app.tenants.schemas import KeyCreate, ScopeName, TenantCreate
-from app.tenants.service import TenantService
+from app.identity.tenants.schemas import KeyCreate, ScopeName, TenantCreate
+from app.identity.tenants.service import TenantService
+from app.platform.embedded.data_folder import write_private
+from app.runtime import Runtime
 
 TENANT = "default"
 SCOPES: tuple[ScopeName, ...] = ("admin", "operator")

@@ -6,22 +6,22 @@ from typing import Annotated
 
 import typer
 
-from app.checkpoints.archiving import CheckpointUpkeep
 from app.cli.console import err, print_table, progress
 from app.cli.failures import REFUSED
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
-from app.database.engine import Database
 from app.deployment import stripped_tags
 from app.errors import DomainError
-from app.folders.vector_repository import PassageVectorRepository
-from app.graph.vector_repository import EntityVectorRepository
-from app.memories.reembed import Plan, ReembedService
-from app.operations.housekeeping import Housekeeping
-from app.operations.retention import Retention
+from app.governance.operations.housekeeping import Housekeeping
+from app.governance.operations.retention import Retention
+from app.identity.tenants.repository import KeyDirectory
+from app.identity.usage.ledger import EmbeddingLedger
+from app.memory.graph.vector_repository import EntityVectorRepository
+from app.memory.memories.reembed import Plan, ReembedService
+from app.platform.database.engine import Database
+from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.documents.vector_repository import PassageVectorRepository
 from app.providers import open_catalogue
 from app.settings import Settings
-from app.tenants.repository import KeyDirectory
-from app.usage.ledger import EmbeddingLedger
 
 PAGE = 100
 

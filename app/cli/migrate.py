@@ -12,15 +12,15 @@ from alembic import command
 
 from app.cli.console import print_json
 from app.cli.opening import DataDirOption, open_dsn, run, settings_with
-from app.database.migrate import (
+from app.main import create_app
+from app.platform.database.migrate import (
     alembic_config,
     current_revision,
     head,
     refuse_newer,
     upgrade,
 )
-from app.embedded.attachment import open_embedded
-from app.main import create_app
+from app.platform.embedded.attachment import open_embedded
 from app.settings import Settings
 
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from app.database.engine import Database, open_database
-from app.database.migrate import check_schema
-from app.embedded.attachment import open_embedded
-from app.embedded.data_folder import default_data_dir, is_data_folder
 from app.errors import ConfigurationError
+from app.identity.tenants.service import TenantService
+from app.platform.database.engine import Database, open_database
+from app.platform.database.migrate import check_schema
+from app.platform.embedded.attachment import open_embedded
+from app.platform.embedded.data_folder import default_data_dir, is_data_folder
+from app.platform.http.logging import configure_logging
 from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings, load_settings
-from app.tenants.service import TenantService
-from app.web.logging import configure_logging
 
 POOL_SIZE = 2
 

@@ -16,14 +16,14 @@ import uvloop
 import kemem
 from app.cli.first_key import ensure_key, key_file
 from app.cli.opening import DataDirOption, data_dir_of, settings_with
-from app.database.migrate import current_revision, refuse_newer, upgrade
-from app.embedded.attachment import open_embedded
-from app.embedded.data_folder import FolderLock, open_data_folder
 from app.errors import ConfigurationError
+from app.platform.database.migrate import current_revision, refuse_newer, upgrade
+from app.platform.embedded.attachment import open_embedded
+from app.platform.embedded.data_folder import FolderLock, open_data_folder
+from app.platform.http.logging import configure_logging
 from app.runtime import open_runtime
 from app.serving import address_of, listen, serve, serve_many, stoppable
 from app.settings import Settings
-from app.web.logging import configure_logging
 
 
 class LogFormat(StrEnum):

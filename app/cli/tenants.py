@@ -14,9 +14,7 @@ from app.cli.opening import (
     run,
     settings_with,
 )
-from app.runtime import utc_now
-from app.settings import Settings
-from app.tenants.schemas import (
+from app.identity.tenants.schemas import (
     KeyCreate,
     KeyCreated,
     KeyRead,
@@ -24,6 +22,8 @@ from app.tenants.schemas import (
     TenantPatch,
     TenantRead,
 )
+from app.runtime import utc_now
+from app.settings import Settings
 
 PAGE = 100
 

@@ -12,10 +12,10 @@ import uvloop
 import kemem
 from app.cli.opening import open_dsn, settings_with
 from app.errors import ConfigurationError
-from app.jobs.worker import Worker
+from app.platform.http.logging import configure_logging
+from app.platform.jobs.worker import Worker
 from app.runtime import open_runtime
 from app.settings import Settings
-from app.web.logging import configure_logging
 from app.worker import worker_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

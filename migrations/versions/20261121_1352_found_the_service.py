@@ -6,7 +6,7 @@ Create Date: 2026-11-21 13:52:23+00:00
 
 The first schema: columns and indexes of agents, users, sessions and messages are those of
 KeMem's metadata tables, translated to PostgreSQL, with the tenant in front of every key.
-Roles are cluster-wide and come from `app/database/roles.py`; they outlive a downgrade.
+Roles are cluster-wide and come from `app/platform/database/roles.py`; they outlive a downgrade.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from app.database.roles import DISPATCH, tenant_policies
+from app.platform.database.roles import DISPATCH, tenant_policies
 
 revision = "0001"
 down_revision = None
@@ -54,7 +54,7 @@ END $$
 """
 
 # PostgreSQL 15 cannot ask whether a text is a time without an error, so the text is read
-# first; `app/memories/filters.py` has the same expression.
+# first; `app/memory/memories/filters.py` has the same expression.
 TRY_TIMESTAMPTZ = """
 CREATE FUNCTION kemem_timestamptz(value text) RETURNS timestamptz
 LANGUAGE sql STABLE STRICT PARALLEL SAFE

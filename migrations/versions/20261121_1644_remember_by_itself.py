@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from app.database.roles import DISPATCH, tenant_policies
+from app.platform.database.roles import DISPATCH, tenant_policies
 
 revision = "0002"
 down_revision = "0001"

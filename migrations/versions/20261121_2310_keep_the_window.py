@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from app.database.roles import tenant_policies
+from app.platform.database.roles import tenant_policies
 
 revision = "0005"
 down_revision = "0004"

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.blocks.editing import BlockEditing
-from app.blocks.rendering import ShownBlock
-from app.blocks.schemas import BlockAppend, BlockRead, Edit
+from app.identity.tenants.access import Principal
+from app.prompting.blocks.editing import BlockEditing
+from app.prompting.blocks.rendering import ShownBlock
+from app.prompting.blocks.schemas import BlockAppend, BlockRead, Edit
 from app.runtime import Runtime
-from app.tenants.access import Principal
 from tests.support.api import ok
 from tests.support.tenants import Caller
 

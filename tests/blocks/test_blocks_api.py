@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from sqlalchemy import text
 
-from app.blocks.repository import BlockRepository
+from app.prompting.blocks.repository import BlockRepository
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import counts, dump, every_page, execute, fields, ok, problem, tables_with

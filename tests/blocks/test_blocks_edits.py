@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.blocks.edits import edit_text, edited
-from app.blocks.errors import (
+from app.prompting.blocks.edits import edit_text, edited
+from app.prompting.blocks.errors import (
     LineNumbersError,
     LineOutOfRangeError,
     TextNotFoundError,
     TextNotUniqueError,
 )
-from app.blocks.rendering import ShownBlock, render_block
-from app.blocks.schemas import BlockAppend, BlockInsert, BlockReplace, BlockRewrite
+from app.prompting.blocks.rendering import ShownBlock, render_block
+from app.prompting.blocks.schemas import BlockAppend, BlockInsert, BlockReplace, BlockRewrite
 from tests.support.api import fields, ok, problem
 from tests.support.threads import watched_threads
 

@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.blocks.rendering import HEADER, ShownBlock, render_block, render_blocks
-from app.text.escaping import escape_line, escape_lines, unescape
+from app.language.text.escaping import escape_line, escape_lines, unescape
+from app.prompting.blocks.rendering import HEADER, ShownBlock, render_block, render_blocks
 
 
 def block(value: str, **given) -> ShownBlock:

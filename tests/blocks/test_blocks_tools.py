@@ -6,20 +6,20 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.blocks.editing import BlockEditing
-from app.blocks.errors import (
+from app.conversation.sessions.errors import SessionNotFoundError
+from app.errors import DisabledError
+from app.identity.tenants.errors import KeyRestrictedError
+from app.platform.http.switches import MemoryDisabledError, MemoryPausedError, Switches
+from app.prompting.blocks.editing import BlockEditing
+from app.prompting.blocks.errors import (
     BlockLimitError,
     BlockReadOnlyError,
     LabelNotFoundError,
     LineNumbersError,
     TextNotFoundError,
 )
-from app.blocks.schemas import BlockAppend, BlockReplace, BlockRewrite
-from app.errors import DisabledError
+from app.prompting.blocks.schemas import BlockAppend, BlockReplace, BlockRewrite
 from app.runtime import Runtime
-from app.sessions.errors import SessionNotFoundError
-from app.tenants.errors import KeyRestrictedError
-from app.web.switches import MemoryDisabledError, MemoryPausedError, Switches
 from tests.blocks.conftest import Desk, desk_of
 from tests.support.api import counts, ok
 from tests.support.tenants import Caller, make_key

@@ -15,10 +15,10 @@ from checkpoints_support import (
 )
 from httpx import AsyncClient
 
-from app.checkpoints.repository import AUTOMATIC_CHECKPOINTS
-from app.checkpoints.schemas import CONTENTS_BYTES
+from app.identity.tenants.access import Access
+from app.prompting.checkpoints.repository import AUTOMATIC_CHECKPOINTS
+from app.prompting.checkpoints.schemas import CONTENTS_BYTES
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
 from tests.support.tenants import Caller
 

@@ -16,9 +16,9 @@ from checkpoints_support import (
 )
 from httpx import AsyncClient
 
-from app.checkpoints.archiving import CheckpointUpkeep
-from app.operations.housekeeping import Housekeeping
-from app.operations.retention import Retention
+from app.governance.operations.housekeeping import Housekeeping
+from app.governance.operations.retention import Retention
+from app.prompting.checkpoints.archiving import CheckpointUpkeep
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, ok, problem, tables_with
 from tests.support.tenants import Caller

@@ -8,10 +8,10 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.checkpoints.saver_list_repository import SaverLists, Wanted
-from app.checkpoints.saver_thread_repository import HASHED, SaverThreadRepository
+from app.identity.tenants.access import Access
+from app.prompting.checkpoints.saver_list_repository import SaverLists, Wanted
+from app.prompting.checkpoints.saver_thread_repository import HASHED, SaverThreadRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.checkpoints.saver_support import put, rows
 from tests.support.api import execute, ok
 from tests.support.plans import nodes

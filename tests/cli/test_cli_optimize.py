@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 from cli_support import kemem
 
-from app.embedded.attachment import attach
+from app.platform.embedded.attachment import attach
 
 pytestmark = pytest.mark.slow
 

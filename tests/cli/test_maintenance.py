@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from cli_support import kemem
 
-from app.embedded.attachment import attach
-from app.llm.catalogue import EmbedderCatalogue
-from app.llm.embeddings import DenseShare, DuplicateThreshold
-from app.memories.reembed import ReembedService
-from app.memories.schemas import MemoryCreate, MemoryPatch
-from app.usage.ledger import EmbeddingLedger
+from app.identity.usage.ledger import EmbeddingLedger
+from app.language.llm.catalogue import EmbedderCatalogue
+from app.language.llm.embeddings import DenseShare, DuplicateThreshold
+from app.memory.memories.reembed import ReembedService
+from app.memory.memories.schemas import MemoryCreate, MemoryPatch
+from app.platform.embedded.attachment import attach
 
 pytestmark = pytest.mark.slow
 

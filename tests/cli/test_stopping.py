@@ -12,7 +12,7 @@ import psutil
 import pytest
 from cli_support import KEMEM, embedded, environment, eventually, is_running, kemem
 
-from app.embedded.attachment import attach, open_embedded
+from app.platform.embedded.attachment import attach, open_embedded
 
 pytestmark = pytest.mark.slow
 

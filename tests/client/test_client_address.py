@@ -142,7 +142,7 @@ def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 FOLDERS = """
 import json, os
-from app.embedded.data_folder import default_data_dir
+from app.platform.embedded.data_folder import default_data_dir
 from app.cli.first_key import key_file as of_service
 from kemem.address import key_file
 os.environ["HOME"] = "/home/somebody"

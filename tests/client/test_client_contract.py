@@ -5,14 +5,8 @@ import dataclasses
 import pytest
 
 import kemem
-from app.extraction.schemas import ExtractAnswer, ExtractRequest, JobAccepted
-from app.feedback.schemas import FeedbackAdded, FeedbackCreate
-from app.graph import schemas as graph
-from app.memories import record_schemas as records
-from app.memories import schemas as memories
-from app.memories import search_schemas as searching
-from app.messages import search_schemas as recalling
-from app.messages.schemas import (
+from app.conversation.messages import search_schemas as recalling
+from app.conversation.messages.schemas import (
     ExtractionScheduled,
     MessageAppend,
     MessageAppended,
@@ -20,12 +14,18 @@ from app.messages.schemas import (
     MessageRead,
     PressureRead,
 )
-from app.operations.schemas import JobRead
-from app.profiles import document_schemas
-from app.profiles import schemas as profiles
-from app.projects.schemas import MemberRead, ProjectRead, ProjectTransferred
-from app.sessions.schemas import SessionRead
-from app.usage import schemas as usage
+from app.conversation.sessions.schemas import SessionRead
+from app.governance.operations.schemas import JobRead
+from app.identity.projects.schemas import MemberRead, ProjectRead, ProjectTransferred
+from app.identity.usage import schemas as usage
+from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, JobAccepted
+from app.memory.feedback.schemas import FeedbackAdded, FeedbackCreate
+from app.memory.graph import schemas as graph
+from app.memory.memories import record_schemas as records
+from app.memory.memories import schemas as memories
+from app.memory.memories import search_schemas as searching
+from app.memory.profiles import document_schemas
+from app.memory.profiles import schemas as profiles
 from kemem import options
 
 ANSWERS = [

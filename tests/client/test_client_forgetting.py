@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 import kemem
-from app.forgetting import schemas as forgetting
-from app.privacy.schemas import ErasureListQuery, ErasureRead
+from app.governance.forgetting import schemas as forgetting
+from app.governance.privacy.schemas import ErasureListQuery, ErasureRead
 from kemem.forgetting import Eviction, ForgettingStep
 from tests.client.conftest import ask
 from tests.support.flaky_server import says

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport
 
 import kemem
-from app.graph import schemas as graph
+from app.memory.graph import schemas as graph
 from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError, graph_calls
 from kemem.graphing import Graph
 from tests.client.conftest import ask

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport
 
 import kemem
-from app.agents.schemas import ProcessorList, ProcessorRead
+from app.identity.agents.schemas import ProcessorList, ProcessorRead
 from app.runtime import Runtime
 from kemem import AsyncMemory, ForbiddenError
 from tests.client.conftest import ask

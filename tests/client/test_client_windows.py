@@ -9,13 +9,13 @@ import inspect
 import pytest
 
 import kemem
-from app.blocks import schemas as blocks
-from app.checkpoints import schemas as checkpoints
-from app.compaction import schemas as compaction
-from app.context import schemas as context
-from app.messages import window_schemas as window
-from app.sessions import state_schemas as states
-from app.tools import schemas as tools
+from app.conversation.messages import window_schemas as window
+from app.conversation.sessions import state_schemas as states
+from app.prompting.blocks import schemas as blocks
+from app.prompting.checkpoints import schemas as checkpoints
+from app.prompting.compaction import schemas as compaction
+from app.prompting.context import schemas as context
+from app.prompting.tools import schemas as tools
 from kemem import AsyncMemory, Memory, options
 from tests.client.conftest import ask
 from tests.support.flaky_server import hangs_up, says

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.compaction.planning import FOLDED, SUMMARY_SHARE, Fold, Limits, fold_of
-from app.llm.tokens import EstimatedTokens
-from app.sessions.policy import WindowPolicy
-from app.text.word_limit import cut_at_sentence, sentences, word_count
+from app.conversation.sessions.policy import WindowPolicy
+from app.language.llm.tokens import EstimatedTokens
+from app.language.text.word_limit import cut_at_sentence, sentences, word_count
+from app.prompting.compaction.planning import FOLDED, SUMMARY_SHARE, Fold, Limits, fold_of
 from tests.support.api import append, every_page
 from tests.support.conversations import compact, policy, turns, window
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.conftest import client_of, migrated_database

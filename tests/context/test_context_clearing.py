@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.context.clearing import PLACEHOLDER, cleared
-from app.context.dialects import Spoken
-from app.context.scene import Conversation
-from app.context.schemas import ClearToolResults
-from app.llm.tokens import EstimatedTokens, message_tokens
-from app.messages.window import Window, WindowMessage
+from app.conversation.messages.window import Window, WindowMessage
+from app.language.llm.tokens import EstimatedTokens, message_tokens
+from app.prompting.context.clearing import PLACEHOLDER, cleared
+from app.prompting.context.dialects import Spoken
+from app.prompting.context.scene import Conversation
+from app.prompting.context.schemas import ClearToolResults
 from tests.support.api import append, ok
 
 LONG = "Row of a table that nobody will look at again. " * 40

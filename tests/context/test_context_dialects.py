@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.context.dialects import (
+from app.prompting.context.dialects import (
     NO_RESULT,
     Call,
     Spoken,

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from app.context.context_sql import CONTEXT
-from app.embedded.server import EmbeddedPostgres
+from app.platform.embedded.server import EmbeddedPostgres
+from app.prompting.context.context_sql import CONTEXT
 from app.settings import Settings
 from tests.conftest import client_of
 from tests.support.api import append, execute, ok, save

@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.context.composing import Composition, Wishes
-from app.context.scene import Scene, stored_conversation
-from app.context.schemas import ContextRequest
-from app.llm.tokens import EstimatedTokens, message_tokens
-from app.memories.finding import Found
-from app.memories.hybrid import Ranked
-from app.memories.ranking import RankWeights
-from app.memories.recalling import Recalled
-from app.messages.schemas import WindowStrategy
-from app.messages.trimming import pick_of
-from app.sessions.policy import WindowPolicy
-from app.text.escaping import escape_line
+from app.conversation.messages.schemas import WindowStrategy
+from app.conversation.messages.trimming import pick_of
+from app.conversation.sessions.policy import WindowPolicy
+from app.language.llm.tokens import EstimatedTokens, message_tokens
+from app.language.text.escaping import escape_line
+from app.memory.memories.finding import Found
+from app.memory.memories.hybrid import Ranked
+from app.memory.memories.ranking import RankWeights
+from app.memory.memories.recalling import Recalled
+from app.prompting.context.composing import Composition, Wishes
+from app.prompting.context.scene import Scene, stored_conversation
+from app.prompting.context.schemas import ContextRequest
 
 COUNTER = EstimatedTokens()
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.context.assembling import Remembered, remembered
-from app.llm.tokens import EstimatedTokens
-from app.memories.finding import Found
-from app.memories.hybrid import Ranked
-from app.profiles.rendering import Line, Told, project_lines, user_lines
+from app.language.llm.tokens import EstimatedTokens
+from app.memory.memories.finding import Found
+from app.memory.memories.hybrid import Ranked
+from app.memory.profiles.rendering import Line, Told, project_lines, user_lines
+from app.prompting.context.assembling import Remembered, remembered
 
 COUNTER = EstimatedTokens()
 NURSE = "The user works as a nurse."

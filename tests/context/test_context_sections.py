@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.context.sections import (
+from app.language.llm.tokens import EstimatedTokens
+from app.prompting.context.sections import (
     MEMORIES,
     NOTHING,
     profile_lines,
     section,
     summary_lines,
 )
-from app.llm.tokens import EstimatedTokens
 
 COUNTER = EstimatedTokens()
 LINES = [f"- [fact] The user owns item number {number}." for number in range(50)]

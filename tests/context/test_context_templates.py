@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.context.errors import LongPromptError, UnknownVariableError
-from app.context.templates import fill
-from app.messages.schemas import CONTENT_LENGTH
+from app.conversation.messages.schemas import CONTENT_LENGTH
+from app.prompting.context.errors import LongPromptError, UnknownVariableError
+from app.prompting.context.templates import fill
 
 STATE = {"plan": "pro", "user": {"city": "Bonn", "tags": ["a", "b"]}, "n": 3, "on": True}
 

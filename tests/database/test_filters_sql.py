@@ -15,7 +15,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.memories.filters import compile_filters
+from app.memory.memories.filters import compile_filters
 
 KEMEM_TIMESTAMPTZ = r"""
 CREATE FUNCTION kemem_timestamptz(value text) RETURNS timestamptz

@@ -11,11 +11,11 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 
-from app.database.migrate import alembic_config, check_schema, head, upgrade
-from app.database.registry import TABLES
-from app.database.roles import OWNER
-from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
+from app.governance.tables import TABLES
+from app.platform.database.migrate import alembic_config, check_schema, head, upgrade
+from app.platform.database.roles import OWNER
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.conftest import new_database
@@ -95,7 +95,7 @@ class TestThereAndBack:
 
     async def test_two_upgrades_at_once_do_not_clash(self, postgres: EmbeddedPostgres) -> None:
         dsn = await new_database(postgres, "at_once")
-        code = "import asyncio,os; from app.database.migrate import upgrade; "
+        code = "import asyncio,os; from app.platform.database.migrate import upgrade; "
         code += "asyncio.run(upgrade(os.environ['DSN']))"
 
         # Processes, as two deploys are: Alembic keeps its context in a module.

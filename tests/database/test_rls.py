@@ -14,11 +14,11 @@ from fastapi import FastAPI
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.database.engine import Database, open_database
-from app.database.registry import TABLES
-from app.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETTING, prepare_cluster
-from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
+from app.governance.tables import TABLES
+from app.platform.database.engine import Database, open_database
+from app.platform.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETTING, prepare_cluster
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.tenants import make_tenant

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.database.engine import ANSWER_SECONDS, Database, open_database
-from app.database.failures import (
+from app.platform.database.engine import ANSWER_SECONDS, Database, open_database
+from app.platform.database.failures import (
     DatabaseBusyError,
     DatabaseUnavailableError,
     OutcomeUnknownError,

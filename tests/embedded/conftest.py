@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from embedded_support import copy_of, write
 
-from app.embedded.server import EmbeddedPostgres
+from app.platform.embedded.server import EmbeddedPostgres
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from typing import Any
 import asyncpg
 import psutil
 
-from app.embedded.accounts import Account, account_for
-from app.embedded.predecessors import processes_on
+from app.platform.embedded.accounts import Account, account_for
+from app.platform.embedded.predecessors import processes_on
 
 REPOSITORY = Path(__file__).parents[2]
 SERVICE = Path(__file__).with_name("serve_embedded.py")

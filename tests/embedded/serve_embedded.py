@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from app.embedded.server import EmbeddedPostgres
+from app.platform.embedded.server import EmbeddedPostgres
 
 
 async def main() -> None:

@@ -12,11 +12,11 @@ import psutil
 import pytest
 from embedded_support import copy_of, notes, query, service_on, write
 
-from app.embedded.accounts import Account, account_for, permits
-from app.embedded.binaries import find_binaries
-from app.embedded.data_folder import default_data_dir
-from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
+from app.platform.embedded.accounts import Account, account_for, permits
+from app.platform.embedded.binaries import find_binaries
+from app.platform.embedded.data_folder import default_data_dir
+from app.platform.embedded.server import EmbeddedPostgres
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be other users")
 

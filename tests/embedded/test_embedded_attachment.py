@@ -6,9 +6,9 @@ import json
 import pytest
 from embedded_support import notes, servers_on, service_on
 
-from app.embedded.attachment import attach, open_embedded
-from app.embedded.data_folder import DataFolderInUseError
-from app.embedded.server import EmbeddedPostgres
+from app.platform.embedded.attachment import attach, open_embedded
+from app.platform.embedded.data_folder import DataFolderInUseError
+from app.platform.embedded.server import EmbeddedPostgres
 
 
 async def test_sharing_uses_the_server_of_a_running_service(data_dir):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.embedded.accounts import Account
-from app.embedded.binaries import Binaries, find_binaries
-from app.embedded.postmaster import Installation, command_of
-from app.embedded.server_log import ServerLog
-from app.embedded.sockets import SocketFolder
+from app.platform.embedded.accounts import Account
+from app.platform.embedded.binaries import Binaries, find_binaries
+from app.platform.embedded.postmaster import Installation, command_of
+from app.platform.embedded.server_log import ServerLog
+from app.platform.embedded.sockets import SocketFolder
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ from embedded_support import (
     write,
 )
 
-from app.embedded.accounts import account_for
-from app.embedded.binaries import find_binaries
-from app.embedded.postmaster import Installation, command_of
-from app.embedded.server import EmbeddedPostgres
-from app.embedded.sockets import SocketFolder
+from app.platform.embedded.accounts import account_for
+from app.platform.embedded.binaries import find_binaries
+from app.platform.embedded.postmaster import Installation, command_of
+from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.embedded.sockets import SocketFolder
 
 linux_only = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux ends a child with its parent"

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from embedded_support import copy_of, notes
 
-from app.embedded.accounts import account_for
-from app.embedded.server import EmbeddedPostgres
-from app.embedded.sockets import (
+from app.errors import ConfigurationError
+from app.platform.embedded.accounts import account_for
+from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.embedded.sockets import (
     SOCKET_NAME,
     SOCKET_PATH_LIMIT,
     SocketFolder,
     choose_socket_folder,
     prepare_socket_folder,
 )
-from app.errors import ConfigurationError
 
 
 def of_socket_length(parent: Path, length: int) -> Path:

@@ -14,9 +14,9 @@ from embedded_support import copy_of, eventually, notes, query, servers_on, serv
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.embedded.data_folder import DataFolderInUseError
-from app.embedded.server import EmbeddedPostgres
 from app.errors import ConfigurationError
+from app.platform.embedded.data_folder import DataFolderInUseError
+from app.platform.embedded.server import EmbeddedPostgres
 
 
 def mode(path: Path) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 from httpx import AsyncClient, Response
 
-from app.tenants.access import Access, Principal
+from app.identity.tenants.access import Access, Principal
 from tests.support.api import execute, ok
 from tests.support.tenants import Caller
 

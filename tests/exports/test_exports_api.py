@@ -12,9 +12,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from sqlalchemy import LargeBinary
 
-from app.database.registry import TABLES as REGISTERED
-from app.exports.errors import ExportsBusyError
-from app.exports.nouns import (
+from app.governance.exports.errors import ExportsBusyError
+from app.governance.exports.nouns import (
     BELONGS,
     NOT_EXPORTED,
     NOUNS,
@@ -24,9 +23,10 @@ from app.exports.nouns import (
     reference_columns,
     references_of,
 )
-from app.exports.schemas import ExportQuery
-from app.exports.service import ExportService
-from app.exports.slots import ExportSlots
+from app.governance.exports.schemas import ExportQuery
+from app.governance.exports.service import ExportService
+from app.governance.exports.slots import ExportSlots
+from app.governance.tables import TABLES as REGISTERED
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.exports.exports_support import exported, many, principal_of, reading, rows_in

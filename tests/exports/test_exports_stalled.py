@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from starlette.types import Message
 
-from app.exports.router import PIECE_BYTES
-from app.exports.slots import ExportSlots
+from app.governance.exports.router import PIECE_BYTES
+from app.governance.exports.slots import ExportSlots
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.exports.exports_support import many, reading

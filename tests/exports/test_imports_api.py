@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.database.ids import subject_hash
+from app.platform.database.ids import subject_hash
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.exports.exports_support import (

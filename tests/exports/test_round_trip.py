@@ -7,8 +7,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
-from app.exports.nouns import NOUNS
+from app.governance.exports.nouns import NOUNS
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.conftest import client_of, migrated_database

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.jobs.worker import Worker
+from app.platform.jobs.worker import Worker
 from app.runtime import Runtime
 from tests.support.working import working
 

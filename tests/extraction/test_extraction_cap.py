@@ -7,8 +7,8 @@ import pytest
 from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.extraction.planning import MOST_REMOVALS
 from app.main import create_app
+from app.memory.extraction.planning import MOST_REMOVALS
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.conftest import client_of

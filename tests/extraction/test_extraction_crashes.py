@@ -15,9 +15,9 @@ import pytest
 from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
 from app.main import create_app
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.conftest import client_of, migrated_database

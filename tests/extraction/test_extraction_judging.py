@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.extraction.grounds import Grounds
-from app.extraction.judging import Hearing, judge
-from app.llm.extraction import Proposed, Turn
-from app.memories.gate import Gate
+from app.language.llm.extraction import Proposed, Turn
+from app.memory.extraction.grounds import Grounds
+from app.memory.extraction.judging import Hearing, judge
+from app.memory.memories.gate import Gate
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
 GROUNDS = Grounds("ana", None, "talk", None)

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.extraction.drafts import Draft, Words
-from app.extraction.planning import MOST_REMOVALS, Agreement
-from app.llm.extraction import Proposed
-from app.llm.reconciling import Decision, Neighbour
-from app.memories.place import Place
+from app.language.llm.extraction import Proposed
+from app.language.llm.reconciling import Decision, Neighbour
+from app.memory.extraction.drafts import Draft, Words
+from app.memory.extraction.planning import MOST_REMOVALS, Agreement
+from app.memory.memories.place import Place
 
 PLACE = Place("user", "ana", "ana", None, None, None)
 NOW = datetime(2026, 3, 14, tzinfo=UTC)

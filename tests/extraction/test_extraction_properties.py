@@ -15,20 +15,20 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
-from app.extraction.jobs import SessionJobs
-from app.jobs.dispatch import Dispatch
-from app.jobs.endings import Endings
-from app.jobs.errors import GiveUpJobError, LeaseLostError
-from app.jobs.failures import GIVEN_BACK, judge
-from app.jobs.orders import ClaimedJob
-from app.llm.errors import ModelUnavailableError
-from app.llm.extraction import Extraction, ExtractionRequest, Proposed
-from app.llm.model_catalogue import ExtractionModel, ModelCatalogue
-from app.rules.reconciler import RulesReconciler
+from app.conversation.sessions.reading_order import EXTRACT
+from app.language.keyless.reconciler import RulesReconciler
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.extraction import Extraction, ExtractionRequest, Proposed
+from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
+from app.memory.extraction.jobs import SessionJobs
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.jobs.dispatch import Dispatch
+from app.platform.jobs.endings import Endings
+from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
+from app.platform.jobs.failures import GIVEN_BACK, judge
+from app.platform.jobs.orders import ClaimedJob
 from app.runtime import Runtime, open_runtime
-from app.sessions.reading_order import EXTRACT
 from app.settings import Settings
 from tests.conftest import client_of, new_database
 from tests.support.api import ok

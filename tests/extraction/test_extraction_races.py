@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.conftest import client_of, new_database
 from tests.support.api import append, dump, every_page, execute, ok, save, tables_with

@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
-from app.extraction.agenda import LONGEST_PART, MOST_DUE, MOST_PARTS
-from app.extraction.planning import MOST_REMOVALS
+from app.memory.extraction.agenda import LONGEST_PART, MOST_DUE, MOST_PARTS
+from app.memory.extraction.planning import MOST_REMOVALS
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save

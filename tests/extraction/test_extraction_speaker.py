@@ -3,10 +3,10 @@
 import pytest
 from httpx import AsyncClient
 
-from app.extraction.speaker_repository import SpeakerRepository
-from app.graph.statements import GraphPlace
+from app.identity.tenants.access import Access
+from app.memory.extraction.speaker_repository import SpeakerRepository
+from app.memory.graph.statements import GraphPlace
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.api import ok, save
 from tests.support.tenants import Caller
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from app.extraction.drafts import Draft
-from app.extraction.planning import MOST_REMOVALS, Agreement
-from app.extraction.upkeep import Seen, Shown, Upkeep, extended, settle
-from app.llm.extraction import Proposed
-from app.llm.reconciling import Agenda, Join, Reconciliation, Review, Standing
-from app.memories.gate import Gate
-from app.memories.place import Place
+from app.language.llm.extraction import Proposed
+from app.language.llm.reconciling import Agenda, Join, Reconciliation, Review, Standing
+from app.memory.extraction.drafts import Draft
+from app.memory.extraction.planning import MOST_REMOVALS, Agreement
+from app.memory.extraction.upkeep import Seen, Shown, Upkeep, extended, settle
+from app.memory.memories.gate import Gate
+from app.memory.memories.place import Place
 
 PLACE = Place("user", "ana", "ana", None, None, None)
 ELSEWHERE = Place("session", "talk", "ana", None, "talk", None)

@@ -8,11 +8,11 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
-from app.feedback.schemas import FeedbackCreate
-from app.feedback.service import FeedbackService
-from app.memories.errors import MemoryNotFoundError
+from app.memory.feedback.schemas import FeedbackCreate
+from app.memory.feedback.service import FeedbackService
+from app.memory.memories.errors import MemoryNotFoundError
+from app.platform.http.switches import MemoryDisabledError, Switches
 from app.runtime import Runtime
-from app.web.switches import MemoryDisabledError, Switches
 from tests.conftest import client_of
 from tests.support.api import dump, every_page, execute, fields, ok, problem, save, tables_with
 from tests.support.tenants import Caller, make_key

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.agents.retention import ForgettingPolicy
-from app.forgetting.forgetting import Forgetting, ForgettingRules
-from app.forgetting.schemas import STEPS
+from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
+from app.governance.forgetting.schemas import STEPS
+from app.identity.agents.retention import ForgettingPolicy
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.tenants import Caller

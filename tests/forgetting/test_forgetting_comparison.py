@@ -9,12 +9,12 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import true
 
-from app.agents.retention import Eviction, ForgettingPolicy
-from app.forgetting.forgetting import Forgetting, ForgettingRules
-from app.memories.eviction import Evictable, weakest
-from app.memories.eviction_repository import EvictionRepository
+from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
+from app.identity.agents.retention import Eviction, ForgettingPolicy
+from app.identity.tenants.access import Access
+from app.memory.memories.eviction import Evictable, weakest
+from app.memory.memories.eviction_repository import EvictionRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.api import execute, ok
 from tests.support.plans import sent_by
 from tests.support.tenants import Caller

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 from httpx import AsyncClient
 
-from app.database.ids import new_id
-from app.embedded.server import EmbeddedPostgres
-from app.operations.housekeeping import KIND as HOUSEKEEPING
+from app.governance.operations.housekeeping import KIND as HOUSEKEEPING
+from app.platform.database.ids import new_id
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.conftest import client_of, migrated_database

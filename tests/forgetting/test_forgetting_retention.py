@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.checkpoints.archiving import CheckpointUpkeep
-from app.forgetting.forgetting import Forgetting
+from app.governance.forgetting.forgetting import Forgetting
+from app.prompting.checkpoints.archiving import CheckpointUpkeep
 from app.runtime import Runtime
 from tests.checkpoints.saver_support import put
 from tests.support.api import append, every_page, execute, ok

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from httpx import AsyncClient
 
-from app.agents.retention import Eviction
-from app.memories.eviction import Evictable, hybrid_score, reserve, weakest
-from app.memories.eviction_repository import EvictionRepository
+from app.identity.agents.retention import Eviction
+from app.identity.tenants.access import Access
+from app.memory.memories.eviction import Evictable, hybrid_score, reserve, weakest
+from app.memory.memories.eviction_repository import EvictionRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.api import execute, ok
 from tests.support.tenants import Caller
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.graph.likeness import same_name
-from app.graph.statements import (
+from app.language.text.name_keys import name_key, name_keys
+from app.memory.graph.likeness import same_name
+from app.memory.graph.statements import (
     MOST_KEYS,
     Period,
     cut_by,
@@ -16,7 +17,6 @@ from app.graph.statements import (
     keys_in,
     relation_name,
 )
-from app.text.name_keys import name_key, name_keys
 
 # Spellings of one name.
 SAME = [

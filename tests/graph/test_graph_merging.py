@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.graph.statements import Statement
-from app.graph.store import Written
-from app.graph.writing import GraphWriting
+from app.identity.tenants.access import Access
+from app.memory.graph.statements import Statement
+from app.memory.graph.store import Written
+from app.memory.graph.writing import GraphWriting
 from app.runtime import Runtime, utc_now
-from app.tenants.access import Access
 from tests.support.api import ok, problem, save
 from tests.support.graph import ANA, entity, known, people, said, state, write
 from tests.support.tenants import Caller

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from app.database.engine import Database
-from app.embedded.server import EmbeddedPostgres
-from app.graph.neighbourhood import MOST_VISITED, Neighbourhood, When
+from app.identity.tenants.access import Access
+from app.memory.graph.neighbourhood import MOST_VISITED, Neighbourhood, When
+from app.platform.database.engine import Database
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.conftest import migrated_database
 from tests.support.api import execute
 from tests.support.plans import generic_plans, nodes, sent_by

@@ -10,19 +10,19 @@ import pytest
 from httpx import AsyncClient, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.database.engine import Database
-from app.graph.errors import EntityNotFoundError
-from app.graph.schemas import (
+from app.identity.tenants.access import Access, Principal
+from app.memory.graph.errors import EntityNotFoundError
+from app.memory.graph.schemas import (
     EntityQuery,
     GraphSearchQuery,
     NeighbourQuery,
     PathQuery,
     RelationQuery,
 )
-from app.graph.service import GraphService
+from app.memory.graph.service import GraphService
+from app.platform.database.engine import Database
+from app.platform.http.pagination import PageQuery
 from app.runtime import Runtime
-from app.tenants.access import Access, Principal
-from app.web.pagination import PageQuery
 from tests.support.api import execute, ok, problem, save
 from tests.support.graph import known, people, state
 from tests.support.locks import until_somebody_waits

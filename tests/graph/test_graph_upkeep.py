@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
+from app.identity.tenants.schemas import TenantPatch
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.tenants.schemas import TenantPatch
 from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.graph import known, names, people, state, tidied

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.graph.likeness import NEAR
-from app.graph.repository import EntityRepository
-from app.graph.statements import GraphPlace, Named, Statement
-from app.graph.store import NearMemory, Written
-from app.graph.writing import GraphWriting
-from app.llm.wordllama_embedder import WordLlamaEmbedder
-from app.memories.repository import MemoryRepository
+from app.identity.tenants.access import Access
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.text.name_keys import name_key
+from app.memory.graph.likeness import NEAR
+from app.memory.graph.repository import EntityRepository
+from app.memory.graph.statements import GraphPlace, Named, Statement
+from app.memory.graph.store import NearMemory, Written
+from app.memory.graph.writing import GraphWriting
+from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
-from app.text.name_keys import name_key
 from tests.support.api import ok, save
 from tests.support.graph import ANA, entity, known, people, said, write
 from tests.support.tenants import Caller

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.database.engine import Database, open_database
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
+from app.platform.database.engine import Database, open_database
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
 from tests.conftest import new_database
 from tests.jobs.jobs_support import Queue, new_tenant
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import asyncpg
 
-from app.database.engine import Database
-from app.database.ids import new_id
-from app.database.roles import OWNER
-from app.jobs.dispatch import Dispatch, Round
-from app.jobs.failures import judge
-from app.jobs.orders import ClaimedJob, Order, Scheduled
-from app.jobs.repository import JobRepository
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.database.roles import OWNER
+from app.platform.jobs.dispatch import Dispatch, Round
+from app.platform.jobs.failures import judge
+from app.platform.jobs.orders import ClaimedJob, Order, Scheduled
+from app.platform.jobs.repository import JobRepository
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)

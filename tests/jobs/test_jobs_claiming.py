@@ -9,10 +9,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.database.engine import Database
-from app.database.ids import new_id
-from app.database.roles import DISPATCH
-from app.jobs.dispatch import CLAIM, PROBES, Dispatch
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.database.roles import DISPATCH
+from app.platform.jobs.dispatch import CLAIM, PROBES, Dispatch
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, new_dispatch, new_tenant
 
 HOUR = timedelta(hours=1)

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.database.engine import Database
 from app.errors import ConflictError, NotFoundError, UnavailableError
-from app.jobs.errors import (
+from app.platform.database.engine import Database
+from app.platform.jobs.errors import (
     DeferJobError,
     GiveUpJobError,
     JobAlreadyLiveError,
@@ -18,10 +18,10 @@ from app.jobs.errors import (
     JobNotRetryableError,
     LeaseLostError,
 )
-from app.jobs.failures import GIVEN_BACK, LEASE_EXPIRED
-from app.jobs.orders import ClaimedJob
-from app.jobs.recurring import AT_ONCE, BATCH, Recurring
-from app.jobs.repository import JobRepository
+from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.recurring import AT_ONCE, BATCH, Recurring
+from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch, new_tenant
 
 

@@ -18,12 +18,12 @@ import asyncpg
 import pytest
 import structlog
 
-from app.database.engine import open_database
-from app.database.migrate import upgrade
-from app.embedded.server import EmbeddedPostgres
-from app.jobs.listening import Listener
-from app.jobs.orders import ClaimedJob
-from app.jobs.worker import Worker, WorkerLimits
+from app.platform.database.engine import open_database
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.jobs.listening import Listener
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import Queue
 
 pytestmark = pytest.mark.slow

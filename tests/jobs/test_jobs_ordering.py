@@ -6,11 +6,11 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from app.database.engine import Database
 from app.errors import UnavailableError
-from app.jobs.errors import DeferJobError
-from app.jobs.orders import CHANNEL, Order
-from app.jobs.repository import JobRepository
+from app.platform.database.engine import Database
+from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.orders import CHANNEL, Order
+from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch
 
 WAIT = 30 * SECOND

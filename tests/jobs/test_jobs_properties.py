@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from app.errors import NotFoundError, UnavailableError
-from app.jobs.dispatch import Dispatch
-from app.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
-from app.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict
-from app.jobs.orders import ClaimedJob
-from app.jobs.repository import JobRepository
+from app.platform.jobs.dispatch import Dispatch
+from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
+from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, new_dispatch
 
 KEYS = ("ana", "ben")

@@ -15,12 +15,12 @@ import pytest
 from prometheus_client import REGISTRY
 
 from app.errors import UnavailableError
-from app.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
-from app.jobs.listening import Listener
-from app.jobs.orders import ClaimedJob, Handler
-from app.jobs.repository import JobRepository
-from app.jobs.ticking import Ticker
-from app.jobs.worker import Worker, WorkerLimits
+from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
+from app.platform.jobs.listening import Listener
+from app.platform.jobs.orders import ClaimedJob, Handler
+from app.platform.jobs.repository import JobRepository
+from app.platform.jobs.ticking import Ticker
+from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now
 
 QUICK = WorkerLimits(slots=4, lease=timedelta(seconds=0.6), job=timedelta(seconds=5))

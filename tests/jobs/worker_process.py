@@ -12,11 +12,11 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from app.database.engine import open_database
-from app.jobs.listening import Listener
-from app.jobs.orders import ClaimedJob
-from app.jobs.repository import JobRepository
-from app.jobs.worker import Worker, WorkerLimits
+from app.platform.database.engine import open_database
+from app.platform.jobs.listening import Listener
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
+from app.platform.jobs.worker import Worker, WorkerLimits
 
 LEASE = timedelta(seconds=1)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from tests.support.openai_server import OpenAIServer, openai_server
 
 

@@ -3,9 +3,9 @@
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.embeddings import DenseShare, DuplicateThreshold
-from app.llm.openai_embedder import OpenAIEmbedder
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.embeddings import DenseShare, DuplicateThreshold
+from app.language.llm.openai_embedder import OpenAIEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 
 THRESHOLD = DuplicateThreshold(latin=0.75, cjk=0.85)
 

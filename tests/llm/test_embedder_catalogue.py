@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.errors import ConfigurationError
-from app.llm.catalogue import EmbedderCatalogue, OpenAIParameters
-from app.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
+from app.language.llm.catalogue import EmbedderCatalogue, OpenAIParameters
+from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from tests.support.openai_server import (
     NATIVE_DIMENSION,
     OpenAIServer,

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from app.llm.embeddings import Embedder
-from app.llm.openai_embedder import OpenAIEmbedder
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.embeddings import Embedder
+from app.language.llm.openai_embedder import OpenAIEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 
 TEXTS = [
     "She drinks green tea in the morning.",

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.llm.extractive_summariser import MOST, ExtractiveSummariser, extract
-from app.llm.summarising import Line, SummaryRequest
-from app.text.word_limit import word_count
+from app.language.llm.extractive_summariser import MOST, ExtractiveSummariser, extract
+from app.language.llm.summarising import Line, SummaryRequest
+from app.language.text.word_limit import word_count
 
 TRIP = (
     Line("user", "Hi there!"),
@@ -225,8 +225,8 @@ class TestPort:
             "import socket\n"
             "def refuse(*_): raise SystemExit('it connects')\n"
             "socket.socket.connect = refuse\n"
-            "from app.llm.extractive_summariser import extract\n"
-            "from app.llm.summarising import Line, SummaryRequest\n"
+            "from app.language.llm.extractive_summariser import extract\n"
+            "from app.language.llm.summarising import Line, SummaryRequest\n"
             "print(extract(SummaryRequest(20, (Line('user', 'I live in Munich.'),))))\n"
         )
 

@@ -4,9 +4,9 @@ import pytest
 from openai import AsyncOpenAI
 
 from app.errors import ConfigurationError
-from app.llm.catalogue import OpenAIParameters
-from app.llm.errors import ModelUnavailableError, UnknownModelError
-from app.llm.model_summariser import (
+from app.language.llm.catalogue import OpenAIParameters
+from app.language.llm.errors import ModelUnavailableError, UnknownModelError
+from app.language.llm.model_summariser import (
     CHARACTERS,
     SHORTEST,
     TRIES,
@@ -14,10 +14,10 @@ from app.llm.model_summariser import (
     allowance,
     rendered,
 )
-from app.llm.openai_chat import OpenAIChat
-from app.llm.summariser_catalogue import SummariserCatalogue
-from app.llm.summarising import Line, SummaryRequest
-from app.llm.summary_prompts import ACKNOWLEDGEMENT
+from app.language.llm.openai_chat import OpenAIChat
+from app.language.llm.summariser_catalogue import SummariserCatalogue
+from app.language.llm.summarising import Line, SummaryRequest
+from app.language.llm.summary_prompts import ACKNOWLEDGEMENT
 from tests.support.chat_behaviours import (
     cut_off,
     declines,

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.llm.http_reranker import LONGEST_TEXT, HTTPReranker, unit_scores
-from app.llm.reranker_catalogue import connect_reranker
-from app.llm.reranking import RERANK_CANDIDATES, RerankUnavailableError
+from app.language.llm.http_reranker import LONGEST_TEXT, HTTPReranker, unit_scores
+from app.language.llm.reranker_catalogue import connect_reranker
+from app.language.llm.reranking import RERANK_CANDIDATES, RerankUnavailableError
 from tests.support.flaky_server import (
     Behaviour,
     cuts_off,

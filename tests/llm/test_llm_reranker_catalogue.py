@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from app.errors import ConfigurationError
-from app.llm.http_reranker import HTTPReranker
-from app.llm.reranker_catalogue import connect_reranker
+from app.language.llm.http_reranker import HTTPReranker
+from app.language.llm.reranker_catalogue import connect_reranker
 
 LOCAL = "http://localhost:8001/v1/rerank"
 SECRET = "hunter2"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.llm.tokens import (
+from app.language.llm.tokens import (
     IMAGE,
     OVERHEAD,
     EstimatedTokens,
@@ -15,7 +15,7 @@ from app.llm.tokens import (
     message_tokens,
     open_counter,
 )
-from app.llm.wordllama_embedder import WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from tests.support.token_samples import HELD_OUT, OTHER_SCRIPTS, SEEN
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.errors import ConfigurationError
-from app.llm.catalogue import OpenAIParameters
-from app.llm.errors import UnknownModelError
-from app.llm.extraction import Extraction, ExtractionRequest
-from app.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
-from app.llm.reconciling import Question, Reconciliation
+from app.language.llm.catalogue import OpenAIParameters
+from app.language.llm.errors import UnknownModelError
+from app.language.llm.extraction import Extraction, ExtractionRequest
+from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
+from app.language.llm.reconciling import Question, Reconciliation
 from tests.support.openai_server import OpenAIServer
 
 

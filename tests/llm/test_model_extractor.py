@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
-from app.llm.errors import ModelUnavailableError
-from app.llm.extraction import (
+from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.extraction import (
     MEMORY_TYPES,
     Extraction,
     ExtractionRequest,
@@ -20,11 +20,11 @@ from app.llm.extraction import (
     Scope,
     Turn,
 )
-from app.llm.model_extractor import MOST_ENTRIES, ModelExtractor
-from app.llm.openai_chat import OpenAIChat
-from app.llm.prompts import INSTRUCTIONS, extraction_prompt, reconcile_prompt
-from app.llm.reconciling import NO_AGENDA, Agenda, Standing
-from app.text.signal_patterns import Signal
+from app.language.llm.model_extractor import MOST_ENTRIES, ModelExtractor
+from app.language.llm.openai_chat import OpenAIChat
+from app.language.llm.prompts import INSTRUCTIONS, extraction_prompt, reconcile_prompt
+from app.language.llm.reconciling import NO_AGENDA, Agenda, Standing
+from app.language.text.signal_patterns import Signal
 from tests.support.chat_behaviours import (
     cut_off,
     declines,

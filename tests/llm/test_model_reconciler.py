@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.errors import ModelUnavailableError
-from app.llm.extraction import Proposed
-from app.llm.model_reconciler import ModelReconciler
-from app.llm.openai_chat import OpenAIChat
-from app.llm.reconciling import Decision, Neighbour, Question
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.extraction import Proposed
+from app.language.llm.model_reconciler import ModelReconciler
+from app.language.llm.openai_chat import OpenAIChat
+from app.language.llm.reconciling import Decision, Neighbour, Question
 from tests.support.chat_behaviours import cut_off, decides, empty, lines_of, says, writes
 from tests.support.openai_server import OpenAIServer, refusal
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.extraction import Proposed
-from app.llm.model_reconciler import ModelReconciler
-from app.llm.openai_chat import OpenAIChat
-from app.llm.reconciling import (
+from app.language.llm.extraction import Proposed
+from app.language.llm.model_reconciler import ModelReconciler
+from app.language.llm.openai_chat import OpenAIChat
+from app.language.llm.reconciling import (
     Agenda,
     Join,
     Neighbour,

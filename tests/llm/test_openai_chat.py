@@ -8,11 +8,11 @@ from email.utils import formatdate
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.answer_schemas import extraction_schema
-from app.llm.chat import ChatAnswer
-from app.llm.errors import ModelUnavailableError
-from app.llm.openai_chat import OpenAIChat
-from app.llm.openai_client import connect
+from app.language.llm.answer_schemas import extraction_schema
+from app.language.llm.chat import ChatAnswer
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.openai_chat import OpenAIChat
+from app.language.llm.openai_client import connect
 from tests.support.chat_behaviours import (
     cut_off,
     declines,

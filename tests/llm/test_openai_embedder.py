@@ -8,9 +8,9 @@ import pytest
 from openai import AsyncOpenAI
 
 from app.errors import ConfigurationError
-from app.llm.embeddings import Embedder
-from app.llm.errors import EmbeddingUnavailableError
-from app.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
+from app.language.llm.embeddings import Embedder
+from app.language.llm.errors import EmbeddingUnavailableError
+from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from tests.support.openai_server import (
     NATIVE_DIMENSION,
     Behaviour,

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from openai import AsyncOpenAI
 
-from app.llm.embeddings import EmbeddingUse
-from app.llm.errors import EmbeddingUnavailableError
-from app.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
+from app.language.llm.embeddings import EmbeddingUse
+from app.language.llm.errors import EmbeddingUnavailableError
+from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from tests.support.openai_server import (
     NATIVE_DIMENSION,
     Behaviour,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.database.registry import TABLES
+from app.governance.tables import TABLES
 from tests.support.api import (
     counts,
     every_page,

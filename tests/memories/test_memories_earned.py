@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from pgvector.asyncpg import register_vector
 
-from app.database.ids import new_id
-from app.memories.codes import CANDIDATES, MINIMUM_DIMENSION
-from app.memories.earning import EarningService, Outcome
-from app.memories.finding import Found, by_all, by_vectors
-from app.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
-from app.memories.searchable import row_terms
-from app.memories.timeline_sql import known_features_statement, known_statement
-from app.ranking.boosts import Boosts
-from app.ranking.document import COLUMNS as WORDS
-from app.ranking.query import read_query
+from app.identity.tenants.access import Access
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.document import COLUMNS as WORDS
+from app.language.ranking.query import read_query
+from app.memory.memories.codes import CANDIDATES, MINIMUM_DIMENSION
+from app.memory.memories.earning import EarningService, Outcome
+from app.memory.memories.finding import Found, by_all, by_vectors
+from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
+from app.memory.memories.searchable import row_terms
+from app.memory.memories.timeline_sql import known_features_statement, known_statement
+from app.platform.database.ids import new_id
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.api import execute
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import Caller

@@ -7,8 +7,8 @@ import pytest_asyncio
 from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
-from app.memories.reembed import ReembedService
-from app.operations.housekeeping import KIND, Housekeeping
+from app.governance.operations.housekeeping import KIND, Housekeeping
+from app.memory.memories.reembed import ReembedService
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import handlers_of

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.memories import filling
-from app.memories.filling import MemoryFilling
-from app.operations.housekeeping import Housekeeping
-from app.operations.retention import Retention
+from app.governance.operations.housekeeping import Housekeeping
+from app.governance.operations.retention import Retention
+from app.language.text.terms import ANALYSER_VERSION
+from app.memory.memories import filling
+from app.memory.memories.filling import MemoryFilling
 from app.runtime import Runtime
-from app.text.terms import ANALYSER_VERSION
 from tests.support.api import execute, found, ok, save
 from tests.support.tenants import Caller
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from app.graph.repository import EntityRepository
-from app.graph.statements import GraphPlace
-from app.graph.tidying import Tidying
-from app.graph.timeline import RelationTimeline
-from app.memories.graph_sql import MOST_MENTIONS, links_of
-from app.tenants.access import Access
-from app.text.name_keys import name_keys
-from app.users.repository import UserRepository
+from app.identity.tenants.access import Access
+from app.identity.users.repository import UserRepository
+from app.language.text.name_keys import name_keys
+from app.memory.graph.repository import EntityRepository
+from app.memory.graph.statements import GraphPlace
+from app.memory.graph.tidying import Tidying
+from app.memory.graph.timeline import RelationTimeline
+from app.memory.memories.graph_sql import MOST_MENTIONS, links_of
 from tests.conftest import client_of
 from tests.support.api import append, ok, save
 from tests.support.service import SELDOM, service, wiretap

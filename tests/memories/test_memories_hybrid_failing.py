@@ -10,7 +10,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.llm.reranking import RERANK_CANDIDATES
+from app.language.llm.reranking import RERANK_CANDIDATES
 from tests.conftest import client_of
 from tests.support.api import ok, problem
 from tests.support.flaky_server import cuts_off, hangs_up, says, slowly

@@ -13,16 +13,16 @@ import pytest
 import pytest_asyncio
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
-from app.memories.finding import by_all
-from app.memories.search_sql import Bucket, SearchPlan, features_statement, hits_statement
-from app.ranking.fusion import Boosts
-from app.ranking.packing import DIMENSION, stored_terms
-from app.ranking.query import Asked, read_query
-from app.ranking.rows import read
+from app.identity.tenants.access import Access
+from app.language.ranking.fusion import Boosts
+from app.language.ranking.packing import DIMENSION, stored_terms
+from app.language.ranking.query import Asked, read_query
+from app.language.ranking.rows import read
+from app.memory.memories.finding import by_all
+from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, hits_statement
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.support.api import execute, ok
 from tests.support.hits import save_all, texts
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of

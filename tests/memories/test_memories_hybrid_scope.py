@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.ranking.document import COLUMNS
+from app.language.ranking.document import COLUMNS
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import execute, ok, save, search

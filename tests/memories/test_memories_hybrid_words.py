@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 from httpx import AsyncClient
 
-from app.ranking.packing import LONGEST_QUERY, MOST_OFTEN
-from app.text.terms import terms
+from app.language.ranking.packing import LONGEST_QUERY, MOST_OFTEN
+from app.language.text.terms import terms
 from tests.support.api import fields, problem, save
 from tests.support.hits import asked, hits, save_all, texts
 

@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.ranking.packing import stored_terms
+from app.language.ranking.packing import stored_terms
+from app.language.text.terms import terms
 from app.runtime import Runtime
-from app.text.terms import terms
 from tests.conftest import client_of
 from tests.support.api import execute, listed, ok, problem, save
 from tests.support.tenants import Caller, make_key

@@ -9,9 +9,9 @@ from time import perf_counter
 import numpy as np
 from httpx import AsyncClient
 
-from app.memories.candidates import NEIGHBOURS, among_themselves, candidates
-from app.memories.gate import Gate
-from app.memories.schemas import MemoryCreate, SaidMessage
+from app.memory.memories.candidates import NEIGHBOURS, among_themselves, candidates
+from app.memory.memories.gate import Gate
+from app.memory.memories.schemas import MemoryCreate, SaidMessage
 from tests.support.api import ok
 
 LONG = "The report says that the harbour was busy and the weather was fine on that day. " * 20

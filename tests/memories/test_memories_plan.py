@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from app.embedded.server import EmbeddedPostgres
-from app.memories.search_sql import Bucket, SearchPlan, search_statement
+from app.identity.tenants.access import Access
+from app.memory.memories.search_sql import Bucket, SearchPlan, search_statement
+from app.platform.embedded.server import EmbeddedPostgres
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import append, execute, found, ok, save
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of

@@ -9,15 +9,15 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.memories.candidates import REMEMBERED_ROLES, among_themselves, candidates
-from app.memories.gate import Gate
-from app.memories.ranking import RankWeights, ScopeWeights, final_score
-from app.memories.schemas import MemoryCreate
-from app.memories.search_sql import Bucket, SearchPlan, search_statement
-from app.messages.pairing import closure
+from app.conversation.messages.pairing import closure
+from app.identity.tenants.access import Access
+from app.language.text.normalise import content_hash
+from app.memory.memories.candidates import REMEMBERED_ROLES, among_themselves, candidates
+from app.memory.memories.gate import Gate
+from app.memory.memories.ranking import RankWeights, ScopeWeights, final_score
+from app.memory.memories.schemas import MemoryCreate
+from app.memory.memories.search_sql import Bucket, SearchPlan, search_statement
 from app.runtime import Runtime
-from app.tenants.access import Access
-from app.text.normalise import content_hash
 from tests.support.api import execute
 from tests.support.tenants import make_tenant
 

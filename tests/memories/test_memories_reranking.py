@@ -9,9 +9,9 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from app.llm.http_reranker import HTTPReranker
-from app.llm.reranker_catalogue import connect_reranker
-from app.memories.reranking import reranked
+from app.language.llm.http_reranker import HTTPReranker
+from app.language.llm.reranker_catalogue import connect_reranker
+from app.memory.memories.reranking import reranked
 from tests.support.flaky_server import says, slowly
 from tests.support.rerank_server import RerankServer, rerank_server
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.memories.hybrid import settled
+from app.memory.memories.hybrid import settled
 
 LAYOUT = np.dtype([("similarity", ">f4"), ("essence", ">f4"), ("rough", "?"), ("eligible", "?")])
 IDS = ("a", "b", "c", "d")

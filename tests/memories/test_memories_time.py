@@ -13,12 +13,12 @@ from httpx import AsyncClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.embedded.server import EmbeddedPostgres
-from app.memories.search_sql import Bucket, SearchPlan, search_statement
-from app.memories.timeline_sql import known_statement, known_waiting_statement
+from app.identity.tenants.access import Access
+from app.memory.memories.search_sql import Bucket, SearchPlan, search_statement
+from app.memory.memories.timeline_sql import known_statement, known_waiting_statement
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import (
     every_page,

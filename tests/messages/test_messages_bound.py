@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.messages.search import MessageSearchService
-from app.messages.search_schemas import MessageSearch, MessageSearchAnswer
-from app.messages.search_sql import MOST_MESSAGES
-from app.ranking.boosts import Boosts
+from app.conversation.messages.search import MessageSearchService
+from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
+from app.conversation.messages.search_sql import MOST_MESSAGES
+from app.identity.tenants.access import Access, Principal
+from app.language.ranking.boosts import Boosts
 from app.runtime import Runtime
-from app.tenants.access import Access, Principal
 from tests.support.api import append, ok
 from tests.support.recall import recall
 from tests.support.tenants import Caller

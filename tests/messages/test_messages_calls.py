@@ -8,12 +8,12 @@ import pytest
 import pytest_asyncio
 from httpx import AsyncClient
 
-from app.checkpoints.approval_repository import ApprovalRepository
-from app.embedded.server import EmbeddedPostgres
-from app.messages.repository import NEAR, MessageRepository
+from app.conversation.messages.repository import NEAR, MessageRepository
+from app.identity.tenants.access import Access
+from app.platform.embedded.server import EmbeddedPostgres
+from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.conftest import migrated_database
 from tests.support.api import append, execute, problem
 from tests.support.plans import generic_plans, nodes, sent_by

@@ -15,15 +15,15 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
-from app.llm.errors import EmbeddingUnavailableError
-from app.memories.reembed import ReembedService
-from app.messages.indexing import INDEXED_AT_ONCE
-from app.operations.housekeeping import Housekeeping
-from app.operations.retention import Retention
+from app.conversation.messages.indexing import INDEXED_AT_ONCE
+from app.governance.operations.housekeeping import Housekeeping
+from app.governance.operations.retention import Retention
+from app.identity.usage.ledger import EmbeddingLedger
+from app.language.llm.errors import EmbeddingUnavailableError
+from app.memory.memories.reembed import ReembedService
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from app.usage.ledger import EmbeddingLedger
 from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, problem
 from tests.support.openai_server import OpenAIServer, charging, openai_server, refusal

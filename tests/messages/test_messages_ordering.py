@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.messages.pressure import Pressure, is_to_order
+from app.conversation.messages.pressure import Pressure, is_to_order
 from tests.support.api import append, execute
 from tests.support.conversations import policy, window
 from tests.support.tenants import Caller

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.llm.tokens import EstimatedTokens, message_tokens
-from app.messages.pressure import learned_scale, pressure_of
-from app.messages.window_repository import Counters, WindowRepository
+from app.conversation.messages.pressure import learned_scale, pressure_of
+from app.conversation.messages.window_repository import Counters, WindowRepository
+from app.conversation.sessions.policy import Trigger, WindowPolicy
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.tenants.access import Access
+from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.runtime import Runtime
-from app.sessions.policy import Trigger, WindowPolicy
-from app.sessions.repository import SessionRepository
-from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import append, every_page, execute, fields, ok, problem
 from tests.support.conversations import policy, window

@@ -8,13 +8,13 @@ from threading import Thread
 import pytest
 from httpx import AsyncClient
 
-from app.llm.tokens import EstimatedTokens
-from app.messages.window import Window
-from app.messages.window_schemas import WindowTrim
-from app.messages.window_service import WindowService
+from app.conversation.messages.window import Window
+from app.conversation.messages.window_schemas import WindowTrim
+from app.conversation.messages.window_service import WindowService
+from app.conversation.sessions.policy import WindowPolicy
+from app.identity.tenants.access import Access, Principal
+from app.language.llm.tokens import EstimatedTokens
 from app.runtime import Runtime
-from app.sessions.policy import WindowPolicy
-from app.tenants.access import Access, Principal
 from tests.support.api import append, every_page, execute, ok
 from tests.support.tenants import Caller
 

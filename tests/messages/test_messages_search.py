@@ -9,8 +9,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.messages.search_schemas import MessageSearchAnswer
-from app.ranking.fusion import SIGNALS
+from app.conversation.messages.search_schemas import MessageSearchAnswer
+from app.language.ranking.fusion import SIGNALS
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import append, execute, fields, ok, problem, save

@@ -9,13 +9,13 @@ import pytest
 import pytest_asyncio
 from fastapi import FastAPI
 
-from app.embedded.server import EmbeddedPostgres
-from app.messages.search_sql import MessagePlan, features_statement, hits_statement
-from app.ranking.query import read_query
-from app.ranking.rows import read
+from app.conversation.messages.search_sql import MessagePlan, features_statement, hits_statement
+from app.identity.tenants.access import Access
+from app.language.ranking.query import read_query
+from app.language.ranking.rows import read
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.support.api import append, execute
 from tests.support.plans import Crowd, literal, new_crowd, nodes, plan_of

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.compaction.planning import eviction_of
-from app.messages.errors import InvalidStrategyError, UnknownStrategyError
-from app.messages.schemas import WindowStrategy
-from app.messages.trimming import (
+from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
+from app.conversation.messages.schemas import WindowStrategy
+from app.conversation.messages.trimming import (
     Pick,
     first_last,
     installed_strategies,
@@ -19,8 +18,9 @@ from app.messages.trimming import (
     pick_of,
     trim,
 )
-from app.messages.window import Window, WindowMessage, cut
-from app.sessions.policy import WindowPolicy
+from app.conversation.messages.window import Window, WindowMessage, cut
+from app.conversation.sessions.policy import WindowPolicy
+from app.prompting.compaction.planning import eviction_of
 from tests.messages.window_support import (
     LONG_AGO,
     assistant,

@@ -7,15 +7,15 @@ import pytest
 import pytest_asyncio
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
-from app.llm.tokens import EstimatedTokens, message_tokens
-from app.messages.window_repository import Reading, WindowRepository
-from app.messages.window_sql import tail_rows
+from app.conversation.messages.window_repository import Reading, WindowRepository
+from app.conversation.messages.window_sql import tail_rows
+from app.conversation.sessions.policy import WindowPolicy
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.tenants.access import Access
+from app.language.llm.tokens import EstimatedTokens, message_tokens
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from app.sessions.policy import WindowPolicy
-from app.sessions.repository import SessionRepository
 from app.settings import Settings
-from app.tenants.access import Access
 from tests.conftest import migrated_database
 from tests.support.api import append, dump, execute, fields, ok, problem
 from tests.support.conversations import converse, policy, window

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.messages.trimming import (
+from app.conversation.messages.trimming import (
     Pick,
     first_last,
     last_messages,
@@ -15,8 +15,8 @@ from app.messages.trimming import (
     message_fraction,
     trim,
 )
-from app.messages.window import Window, WindowMessage, cut, groups_of, starts_with_user
-from app.sessions.policy import WindowPolicy
+from app.conversation.messages.window import Window, WindowMessage, cut, groups_of, starts_with_user
+from app.conversation.sessions.policy import WindowPolicy
 from tests.messages.window_support import LONG_AGO, NOW, said, window
 
 SIZES = st.one_of(st.integers(4, 60), st.integers(4, 3000))

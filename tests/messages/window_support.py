@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from app.messages.window import Window, WindowMessage
+from app.conversation.messages.window import Window, WindowMessage
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PATIENCE = NOW - timedelta(hours=24)

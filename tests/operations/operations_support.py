@@ -2,7 +2,7 @@
 
 import json
 
-from app.jobs.orders import ClaimedJob
+from app.platform.jobs.orders import ClaimedJob
 from tests.support.api import execute
 from tests.support.tenants import Caller
 

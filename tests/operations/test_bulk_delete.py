@@ -11,14 +11,14 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from operations_support import claim
 
-from app.jobs.errors import GiveUpJobError, LeaseLostError
-from app.jobs.repository import JobRepository
-from app.jobs.worker import Worker, WorkerLimits
-from app.memories.bulk_delete import KIND, MOST_AT_ONCE, BulkDeletion
-from app.memories.router import get_service
-from app.memories.service import MemoryService
+from app.memory.memories.bulk_delete import KIND, MOST_AT_ONCE, BulkDeletion
+from app.memory.memories.router import get_service
+from app.memory.memories.service import MemoryService
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
+from app.platform.jobs.repository import JobRepository
+from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
-from app.web.dependencies import RuntimeDep
 from tests.conftest import client_of
 from tests.support.api import counts, dump, every_page, execute, listed, ok, problem, save
 from tests.support.tenants import Caller, make_key

@@ -7,10 +7,10 @@ import pytest
 from httpx import AsyncClient
 from operations_support import claim
 
-from app.jobs.orders import Order
-from app.jobs.repository import JobRepository
-from app.operations.housekeeping import KIND, Housekeeping
-from app.operations.retention import Retention
+from app.governance.operations.housekeeping import KIND, Housekeeping
+from app.governance.operations.retention import Retention
+from app.platform.jobs.orders import Order
+from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime
 from tests.support.api import dump, every_page, execute, found, listed, ok, problem, save
 from tests.support.tenants import Caller

@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
-from app.jobs.orders import Order
-from app.jobs.repository import JobRepository
+from app.platform.jobs.orders import Order
+from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import every_page, execute, fields, ok, problem

@@ -9,11 +9,11 @@ from io import BytesIO
 import docx
 import pytest
 
-from app.parsing.child import answer
-from app.parsing.documents import Limits
-from app.parsing.errors import CODES, ParseError
-from app.parsing.isolated import Workshop
-from app.parsing.kinds import CONTENT_TYPES, Refused, kind_of
+from app.language.parsing.child import answer
+from app.language.parsing.documents import Limits
+from app.language.parsing.errors import CODES, ParseError
+from app.language.parsing.isolated import Workshop
+from app.language.parsing.kinds import CONTENT_TYPES, Refused, kind_of
 from tests.support.documents import bomb, pdf, word
 
 CHINESE = "退款需要五个工作日。客户必须提供订单号码,否则我们不能处理退款申请。"

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.parsing.passages import MOST, pieces, tokens_of
+from app.language.parsing.passages import MOST, pieces, tokens_of
 
 TEXTS = st.lists(
     st.one_of(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.memories.bucket_repository import BucketRepository, VectorBucket
+from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.runtime import Runtime
 from tests.support.api import append, execute, ok
 from tests.support.tenants import Caller

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.database.registry import TABLES
-from app.privacy.holdings import Holdings
+from app.governance.privacy.holdings import Holdings
+from app.governance.tables import TABLES
 
 OWNERS = {"sessions": "of_session", "users": "of_user", "agents": "of_agent"}
 ALL = {**OWNERS, "projects": "of_project"}

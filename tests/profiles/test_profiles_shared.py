@@ -8,9 +8,9 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.profiles.repository import ProfileRepository
+from app.identity.tenants.access import Access
+from app.memory.profiles.repository import ProfileRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.conftest import client_of
 from tests.profiles.profiles_support import ANY, derive, deriving, profile, values
 from tests.support.api import append, dump, every_page, ok, problem, save, tables_with

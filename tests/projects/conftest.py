@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.projects.policy import Visibility
-from app.projects.schemas import Role
+from app.identity.projects.policy import Visibility
+from app.identity.projects.schemas import Role
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import ok, save

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
-from app.embedded.server import EmbeddedPostgres
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, ok

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.memories.bulk_delete import BulkDeletion
-from app.memories.record_schemas import BulkDelete, DeletionScheduled
-from app.memories.service import MemoryService
-from app.tenants.access import Access, Principal
+from app.identity.tenants.access import Access, Principal
+from app.memory.memories.bulk_delete import BulkDeletion
+from app.memory.memories.record_schemas import BulkDelete, DeletionScheduled
+from app.memory.memories.service import MemoryService
 from tests.operations.operations_support import claim
 from tests.projects.conftest import PROJECT, WAYS, WHO, Team
 from tests.support.api import every_page, listed, ok, problem, save

@@ -7,12 +7,12 @@ import pytest
 from httpx import AsyncClient, Response
 from sqlalchemy import select
 
-from app.memories.models import Memory
-from app.memories.visibility import removable, visible
-from app.projects.policy import ROLES as ALL_ROLES
-from app.projects.policy import Action, Visibility, allows
-from app.projects.schemas import Role
-from app.tenants.access import Access
+from app.identity.projects.policy import ROLES as ALL_ROLES
+from app.identity.projects.policy import Action, Visibility, allows
+from app.identity.projects.schemas import Role
+from app.identity.tenants.access import Access
+from app.memory.memories.models import Memory
+from app.memory.memories.visibility import removable, visible
 from tests.projects.conftest import PROJECT, ROLES, WAYS, WHO, Team
 from tests.support.api import listed, ok, problem
 

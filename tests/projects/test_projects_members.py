@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from httpx import AsyncClient, Response
 
-from app.projects.policy import ROLES as ALL_ROLES
-from app.projects.policy import may_assign
+from app.identity.projects.policy import ROLES as ALL_ROLES
+from app.identity.projects.policy import may_assign
 from tests.projects.conftest import PROJECT, ROLES, WAYS, WHO, Team
 from tests.support.api import every_page, ok, problem
 

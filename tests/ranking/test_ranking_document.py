@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ranking.document import (
+from app.language.ranking.document import (
     COLUMNS,
     LONGEST_NAME,
     MOST_NAMES,
     searched,
     speaker_marks_in,
 )
-from app.ranking.packing import MOST_TERMS
-from app.text.terms import ANALYSER_VERSION, term_key, terms
+from app.language.ranking.packing import MOST_TERMS
+from app.language.text.terms import ANALYSER_VERSION, term_key, terms
 
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.ranking.bm25 import K1, B, bm25, rarity
-from app.ranking.boosts import BOOSTS, Boosts, parsed_weights
-from app.ranking.errors import InvalidWeightsError
-from app.ranking.fusion import (
+from app.language.ranking.bm25 import K1, B, bm25, rarity
+from app.language.ranking.boosts import BOOSTS, Boosts, parsed_weights
+from app.language.ranking.errors import InvalidWeightsError
+from app.language.ranking.fusion import (
     CLEAR_LEAD,
     DAY,
     FAINT_LEAD,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgvector import SparseVector
 
-from app.ranking.packing import (
+from app.language.ranking.packing import (
     BASE,
     DIMENSION,
     LONGEST_QUERY,
@@ -23,7 +23,7 @@ from app.ranking.packing import (
     packed_query,
     stored_terms,
 )
-from app.text.terms import term_key
+from app.language.text.terms import term_key
 
 LONGEST_COUNT = 32_767
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ranking.packing import LONGEST_QUERY
-from app.ranking.query import read_query
-from app.text.terms import terms
+from app.language.ranking.packing import LONGEST_QUERY
+from app.language.ranking.query import read_query
+from app.language.text.terms import terms
 
 NOW = datetime(2023, 5, 10, 12, 0, tzinfo=UTC)  # A Wednesday.
 LONGEST = 10_000

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ranking.fusion import QueryTraits
-from app.ranking.packing import packed_query
-from app.ranking.reading import bucket_of, coverage, features_of, positions
-from app.ranking.rows import NO_TIME
+from app.language.ranking.fusion import QueryTraits
+from app.language.ranking.packing import packed_query
+from app.language.ranking.reading import bucket_of, coverage, features_of, positions
+from app.language.ranking.rows import NO_TIME
 
 
 def places(*rows: tuple[str, int, int]) -> list[int]:

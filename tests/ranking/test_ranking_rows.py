@@ -7,8 +7,8 @@ import asyncpg
 import numpy as np
 import pytest
 
-from app.ranking.packing import any_of, stored_terms
-from app.ranking.rows import (
+from app.language.ranking.packing import any_of, stored_terms
+from app.language.ranking.rows import (
     EPOCH_2000,
     NO_TIME,
     Column,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.agents.policy_schemas import WindowPolicyPatch
+from app.conversation.sessions.policy import Trigger, WindowPolicy, resolve
+from app.identity.agents.policy_schemas import WindowPolicyPatch
 from app.runtime import Runtime
-from app.sessions.policy import Trigger, WindowPolicy, resolve
 from tests.support.api import append, ok, problem
 from tests.support.api import fields as places
 

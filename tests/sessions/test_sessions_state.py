@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from httpx import AsyncClient, Response
 
+from app.conversation.sessions.state_repository import AUTOMATIC_SNAPSHOTS, StateRepository
+from app.conversation.sessions.state_schemas import STATE_BYTES
+from app.identity.tenants.access import Access
 from app.runtime import Runtime
-from app.sessions.state_repository import AUTOMATIC_SNAPSHOTS, StateRepository
-from app.sessions.state_schemas import STATE_BYTES
-from app.tenants.access import Access
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
 from tests.support.tenants import Caller
 

@@ -5,7 +5,7 @@ from typing import Any
 import asyncpg
 from httpx import AsyncClient, Response
 
-from app.database.registry import TABLES
+from app.governance.tables import TABLES
 
 MOST_PAGES = 1_000
 

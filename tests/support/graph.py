@@ -5,12 +5,12 @@ from typing import Any
 
 from httpx import AsyncClient
 
-from app.graph.statements import GraphPlace, Named, Statement
-from app.graph.store import Written
-from app.graph.writing import GraphWriting
-from app.memories.repository import MemoryRepository
+from app.identity.tenants.access import Access
+from app.memory.graph.statements import GraphPlace, Named, Statement
+from app.memory.graph.store import Written
+from app.memory.graph.writing import GraphWriting
+from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.api import every_page, execute, ok
 from tests.support.working import over, working
 

@@ -13,9 +13,9 @@ from pgvector import SparseVector
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.database.engine import _FRAME
-from app.database.roles import APP
-from app.embedded.server import EmbeddedPostgres
+from app.platform.database.engine import _FRAME
+from app.platform.database.roles import APP
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.conftest import migrated_database

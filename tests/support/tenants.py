@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.identity.tenants.schemas import KeyCreate, TenantCreate
+from app.identity.tenants.service import TenantService
 from app.runtime import Runtime
-from app.tenants.schemas import KeyCreate, TenantCreate
-from app.tenants.service import TenantService
 
 
 @dataclass(frozen=True)

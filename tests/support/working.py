@@ -8,10 +8,10 @@ from typing import Any
 
 from httpx import AsyncClient
 
-from app.jobs.worker import Worker, WorkerLimits
+from app.governance.webhooks.delivery import KIND as DELIVER
+from app.identity.users.profile_order import PROFILE
+from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
-from app.users.profile_order import PROFILE
-from app.webhooks.delivery import KIND as DELIVER
 from app.worker import worker_of
 from tests.support.api import execute, ok
 

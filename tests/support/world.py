@@ -7,19 +7,19 @@ from typing import Any
 import asyncpg
 from httpx import AsyncClient
 
-from app.checkpoints.archiving import CheckpointUpkeep
-from app.compaction.models import SessionSummary
-from app.compaction.repository import SummaryRepository
-from app.context.usage import Injections
-from app.database.ids import new_id
-from app.database.registry import TABLES
-from app.database.roles import OWNER
-from app.jobs.orders import Order
-from app.jobs.repository import JobRepository
-from app.memories.bucket_repository import BucketRepository, VectorBucket
+from app.governance.tables import TABLES
+from app.identity.tenants.access import Access
+from app.identity.usage.repository import UsageRepository
+from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
+from app.platform.database.ids import new_id
+from app.platform.database.roles import OWNER
+from app.platform.jobs.orders import Order
+from app.platform.jobs.repository import JobRepository
+from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.repository import SummaryRepository
+from app.prompting.context.usage import Injections
 from app.runtime import Runtime
-from app.tenants.access import Access
-from app.usage.repository import UsageRepository
 from tests.support.tenants import Caller, make_key
 from tests.support.world_erasures import erase_somebody
 from tests.support.world_folders import shelve

@@ -4,9 +4,9 @@ from typing import Any
 
 from httpx import AsyncClient
 
-from app.folders.file_repository import FileRepository
+from app.identity.tenants.access import Access
+from app.prompting.documents.file_repository import FileRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 from tests.support.tenants import Caller
 
 

@@ -2,9 +2,9 @@
 
 from httpx import AsyncClient
 
-from app.profiles.repository import ProfileRepository
+from app.identity.tenants.access import Access
+from app.memory.profiles.repository import ProfileRepository
 from app.runtime import Runtime
-from app.tenants.access import Access
 
 
 async def portray(

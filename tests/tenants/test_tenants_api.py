@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.database.roles import OWNER
+from app.platform.database.roles import OWNER
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.conftest import client_of

@@ -10,10 +10,10 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.llm.tokens import EstimatedTokens
+from app.language.llm.tokens import EstimatedTokens
+from app.prompting.tools.paging import CUT
+from app.prompting.tools.toolset import TOOLS
 from app.runtime import Runtime
-from app.tools.paging import CUT
-from app.tools.toolset import TOOLS
 from tests.conftest import client_of
 from tests.support.api import append, counts, fields, ok, problem, save, search
 from tests.support.tenants import Caller, make_key

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.tools.arguments import (
+from app.prompting.tools.arguments import (
     MOST_HITS,
     ConversationArguments,
     InsertArguments,
@@ -15,7 +15,7 @@ from app.tools.arguments import (
     checked,
     understood,
 )
-from app.tools.errors import CallRefusedError
+from app.prompting.tools.errors import CallRefusedError
 
 NAMES = ["tenant_id", "user_id", "agent_id", "session_id", "project_id", "run_id", "thread_id"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.llm.tokens import EstimatedTokens
-from app.tools.handlers import Calling, ToldOnce
-from app.tools.paging import Budget
-from app.tools.telling import Told
-from app.tools.toolset import TOOLS
-from app.web.idempotency import NEVER, Once
+from app.language.llm.tokens import EstimatedTokens
+from app.platform.http.idempotency import NEVER, Once
+from app.prompting.tools.handlers import Calling, ToldOnce
+from app.prompting.tools.paging import Budget
+from app.prompting.tools.telling import Told
+from app.prompting.tools.toolset import TOOLS
 from tests.support.api import append, dump, ok, tables_with
 from tests.support.locks import holding
 from tests.support.threads import watched_threads

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.llm.tokens import EstimatedTokens
-from app.tools.errors import CallRefusedError
-from app.tools.paging import CUT, Budget, Reached, digest, mark, reached
+from app.language.llm.tokens import EstimatedTokens
+from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.paging import CUT, Budget, Reached, digest, mark, reached
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 COUNTER = EstimatedTokens()

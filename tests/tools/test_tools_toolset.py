@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from app.tools.arguments import HEARTBEAT, NOT_OF_THE_MODEL
-from app.tools.toolset import TOOLS, allowed, rendered
+from app.prompting.tools.arguments import HEARTBEAT, NOT_OF_THE_MODEL
+from app.prompting.tools.toolset import TOOLS, allowed, rendered
 
 ON_MEMORIES = {"memory_save", "memory_search", "memory_delete", "memory_stats"}
 

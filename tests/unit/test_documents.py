@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from app.web.documents import DOCUMENT_DEPTH, json_size, large_object, merged, same_json
+from app.platform.http.documents import DOCUMENT_DEPTH, json_size, large_object, merged, same_json
 
 LIMIT = 1024
 

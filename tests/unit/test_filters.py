@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memories.filters import FIELDS, MAX_LEAVES, MAX_VALUES, InvalidFilterError, compile_filters
+from app.memory.memories.filters import (
+    FIELDS,
+    MAX_LEAVES,
+    MAX_VALUES,
+    InvalidFilterError,
+    compile_filters,
+)
 
 
 class Binder:

@@ -11,8 +11,15 @@ from app.errors import (
     UnavailableError,
     UnprocessableError,
 )
-from app.jobs.errors import DeferJobError, GiveUpJobError
-from app.jobs.failures import JITTER, LONGEST_ASKED, LONGEST_WAIT, QUOTA_WAITS, back_off, judge
+from app.platform.jobs.errors import DeferJobError, GiveUpJobError
+from app.platform.jobs.failures import (
+    JITTER,
+    LONGEST_ASKED,
+    LONGEST_WAIT,
+    QUOTA_WAITS,
+    back_off,
+    judge,
+)
 
 SECOND = timedelta(seconds=1)
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.messages.capture import (
+from app.conversation.messages.capture import (
     HIDDEN_FLAGS,
     TEXT_LENGTH,
     Said,

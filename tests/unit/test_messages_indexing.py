@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.messages.capture import Said
-from app.messages.cursors import KEPT, Reached, decode, encode, mark, marks
-from app.messages.errors import OtherSearchError
-from app.messages.indexing import INDEXED_LENGTH, client_time, searchable_text, words_of
-from app.text.elapsed import time_ago
-from app.text.terms import ANALYSER_VERSION, term_key
+from app.conversation.messages.capture import Said
+from app.conversation.messages.cursors import KEPT, Reached, decode, encode, mark, marks
+from app.conversation.messages.errors import OtherSearchError
+from app.conversation.messages.indexing import (
+    INDEXED_LENGTH,
+    client_time,
+    searchable_text,
+    words_of,
+)
+from app.language.text.elapsed import time_ago
+from app.language.text.terms import ANALYSER_VERSION, term_key
 
 NOW = datetime(2024, 5, 8, 12, tzinfo=UTC)
 CALLS = [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.pagination import (
+from app.platform.http.pagination import (
     InvalidCursorError,
     Page,
     decode_moment,

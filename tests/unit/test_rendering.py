@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memories.rendering import HEADER, render
-from app.text.escaping import escape_line
+from app.language.text.escaping import escape_line
+from app.memory.memories.rendering import HEADER, render
 
 
 def memory(content: str, *, source_error: str | None = None) -> dict:

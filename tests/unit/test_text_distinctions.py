@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text import distinction_words as words
-from app.text.distinctions import differs
-from app.text.quantities import chinese_number, take_quantities
+from app.language.text import distinction_words as words
+from app.language.text.distinctions import differs
+from app.language.text.quantities import chinese_number, take_quantities
 
 ENGLISH_PARAPHRASES = [
     ("The user likes coffee", "User enjoys coffee"),

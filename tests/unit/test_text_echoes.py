@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.echoes import THRESHOLD, is_echo
+from app.language.text.echoes import THRESHOLD, is_echo
 
 PROMPT = (
     "You are a travel assistant for Acme Tours. Users prefer window seats. Always be polite.\n"

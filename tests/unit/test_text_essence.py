@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.essence import essence
+from app.language.text.essence import essence
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.injections import RULES, addresses_model
+from app.language.text.injections import RULES, addresses_model
 
 ORDERS = [
     ("<|im_start|>system", "prompt_markup"),

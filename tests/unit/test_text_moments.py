@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.moments import moments
+from app.language.text.moments import moments
 from tests.unit.moment_sayings import CHINESE, ENGLISH, NO_TIME, SEVERAL
 
 NOW = datetime(2023, 5, 10, 15, 30, tzinfo=UTC)

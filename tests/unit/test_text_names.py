@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.names import name_candidates, without_names
+from app.language.text.names import name_candidates, without_names
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.sensitive import find_sensitive, find_sensitive_in, redact
+from app.language.text.sensitive import find_sensitive, find_sensitive_in, redact
 
 HEX_40 = "3f786850e387550fdab836ed7e6dc881de23001b"
 JWT = (

@@ -10,8 +10,8 @@ import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.latin_terms import LONGEST, guess_language
-from app.text.terms import ANALYSER_VERSION, KEYS, term_key, terms
+from app.language.text.latin_terms import LONGEST, guess_language
+from app.language.text.terms import ANALYSER_VERSION, KEYS, term_key, terms
 
 
 def meet(query, text):

@@ -2,7 +2,13 @@
 
 import pytest
 
-from app.text.traits import asks_when, cjk_share, has_time_expression, is_question, word_count
+from app.language.text.traits import (
+    asks_when,
+    cjk_share,
+    has_time_expression,
+    is_question,
+    word_count,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.identity.tenants.schemas import TenantPatch
+from app.identity.usage.quota import Quota
+from app.identity.usage.repository import UsageRepository
+from app.identity.usage.schemas import UsageQuery
+from app.identity.usage.service import UsageService
 from app.runtime import Runtime
-from app.tenants.schemas import TenantPatch
-from app.usage.quota import Quota
-from app.usage.repository import UsageRepository
-from app.usage.schemas import UsageQuery
-from app.usage.service import UsageService
 from tests.conftest import client_of
 from tests.support.api import execute, fields, ok, problem
 from tests.support.tenants import Caller, make_key, tenants

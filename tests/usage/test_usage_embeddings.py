@@ -10,14 +10,14 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.errors import DomainError
-from app.llm.embeddings import EmbeddingUse
-from app.llm.errors import EmbeddingUnavailableError
-from app.memories.reembed import ReembedService
+from app.identity.usage.ledger import EmbeddingLedger
+from app.identity.usage.repository import UsageRepository
+from app.language.llm.embeddings import EmbeddingUse
+from app.language.llm.errors import EmbeddingUnavailableError
+from app.memory.memories.reembed import ReembedService
 from app.providers import open_catalogue
 from app.runtime import Runtime
 from app.settings import Settings
-from app.usage.ledger import EmbeddingLedger
-from app.usage.repository import UsageRepository
 from tests.conftest import client_of
 from tests.support.api import execute, found, ok, problem, save
 from tests.support.chat_behaviours import entry, extracts

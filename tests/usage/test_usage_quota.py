@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from app.usage.quota import Exhausted, Quota, Totals, exhausted
+from app.identity.usage.quota import Exhausted, Quota, Totals, exhausted
 
 DAY = date(2026, 12, 31)
 MIDNIGHT = datetime(2027, 1, 1, tzinfo=UTC)

@@ -5,10 +5,10 @@ import ssl
 import sys
 from datetime import UTC, datetime
 
-import app.database.registry  # noqa: F401 (foreign keys lead to tables of other rooms)
-from app.database.engine import open_database
-from app.webhooks.delivery import Deliverer
-from app.webhooks.targets import Targets
+import app.governance.tables  # noqa: F401 (foreign keys lead to tables of other rooms)
+from app.governance.webhooks.delivery import Deliverer
+from app.governance.webhooks.targets import Targets
+from app.platform.database.engine import open_database
 
 
 async def main() -> None:

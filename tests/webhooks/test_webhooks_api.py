@@ -8,9 +8,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
-from app.outbox.models import Webhook
+from app.governance.webhooks.repository import MOST_WEBHOOKS, WebhookRepository
+from app.platform.outbox.models import Webhook
 from app.runtime import Runtime
-from app.webhooks.repository import MOST_WEBHOOKS, WebhookRepository
 from tests.conftest import client_of
 from tests.support.api import dump, every_page, execute, fields, ok, problem, tables_with
 from tests.support.tenants import Caller, make_key

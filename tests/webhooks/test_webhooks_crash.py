@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg
 from webhook_desk import Desk
 
-from app.webhooks.delivery import LOST_AFTER
+from app.governance.webhooks.delivery import LOST_AFTER
 from tests.support.webhook_receiver import Receiver, held, slow
 
 SCRIPT = Path(__file__).with_name("deliver_alone.py")

@@ -8,12 +8,12 @@ from httpx import AsyncClient
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from webhook_desk import Desk
 
+from app.governance.webhooks.backoff import DELAYS, GIVE_UP_AFTER, LONGEST_WAIT, LULL, MOST_ATTEMPTS
+from app.governance.webhooks.delivery import LOST_AFTER, Patience
+from app.governance.webhooks.service import BOTH_SECRETS_SIGN, WebhookService
+from app.governance.webhooks.targets import Targets, resolve
+from app.identity.tenants.access import Access, Principal
 from app.runtime import Runtime
-from app.tenants.access import Access, Principal
-from app.webhooks.backoff import DELAYS, GIVE_UP_AFTER, LONGEST_WAIT, LULL, MOST_ATTEMPTS
-from app.webhooks.delivery import LOST_AFTER, Patience
-from app.webhooks.service import BOTH_SECRETS_SIGN, WebhookService
-from app.webhooks.targets import Targets, resolve
 from tests.support.api import ok
 from tests.support.webhook_receiver import (
     Behaviour,

@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
-from app.outbox.events import Event
-from app.outbox.repository import OutboxRepository
+from app.platform.outbox.events import Event
+from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import every_page, execute, ok

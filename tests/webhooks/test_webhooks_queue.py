@@ -11,12 +11,12 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
-from app.jobs.ticking import Ticker
-from app.jobs.worker import Worker, WorkerLimits
-from app.outbox.events import Event
-from app.outbox.repository import OutboxRepository
+from app.governance.webhooks.delivery import KIND, DeliverySchedule
+from app.platform.jobs.ticking import Ticker
+from app.platform.jobs.worker import Worker, WorkerLimits
+from app.platform.outbox.events import Event
+from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
-from app.webhooks.delivery import KIND, DeliverySchedule
 from tests.conftest import client_of
 from tests.support.api import execute, ok
 from tests.support.tenants import Caller

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.webhooks.addresses import is_public
-from app.webhooks.errors import TargetRefusedError
-from app.webhooks.sender import Result, Sender
-from app.webhooks.targets import (
+from app.governance.webhooks.addresses import is_public
+from app.governance.webhooks.errors import TargetRefusedError
+from app.governance.webhooks.sender import Result, Sender
+from app.governance.webhooks.targets import (
     GuardedNetwork,
     RefusedAddressError,
     Resolver,

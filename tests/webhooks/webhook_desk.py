@@ -8,11 +8,11 @@ from typing import Any
 from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
-from app.outbox.events import Event
-from app.outbox.repository import OutboxRepository
+from app.governance.webhooks.delivery import Deliverer, Patience
+from app.governance.webhooks.targets import Targets, resolve
+from app.platform.outbox.events import Event
+from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
-from app.webhooks.delivery import Deliverer, Patience
-from app.webhooks.targets import Targets, resolve
 from tests.support.api import execute, ok
 from tests.support.tenants import Caller
 

@@ -1,0 +1,1 @@
+"""What is said: sessions and their messages."""

@@ -1,0 +1,201 @@
+"""What of a conversation may become memory: the filter from messages to turns (D-06 to D-14). Pure.
+
+Said by the user, or by the assistant as a final reply; not by tools, systems or middleware. What
+somebody else put before the model is handed back apart, because a proposal that repeats it is no
+news (B-58).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from app.language.text.acknowledgements import is_trivial
+from app.language.text.signals import find_signals
+from app.language.text.uploads import strip_blocks
+
+Unread = Literal["no_user_message", "trivial", "tool_traffic", "hidden", "upload_only"]
+"""Why nothing in messages is worth reading; a promise to clients."""
+
+Skipped = Literal["tool_traffic", "system", "hidden", "upload_only", "blank"]
+
+TEXT_LENGTH: Final = 1000
+"""Code points of a message that are read; the rest is cut off (C-06)."""
+
+HIDDEN_FLAGS: Final = ("hidden", "hide_from_ui", "injected", "is_injected")
+"""Metadata by which a client or middleware says that nobody said this (C-21)."""
+
+TEXT_BLOCKS: Final = ("text", "input_text", "output_text")
+"""Types of content parts whose `text` was said; a block without a type is one too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, stored or about to be, as far as capture looks at it."""
+
+    message_id: str
+    role: str
+    content: Any
+    content_parts: Sequence[Any] | None
+    tool_calls: Sequence[Any] | None
+    metadata: Mapping[str, Any]
+    name: str | None
+    sequence_no: int
+    create_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTurn:
+    """What was said in a message: without blocks, trimmed, at most TEXT_LENGTH long."""
+
+    message_id: str
+    role: Literal["user", "assistant"]
+    text: str
+    name: str | None
+    said_at: datetime
+    sequence_no: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Messages after the filter.
+
+    Args:
+        turns: in the order of the messages.
+        said_back: system texts, hidden texts and stripped blocks, whole and each once.
+        skipped: how many messages made no turn, by reason.
+
+    """
+
+    turns: list[CapturedTurn]
+    said_back: list[str]
+    skipped: dict[Skipped, int]
+
+
+def readable(messages: Sequence[Said], tags: Collection[str]) -> Reading:
+    """Read messages in their order; blocks of `tags` are taken out before anything looks.
+
+    A message that was only an upload takes the assistant's next reply with it, though tools may
+    have been called in between: the reply tells of a file that will be gone (D-12). So the
+    messages before a reply should be among those read.
+    """
+    turns: list[CapturedTurn] = []
+    said_back: dict[str, None] = {}
+    skipped: Counter[Skipped] = Counter()
+    upload_before = False
+    for message in messages:
+        reason = _barred(message)
+        text = "" if reason == "tool_traffic" else said_text(message.content, message.content_parts)
+        if reason is not None:
+            skipped[reason] += 1
+            said_back |= dict.fromkeys([text] if text.strip() else [])
+            continue
+        stripped = strip_blocks(text, tags)
+        said_back |= dict.fromkeys(stripped.blocks)
+        only_upload = not stripped.text and (stripped.found or bool(message.content_parts))
+        if only_upload or (upload_before and message.role == "assistant"):
+            skipped["upload_only"] += 1
+            upload_before = message.role == "user"
+        elif not stripped.text:
+            skipped["blank"] += 1
+        else:
+            turns.append(_turn(message, stripped.text))
+            upload_before = False
+    return Reading(turns, list(said_back), dict(skipped))
+
+
+def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | None:
+    """Why these messages start no extraction, or None when they do.
+
+    They do when the user says anything in them that is more than an acknowledgement (C-22).
+    """
+    reading = readable(messages, tags)
+    by_user = [turn for turn in reading.turns if turn.role == "user"]
+    if any(not is_trivial(turn.text) for turn in by_user):
+        return None
+    if by_user:
+        return "trivial"
+    if any(message.role == "user" and is_hidden(message) for message in messages):
+        return "hidden"
+    if "upload_only" in reading.skipped:
+        return "upload_only"
+    if "tool_traffic" in reading.skipped and not reading.turns:
+        return "tool_traffic"
+    return "no_user_message"
+
+
+def signals_of(turns: Sequence[CapturedTurn], window: int) -> frozenset[str]:
+    """The signals of the user's turns among the last `window` turns of either side (B-38)."""
+    recent = turns[-window:] if window > 0 else []
+    return frozenset[str]().union(
+        *(find_signals(turn.text) for turn in recent if turn.role == "user")
+    )
+
+
+def turn_complete(messages: Sequence[Said]) -> bool:
+    """Whether the assistant has answered: the last that either side said calls no tool (D-06).
+
+    What tools, systems and middleware add after an answer does not undo it.
+    """
+    for message in reversed(messages):
+        if message.role in {"user", "assistant"} and not is_hidden(message):
+            return message.role == "assistant" and not message.tool_calls
+    return False
+
+
+def is_hidden(message: Said) -> bool:
+    """Whether its metadata says that it was put there and not said."""
+    return any(message.metadata.get(flag) for flag in HIDDEN_FLAGS)
+
+
+def said_text(content: object, parts: Sequence[object] | None = None) -> str:
+    """The text of a message: its content, and the text among its parts (C-05).
+
+    Each may be a text, a block, or a list of both. Blocks are joined by a line end, texts that
+    follow each other by nothing, and what is no text is left out. Clients often send the same
+    words as content and as part; they count once.
+    """
+    text, more = _joined(content), _joined(parts)
+    if not more or more in text:
+        return text
+    return more if text in more else f"{text}\n{more}"
+
+
+def _joined(content: object) -> str:
+    chunks = content if isinstance(content, list | tuple) else [content]
+    return "\n".join(text for text in _pieces(chunks) if text)
+
+
+def _pieces(chunks: Iterable[object]) -> Iterator[str]:
+    run: list[str] = []
+    for chunk in chunks:
+        if isinstance(chunk, str):
+            run.append(chunk)
+            continue
+        yield "".join(run)
+        run = []
+        if isinstance(chunk, Mapping) and chunk.get("type", "text") in TEXT_BLOCKS:
+            text = chunk.get("text")
+            yield text if isinstance(text, str) else ""
+    yield "".join(run)
+
+
+def _barred(message: Said) -> Skipped | None:
+    """Why a message is nobody's word, whatever it says."""
+    if message.role == "tool" or (message.role == "assistant" and message.tool_calls):
+        return "tool_traffic"
+    if is_hidden(message):
+        return "hidden"
+    return None if message.role in {"user", "assistant"} else "system"
+
+
+def _turn(message: Said, text: str) -> CapturedTurn:
+    return CapturedTurn(
+        message.message_id,
+        "user" if message.role == "user" else "assistant",
+        text[:TEXT_LENGTH].rstrip(),
+        message.name,
+        message.create_time,
+        message.sequence_no,
+    )

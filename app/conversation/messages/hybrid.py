@@ -1,0 +1,141 @@
+"""The order of a search by words, vectors and context, and every part of it. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.conversation.messages.cursors import Reached
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.fusion import fuse
+from app.language.ranking.places import best
+from app.language.ranking.query import Asked
+from app.language.ranking.reading import bucket_of, coverage, features_of
+from app.language.ranking.rows import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What may be among the hits, and which of them are asked for.
+
+    Args:
+        mode: `hybrid`, `semantic`: vectors alone, or `lexical`: words alone, and nothing
+            without one of them.
+        threshold: of similarity, in lexical mode of the lexical score; inclusive.
+        reached: how far the reader has come.
+
+    """
+
+    mode: str
+    threshold: float | None
+    limit: int
+    reached: Reached | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One message with all that its place comes from.
+
+    Args:
+        similarity: cosine of query and message, 0 to 1; None where nothing was compared.
+        lexical: how well its words fit, 0 to 1; None where nobody looked at them.
+        relevance: what it is ordered by, 0 to 1.
+        boosts: what each part of the context added before the sum was scaled, by name.
+
+    """
+
+    message_id: str
+    relevance: float
+    similarity: float | None
+    lexical: float | None
+    boosts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPage:
+    """Some messages, best first.
+
+    Args:
+        count: how many hits end with these.
+        more: whether others follow.
+
+    """
+
+    hits: Sequence[Ranked]
+    count: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """By row; `kept` is what may be a hit."""
+
+    order: npt.NDArray[np.float32]
+    kept: npt.NDArray[np.bool_]
+    similarity: npt.NDArray[np.float32]
+    lexical: npt.NDArray[np.float32] | None
+    boosts: Callable[[int], Mapping[str, float]]
+
+
+def ranked(
+    ids: Sequence[str], records: Records, asked: Asked, boosts: Boosts, cut: Cut
+) -> RankedPage:
+    """One page of the best messages, best first; ties go to the nearest, to the newest, by id.
+
+    Args:
+        ids: of every message, and `records` what is known of each, in one order.
+
+    """
+    if not ids:
+        return RankedPage((), 0, more=False)
+    scores = _scores(ids, records, asked, boosts, cut.mode)
+    kept = records["eligible"] & scores.kept
+    if cut.threshold is not None:
+        raw = scores.order if cut.mode == "lexical" else np.nan_to_num(scores.similarity)
+        # In double precision, as the threshold is.
+        kept &= raw.astype(np.float64) >= cut.threshold
+    wanted = cut.limit + (cut.reached.count if cut.reached else 0) + 1
+    order = (scores.order, np.nan_to_num(scores.similarity), records["created"])
+    places = best(order, ids, kept, wanted)
+    start = cut.reached.place_in([ids[place] for place in places]) if cut.reached else 0
+    shown = places[start : start + cut.limit]
+    return RankedPage(
+        [_ranked(place, ids, scores) for place in shown],
+        start + len(shown),
+        more=len(places) > start + len(shown),
+    )
+
+
+def _scores(
+    ids: Sequence[str], records: Records, asked: Asked, boosts: Boosts, mode: str
+) -> _Scores:
+    similarity = np.clip(records["similarity"].astype(np.float32), 0.0, 1.0)
+    if mode == "semantic":
+        known = np.isfinite(similarity)
+        return _Scores(np.nan_to_num(similarity), known, similarity, None, _no_boosts)
+    features = features_of(ids, records, asked.packed)
+    bucket = bucket_of(features)
+    lexical = coverage(features, bucket, asked.traits)
+    if mode == "lexical":
+        return _Scores(lexical, lexical > 0, similarity, lexical, _no_boosts)
+    fused = fuse(features, bucket, asked.traits, boosts)
+    # Of what is left out nothing is known: no word, no vector, no context.
+    told = (fused.relevance > 0) | np.isfinite(similarity)
+    return _Scores(fused.relevance, told, similarity, lexical, fused.boosts)
+
+
+def _no_boosts(_place: int) -> Mapping[str, float]:
+    return {}
+
+
+def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> Ranked:
+    similarity: Any = scores.similarity[place]
+    return Ranked(
+        ids[place],
+        float(scores.order[place]),
+        float(similarity) if np.isfinite(similarity) else None,
+        None if scores.lexical is None else float(scores.lexical[place]),
+        scores.boosts(place),
+    )

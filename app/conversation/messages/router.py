@@ -1,0 +1,222 @@
+"""/v1/sessions/{session_id}/messages and /v1/messages/search"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic_core import to_json
+
+from app.conversation.messages.errors import (
+    InvalidStrategyError,
+    MessageConflictError,
+    MessageNotFoundError,
+    MessageSetAsideError,
+    OtherSearchError,
+    ParentNotFoundError,
+    UnknownStrategyError,
+    UnknownToolCallError,
+)
+from app.conversation.messages.schemas import (
+    DeleteAllQuery,
+    MessageAppend,
+    MessageAppended,
+    MessageDelete,
+    MessageQuery,
+    MessageRead,
+    MessagesDeleted,
+)
+from app.conversation.messages.search import MessageSearchService
+from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
+from app.conversation.messages.service import MessageService, WindowRules
+from app.conversation.messages.window_schemas import WindowRead, WindowTrim, WindowTrimmed
+from app.conversation.messages.window_service import WindowService
+from app.conversation.sessions.errors import (
+    SessionEndedError,
+    SessionMismatchError,
+    SessionNotFoundError,
+    StateTooLargeError,
+)
+from app.errors import (
+    ConfirmationRequiredError,
+    DisabledError,
+    IdTakenError,
+    SelectorRequiredError,
+    VersionConflictError,
+)
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.users.errors import UserNotFoundError
+from app.language.llm.errors import EmbeddingUnavailableError
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+from app.platform.plugins.errors import ProcessorFailedError
+from app.runtime import Runtime
+
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}/messages",
+    tags=["messages"],
+    responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
+)
+
+window_router = APIRouter(
+    prefix="/v1/sessions/{session_id}/window",
+    tags=["messages"],
+    responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
+)
+
+search_router = APIRouter(
+    prefix="/v1/messages", tags=["messages"], responses=responses_for(*KEY_ERRORS)
+)
+
+
+async def get_service(runtime: RuntimeDep) -> MessageService:
+    return MessageService(
+        runtime.database,
+        runtime.switches,
+        runtime.capture,
+        runtime.indexer,
+        WindowRules(runtime.counter, runtime.window_policy, runtime.keeper),
+        runtime.now,
+        runtime.processing,
+        auto_create=runtime.settings.auto_create,
+    )
+
+
+async def get_windows(runtime: RuntimeDep) -> WindowService:
+    return WindowService(
+        runtime.database,
+        runtime.counter,
+        runtime.window_policy,
+        runtime.window_strategies,
+        runtime.now,
+    )
+
+
+async def get_search(request: Request) -> MessageSearchService:
+    # Without `RuntimeDep` in between: this is a hot read.
+    runtime: Runtime = request.state.runtime
+    return runtime.message_search
+
+
+ServiceDep = Annotated[MessageService, Depends(get_service)]
+WindowsDep = Annotated[WindowService, Depends(get_windows)]
+SearchDep = Annotated[MessageSearchService, Depends(get_search)]
+
+
+@search_router.post(
+    "/search",
+    response_model=MessageSearchAnswer,
+    responses=responses_for(
+        SelectorRequiredError,
+        OtherSearchError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        EmbeddingUnavailableError,
+    ),
+)
+async def search_messages(
+    body: MessageSearch, principal: ReaderDep, service: SearchDep
+) -> Response:
+    """Find what was said, best first."""
+    # Written out at once; the published schema is held against it by the tests.
+    return Response(to_json(await service.search(principal, body)), media_type="application/json")
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses_for(
+        SessionNotFoundError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        ProjectNotFoundError,
+        SessionMismatchError,
+        SessionEndedError,
+        DisabledError,
+        MessageConflictError,
+        MessageSetAsideError,
+        VersionConflictError,
+        StateTooLargeError,
+        IdTakenError,
+        ParentNotFoundError,
+        UnknownToolCallError,
+        MemoryDisabledError,
+        ProcessorFailedError,
+        *ONCE_ERRORS,
+    ),
+)
+async def append_messages(
+    session_id: Id, body: MessageAppend, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> MessageAppended:
+    """Append 1 to 100 messages; a new session is opened on first use."""
+    return await service.append(principal, session_id, body, once=once)
+
+
+@router.get("", responses=responses_for(MessageNotFoundError, InvalidCursorError))
+async def list_messages(
+    session_id: Id,
+    query: Annotated[MessageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[MessageRead]:
+    """List messages in the order of the conversation, or one branch of it."""
+    return await service.list(principal, session_id, query)
+
+
+@router.get("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
+async def get_message(
+    session_id: Id, message_id: Id, principal: ReaderDep, service: ServiceDep
+) -> MessageRead:
+    """One message."""
+    return await service.get(principal, session_id, message_id)
+
+
+@router.post(
+    "/delete", responses=responses_for(SessionNotFoundError, MessageNotFoundError, *ONCE_ERRORS)
+)
+async def delete_messages(
+    session_id: Id, body: MessageDelete, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> MessagesDeleted:
+    """Delete some messages, or the oldest ones, for good."""
+    return await service.delete(principal, session_id, body, once=once)
+
+
+@router.delete("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
+async def delete_message(
+    session_id: Id, message_id: Id, principal: WriterDep, service: ServiceDep
+) -> MessagesDeleted:
+    """Delete one message for good."""
+    return await service.delete(principal, session_id, MessageDelete(message_ids=[message_id]))
+
+
+@router.delete("", responses=responses_for(SessionNotFoundError, ConfirmationRequiredError))
+async def delete_all_messages(
+    session_id: Id,
+    query: Annotated[DeleteAllQuery, Query()],
+    principal: WriterDep,
+    service: ServiceDep,
+) -> MessagesDeleted:
+    """Delete every message of a session for good."""
+    return await service.delete_all(
+        principal, session_id, confirm=query.confirm, dry_run=query.dry_run
+    )
+
+
+@window_router.get("", responses=responses_for(SessionNotFoundError))
+async def get_window(session_id: Id, principal: ReaderDep, service: WindowsDep) -> WindowRead:
+    """How full the window of a session is, and what holds for it."""
+    return await service.get(principal, session_id)
+
+
+@window_router.post(
+    "/trim",
+    responses=responses_for(SessionNotFoundError, UnknownStrategyError, InvalidStrategyError),
+)
+async def trim_window(
+    session_id: Id, body: WindowTrim, principal: ReaderDep, service: WindowsDep
+) -> WindowTrimmed:
+    """The newest valid part of the window for one call; writes nothing."""
+    return await service.trim(principal, session_id, body)

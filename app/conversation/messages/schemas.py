@@ -1,0 +1,261 @@
+"""Messages as they cross HTTP."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from app.conversation.sessions.state_schemas import StateDocument
+from app.identity.agents.policy_schemas import MOST_TOKENS
+from app.platform.http.fields import (
+    Document,
+    Id,
+    Kind,
+    Metadata,
+    Moment,
+    Schema,
+    Shown,
+    Storable,
+    example,
+)
+from app.platform.http.pagination import Order, PageQuery
+
+Role = Literal["user", "assistant", "system", "tool"]
+BATCH = 100
+CONTENT_LENGTH = 200_000
+
+Level = Literal["ok", "warn", "flush"]
+"""Of pressure: far from the end, near to it, and past it."""
+
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
+
+
+class MessageCreate(Schema):
+    message_id: Id | None = Field(
+        default=None,
+        description="Your own id makes the append repeatable; generated when left out.",
+    )
+    role: Role
+    content: Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable] = Field(
+        default="", examples=["I moved to Munich last week."]
+    )
+    content_type: Kind = "text"
+    content_parts: list[Document] | None = Field(
+        default=None, max_length=50, description="Multi-part content; binaries by reference."
+    )
+    tool_calls: list[Document] | None = Field(
+        default=None,
+        max_length=50,
+        description="Calls of an assistant message, each with an `id`.",
+    )
+    tool_call_id: ShortText | None = Field(
+        default=None, description="The call that a tool message answers."
+    )
+    name: ShortText | None = None
+    metadata: Metadata = {}
+    parent_message_id: Id | None = Field(
+        default=None,
+        description="Where a branch begins; the message before it in the session when left "
+        "out, none when null.",
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        silent = not (self.content or self.tool_calls or self.content_parts)
+        if silent and self.role != "tool":
+            raise ValueError(
+                "content may be empty only with tool_calls or content_parts, or of a tool"
+            )
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("only an assistant message may have tool_calls")
+        if self.role == "tool" and self.tool_call_id is None:
+            raise ValueError("a tool message needs tool_call_id")
+        if self.role != "tool" and self.tool_call_id is not None:
+            raise ValueError("only a tool message may have tool_call_id")
+        ids = call_ids(self.tool_calls)
+        if len(ids) != len(self.tool_calls or []) or len(set(ids)) != len(ids):
+            raise ValueError("each of tool_calls needs an id of its own, a text")
+        return self
+
+    @property
+    def chained(self) -> bool:
+        """Whether the parent is to be the message before it."""
+        return "parent_message_id" not in self.model_fields_set
+
+
+def call_ids(tool_calls: list[dict[str, JsonValue]] | None) -> list[str]:
+    """The ids of the calls that have one."""
+    ids = (call.get("id") for call in tool_calls or [])
+    return [one for one in ids if isinstance(one, str) and one]
+
+
+class CallUsage(Schema):
+    """What a provider says of the call that led to these messages."""
+
+    input_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = Field(
+        description="Of its input alone; later counts of this session are scaled by it, by 1.25 "
+        "at most."
+    )
+
+
+class MessageAppend(Schema):
+    model_config = example(
+        user_id="ana",
+        messages=[{"message_id": "m-1", "role": "user", "content": "I moved to Munich last week."}],
+    )
+
+    messages: list[MessageCreate] = Field(min_length=1, max_length=BATCH)
+    user_id: Id | None = Field(
+        default=None, description="Opens the session when it is new; must match otherwise."
+    )
+    agent_id: Id | None = None
+    project_id: Id | None = None
+    usage: CallUsage | None = None
+    state: StateDocument | None = Field(
+        default=None,
+        description="A merge patch (RFC 7386) of the session's working state, applied together "
+        "with what is new among the messages. When every message was stored before, the request "
+        "is a repetition: the patch is not applied, and `state_version` of the answer is null. "
+        "What comes with no new message is changed at /sessions/{session_id}/state.",
+    )
+    state_version: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="The version of the state that the patch is for; 0 for none yet."
+    )
+
+    @model_validator(mode="after")
+    def _state_has_a_version(self) -> Self:
+        if (self.state is None) != (self.state_version is None):
+            raise ValueError("state and state_version go together")
+        return self
+
+    @model_validator(mode="after")
+    def _ids_are_different(self) -> Self:
+        ids = [one.message_id for one in self.messages if one.message_id is not None]
+        if len(set(ids)) != len(ids):
+            raise ValueError("a message_id may stand in a batch once")
+        return self
+
+
+class MessageRead(Shown):
+    message_id: str
+    session_id: str
+    agent_id: str
+    user_id: str
+    role: Role
+    content: str
+    content_type: str
+    content_parts: list[dict[str, Any]] | None
+    tool_calls: list[dict[str, Any]] | None
+    tool_call_id: str | None
+    name: str | None
+    metadata: dict[str, Any] = Field(validation_alias="metadata_")
+    parent_message_id: str | None
+    sequence_no: int
+    create_time: Moment
+
+
+class ExtractionScheduled(Shown):
+    """Whether and when the session is read for memories, or why not."""
+
+    scheduled: bool
+    reason: str | None = Field(
+        default=None,
+        description="Not scheduled: no_user_message, trivial, tool_traffic, hidden, upload_only, "
+        "stop_word, memory_paused, nothing_new. Scheduled: awaiting_reply, when the assistant's "
+        "answer would bring it forward.",
+    )
+    job_id: str | None = None
+    due_at: Moment | None = Field(default=None, description="Later when more is said before.")
+    signals: list[str] = Field(
+        default=[], description="What was noticed, such as a correction.", examples=[["goal"]]
+    )
+
+
+class PressureRead(Shown):
+    """How full the window of a session is."""
+
+    level: Level
+    tokens: int = Field(
+        description="Of the input: messages in the window, summaries and what is reserved."
+    )
+    budget_tokens: int
+    share: float = Field(description="Tokens as a share of the budget; may be above 1.")
+    notice: str | None = Field(description="What to tell the model, from the level warn on.")
+    counter: str = Field(description="What counted the tokens.", examples=["estimate/v1"])
+    compaction_job_id: str | None = Field(
+        default=None, description="The job that will compact the session, ordered by this append."
+    )
+
+
+class MessageAppended(Shown):
+    session_id: str
+    created: int = Field(description="Messages stored now.")
+    existing: int = Field(description="Messages that were stored before, by their message_id.")
+    dropped: int = Field(default=0, description="Messages that a processor kept from being stored.")
+    messages: list[MessageRead] = Field(description="In the order of the request.")
+    sensitive: dict[str, list[str]] = Field(
+        description="By message_id, what was seen in its text: names of detectors, no values. "
+        "A message is stored as it was said; a memory with it would be refused."
+    )
+    extraction: ExtractionScheduled
+    pressure: PressureRead | None = None
+    state_version: int | None = Field(
+        default=None, description="Of the working state, when it was changed."
+    )
+
+
+class WindowStrategy(Schema):
+    """How a window is chosen from for one call; what it chooses is made valid and fits."""
+
+    name: Kind = Field(
+        default="last_tokens",
+        description="last_tokens, last_messages, first_last, message_fraction, or that of an "
+        "installed package.",
+    )
+    count: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=20, description="Of last_messages: how many at most."
+    )
+    keep: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=3, description="Of first_last: how many of the newest stay beside the first."
+    )
+    fraction: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.5, description="Of message_fraction: the share of the messages that stays."
+    )
+    options: Document = Field(default={}, description="For an installed strategy.")
+
+
+class MessageQuery(PageQuery):
+    order: Order = "asc"
+    role: Role | None = None
+    since: Moment | None = Field(default=None, description="Only messages from then on.")
+    until: Moment | None = Field(default=None, description="Only messages before then.")
+    branch: Id | None = Field(
+        default=None, description="Id of a leaf: only the messages from it up to the root."
+    )
+
+
+class MessageDelete(Schema):
+    model_config = example(oldest=10, dry_run=True)
+
+    message_ids: list[Id] | None = Field(default=None, min_length=1, max_length=1000)
+    oldest: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    dry_run: bool = False
+
+    @model_validator(mode="after")
+    def _one_selector(self) -> Self:
+        if (self.message_ids is None) == (self.oldest is None):
+            raise ValueError("name either message_ids or oldest")
+        return self
+
+
+class DeleteAllQuery(Schema):
+    confirm: bool = False
+    dry_run: bool = False
+
+
+class MessagesDeleted(Shown):
+    deleted: int = Field(description="Messages deleted, or that would be.")
+    message_ids: list[str] = Field(description="Which ones, oldest first; at most 1000 listed.")
+    pairs: list[str] = Field(
+        description="Those among them that had to go with the other half of a tool call."
+    )
+    dry_run: bool

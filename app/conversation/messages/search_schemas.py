@@ -1,0 +1,108 @@
+"""How messages are searched over HTTP, and what is found."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.conversation.messages.schemas import MessageRead
+from app.language.ranking.asking import BoostWeights, Mode, Query
+from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.http.pagination import CursorText
+
+FoundRole = Literal["user", "assistant", "system"]
+
+
+class MessageSearch(Schema):
+    model_config = example(query="When did she move to Munich?", user_id="ana", limit=5)
+
+    query: Annotated[Query, Storable] = Field(examples=["When did she move to Munich?"])
+    session_id: Id | None = None
+    user_id: Id | None = Field(default=None, description="All sessions of this user.")
+    agent_id: Id | None = Field(
+        default=None, description="All sessions with this agent. Of several ids all must fit."
+    )
+    roles: list[FoundRole] = Field(
+        default=["user", "assistant"],
+        min_length=1,
+        max_length=3,
+        description="Who said it. Tools, calls of tools and hidden messages are never found.",
+    )
+    since: Moment | None = Field(default=None, description="Said from then on, see `said_at`.")
+    until: Moment | None = Field(default=None, description="Said before then.")
+    mode: Mode = Field(
+        default="hybrid",
+        description="`hybrid`: words, vectors and context. `semantic`: vectors alone. "
+        "`lexical`: words alone, and nothing that has none of them.",
+    )
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Leave out what has a lower `similarity`, in lexical mode a lower "
+        "`lexical` score; inclusive.",
+    )
+    limit: Annotated[int, Field(ge=1, le=100)] = 100
+    cursor: CursorText | None = None
+    reference_time: Moment | None = Field(
+        default=None,
+        description="When the query is asked, for `yesterday` and the like and for how long ago "
+        "a message was; now when left out.",
+    )
+    boosts: BoostWeights | None = None
+    explain: bool = False
+
+
+class MessageScoreExplained(Shown):
+    """How a message came to its place."""
+
+    cosine: float | None = Field(description="Of query and message, 0 to 1, where compared.")
+    lexical: float | None = Field(
+        description="How well its words fit, 0 to 1; null in semantic mode."
+    )
+    fused: float = Field(description="Words, vectors and context together, 0 to 1.")
+    boosts: dict[str, float] = Field(
+        description="What each signal added, in hybrid mode, before the sum was scaled to 0 to 1."
+    )
+
+
+class MessageHit(MessageRead):
+    score: float = Field(description="0 to 1: what the hits are ordered by; the relevance.")
+    relevance: float = Field(
+        description="0 to 1: the cosine in semantic mode, the lexical score in lexical mode, and "
+        "in hybrid mode both with what the context adds, relative to the rest of this search."
+    )
+    similarity: float | None = Field(
+        description="Cosine of query and message, 0 to 1; null in lexical mode, and for a message "
+        "without a vector."
+    )
+    lexical: float | None = Field(
+        description="How well its words fit, 0 to 1; null in semantic mode."
+    )
+    said_at: Moment = Field(
+        description="`metadata.client_time` where that is an ISO 8601 time, else `create_time`."
+    )
+    said_ago: str = Field(
+        description="How long that was before `reference_time`, in words.", examples=["3 days ago"]
+    )
+    said_ago_seconds: int = Field(description="The same; negative for what is to come.")
+    explain: MessageScoreExplained | None = None
+
+
+class MessageSearchAnswer(Shown):
+    items: list[MessageHit] = Field(description="Best first.")
+    next_cursor: str | None = Field(
+        description="For the hits after these, with everything else of the request unchanged. "
+        "What is said meanwhile is not among them."
+    )
+    embedding_models: list[str] = Field(description="What embedded the query.")
+    waiting: int = Field(
+        description="Messages that could not be compared by meaning: not embedded yet, or by a "
+        "model that did not answer. 0 in lexical mode."
+    )
+    searched: int = Field(
+        description="How many messages were looked at: at most the newest 20,000 of whoever is "
+        "named that `roles`, `since` and `until` let through."
+    )
+    left_out: bool = Field(description="Whether there are older ones, which nobody looked at.")
+    degraded: bool = Field(
+        description="Whether an embedder did not answer, so that words and context decided."
+    )
+    mode: Mode

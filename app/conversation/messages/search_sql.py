@@ -1,0 +1,156 @@
+"""The two statements of a search: what is to be known of every message, and the few chosen.
+
+Each is text, prepared once per connection and run over the driver (`Database.fetch` in
+`database/engine.py` frames it with the tenant). Its shape depends on which ids and bounds a
+request has, never on values. What is searched is an exact scan behind the index of a session,
+a user or an agent (`docs/decisions/0004`, `0010`), of the newest messages alone where there are
+too many.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from app.identity.tenants.access import Access
+from app.language.ranking.query import Asked
+from app.language.ranking.rows import Column, id_hash, record
+from app.language.ranking.statements import Statement, asked_columns, inner_product
+
+COLUMNS = (
+    "message_id", "session_id", "agent_id", "user_id", "role", "content", "content_type",
+    "content_parts", "tool_calls", "tool_call_id", "name", "metadata", "parent_message_id",
+    "sequence_no", "create_time",
+)  # fmt: skip
+
+MOST_MESSAGES: Final = 20_000
+"""What one search looks at; these take about half a second."""
+
+_SAID = "coalesce(messages.said_at, messages.create_time)"
+_FINDABLE = "messages.terms IS NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlan:
+    """Everything the statements need to know, resolved and checked.
+
+    Args:
+        vectors: by model, the query as a unit vector.
+        asked: the query's words and what else it asks for.
+        newest: what was stored after it is left out; None on the first page.
+        most: how many messages are looked at.
+
+    """
+
+    access: Access
+    vectors: Mapping[str, Any]
+    asked: Asked
+    session_id: str | None
+    user_id: str | None
+    agent_id: str | None
+    roles: Sequence[str]
+    since: datetime | None = None
+    until: datetime | None = None
+    newest: datetime | None = None
+    most: int = MOST_MESSAGES
+
+
+def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Column]]:
+    """One row: `ids` of the messages, a record of each, packed as `rows.read` wants, and whether
+    others were `left_out`.
+
+    What roles and times leave out is among them, marked: it counts in the statistics of words,
+    and stands beside what was said before and after it. Where whoever is named has more than
+    `plan.most` messages, it is the newest of those that roles and times let through, alone.
+    """
+    statement = Statement()
+    columns = [
+        *asked_columns(
+            plan.asked,
+            statement,
+            similarity=_cosine(plan.vectors, statement),
+            essence=_cosine(plan.asked.vectors, statement),
+            words="messages",
+        ),
+        Column("session", "int8", id_hash("messages.session_id")),
+        Column("said", "timestamptz", _SAID),
+        Column("created", "timestamptz", "messages.create_time"),
+        Column("eligible", "bool", " AND ".join(_narrowed(plan, statement))),
+    ]
+    whose = " AND ".join(_whose(plan, statement))
+    found = f"{whose} AND {_FINDABLE}"
+    narrowed = " AND ".join(_narrowed(plan, statement))
+    # The first is answered by an index alone; the second is not even begun without it.
+    return (
+        f"""
+    WITH crowd AS MATERIALIZED ({_behind(plan, whose)}),
+    edge AS MATERIALIZED (
+        {_behind(plan, f"{found} AND {narrowed} AND EXISTS (SELECT FROM crowd)")}
+    )
+    SELECT array_agg(seen.message_id) AS ids, string_agg(seen.record, '') AS records,
+        EXISTS (SELECT FROM edge) AS left_out
+    FROM (
+        SELECT messages.message_id, {record(columns)} AS record FROM messages
+        WHERE {found}
+            AND messages.create_time > coalesce((SELECT create_time FROM edge), '-infinity')
+            AND (NOT EXISTS (SELECT FROM crowd) OR ({narrowed}))
+        OFFSET 0
+    ) AS seen
+    """,
+        statement.values,
+        columns,
+    )
+
+
+def hits_statement(plan: MessagePlan, message_ids: Sequence[str]) -> tuple[str, list[object]]:
+    """Every column of `COLUMNS` and `said_at` of those of `message_ids` that may be found."""
+    statement = Statement()
+    chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
+    where = " AND ".join([chosen, *_whose(plan, statement), _FINDABLE])
+    columns = ", ".join(f"messages.{name}" for name in COLUMNS)
+    return f"SELECT {columns}, {_SAID} AS said_at FROM messages WHERE {where}", statement.values
+
+
+def _behind(plan: MessagePlan, where: str) -> str:
+    """When the first one behind the newest `plan.most` was stored; no row when there is none."""
+    return (
+        f"SELECT messages.create_time FROM messages WHERE {where} "
+        f"ORDER BY messages.create_time DESC OFFSET {plan.most:d} LIMIT 1"
+    )
+
+
+def _whose(plan: MessagePlan, statement: Statement) -> list[str]:
+    """Whose messages, and what the caller may see of them."""
+    conditions = ["messages.tenant_id = tenant.id"]
+    named = {"session_id": plan.session_id, "user_id": plan.user_id, "agent_id": plan.agent_id}
+    conditions += [
+        f"messages.{column} = {statement.bind(value, 'text')}"
+        for column, value in named.items()
+        if value is not None
+    ]
+    # The plan names them too; a search that forgets to must not be a leak.
+    restriction = {"user_id": plan.access.user_id, "agent_id": plan.access.agent_id}
+    conditions += [
+        f"messages.{column} = {statement.bind(value, 'text')}"
+        for column, value in restriction.items()
+        if value is not None
+    ]
+    if plan.newest is not None:
+        conditions.append(f"messages.create_time <= {statement.bind(plan.newest, 'timestamptz')}")
+    return conditions
+
+
+def _cosine(vectors: Mapping[str, Any], statement: Statement) -> str:
+    return inner_product(
+        vectors, statement, model="messages.embedding_model", vector="messages.embedding"
+    )
+
+
+def _narrowed(plan: MessagePlan, statement: Statement) -> list[str]:
+    """What the request asks of a message."""
+    conditions = [f"messages.role = ANY ({statement.bind(list(plan.roles), 'text[]')})"]
+    if plan.since is not None:
+        conditions.append(f"{_SAID} >= {statement.bind(plan.since, 'timestamptz')}")
+    if plan.until is not None:
+        conditions.append(f"{_SAID} < {statement.bind(plan.until, 'timestamptz')}")
+    return conditions

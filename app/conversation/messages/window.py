@@ -1,0 +1,284 @@
+"""What of a conversation a model sees: always a valid conversation (L-19, L-20, B-27). Pure.
+
+The window is trimmed for one call by a strategy, or cut for good by compaction. Whoever chooses,
+the same holds of the result: calls stand with their results, calls that still wait for one are
+in it, the current request of the user is in it, and it is never empty where there is something.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from app.conversation.messages.schemas import call_ids
+from app.conversation.sessions.policy import WindowPolicy
+
+EVENT_TYPE: Final = "event_type"
+"""Metadata of a system message that tells of an event and instructs nobody (M-17)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMessage:
+    """A message, as far as cutting looks at it.
+
+    Args:
+        calls: ids of the calls it makes.
+        answers: id of the call whose result it is.
+        event_type: what its metadata says.
+
+    """
+
+    message_id: str
+    sequence_no: int
+    role: str
+    tokens: int
+    create_time: datetime
+    calls: tuple[str, ...] = ()
+    answers: str | None = None
+    event_type: str | None = None
+
+    @property
+    def instructs(self) -> bool:
+        """Whether it is an instruction inside the conversation, which no summary replaces."""
+        return self.role == "system" and self.event_type is None
+
+
+def window_message(row: Mapping[str, Any]) -> WindowMessage:
+    """One row of `window_sql.py`."""
+    return WindowMessage(
+        message_id=row["message_id"],
+        sequence_no=row["sequence_no"],
+        role=row["role"],
+        tokens=row["tokens"],
+        create_time=row["create_time"],
+        calls=tuple(call_ids(row["tool_calls"])),
+        answers=row["tool_call_id"],
+        event_type=row["event_type"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was read of a conversation, oldest first.
+
+    Args:
+        messages: the newest without a gap, and before them, perhaps with gaps: the window's
+            first message, the current request, calls that wait, and instructions, also those
+            from before the pointer.
+        pointer: the window begins above this number.
+        total: how many messages the window has, with those that were not read.
+        patience: calls made since then may still be answered.
+        instructions_tokens: what instructions may take that no cut leaves out.
+        waiting: ids of calls that wait for an approval, however old they are.
+
+    """
+
+    messages: tuple[WindowMessage, ...]
+    pointer: int
+    total: int
+    patience: datetime
+    instructions_tokens: int
+    waiting: frozenset[str] = frozenset()
+
+    @property
+    def inside(self) -> tuple[WindowMessage, ...]:
+        """Without instructions from before the window."""
+        return tuple(one for one in self.messages if one.sequence_no > self.pointer)
+
+    @property
+    def newest(self) -> tuple[WindowMessage, ...]:
+        """As `inside`, without the window's first message where it stands before a gap: shown
+        beside the newest it would seem to belong to them.
+        """
+        inside = self.inside
+        return inside[1:] if len(inside) < self.total else inside
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Which messages belong together, by their place.
+
+    Args:
+        members: for each place, the places that go with it, itself among them, in order; a
+            result whose call is not there has none.
+        open: places of calls that wait for a result.
+        given_up: places of calls that nobody will answer any more.
+
+    """
+
+    members: tuple[tuple[int, ...], ...]
+    open: frozenset[int]
+    given_up: frozenset[int]
+
+    def closed(self, places: Iterable[int]) -> set[int]:
+        """The places, and all that goes with them."""
+        return {one for place in places for one in self.members[place]}
+
+    def borders(self) -> list[int]:
+        """Places where the conversation can be cut without parting a group, its end too."""
+        reach, found = -1, []
+        for place, group in enumerate(self.members):
+            if place > reach:
+                found.append(place)
+            reach = max(reach, *group) if group else reach
+        return [*found, len(self.members)]
+
+
+def groups_of(window: Window) -> Groups:
+    """Pair calls and results; an id that is used again belongs to the newest call before."""
+    owner: dict[str, int] = {}
+    members: list[tuple[int, ...]] = []
+    unanswered: dict[tuple[int, str], WindowMessage] = {}
+    for place, message in enumerate(window.messages):
+        members.append((place,) if message.answers is None else ())
+        for call in message.calls:
+            owner[call] = place
+            unanswered[place, call] = message
+        made_by = owner.get(message.answers or "")
+        if message.answers is not None and made_by is not None:
+            unanswered.pop((made_by, message.answers), None)
+            members[made_by] = (*members[made_by], place)
+            for one in members[made_by]:
+                members[one] = members[made_by]
+    waits = {
+        place
+        for (place, call), message in unanswered.items()
+        if call in window.waiting or message.create_time >= window.patience
+    }
+    given_up = {place for place, _ in unanswered} - waits
+    return Groups(tuple(members), frozenset(waits), frozenset(given_up))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where compaction cuts.
+
+    Args:
+        evict_to_seq: everything up to this number leaves the window; None when nothing can.
+        reason: `cut`; or why not: `empty`, `fits`, `current_turn` (all of it belongs to the
+            current request), `open_call` (a call before all else waits for its result).
+        evicted: what a summary must stand for, in order.
+        carried: instructions among what leaves, which stay before the model.
+        kept: what stays in the window, in order.
+
+    """
+
+    evict_to_seq: int | None
+    reason: Literal["cut", "empty", "fits", "current_turn", "open_call"]
+    evicted: tuple[WindowMessage, ...]
+    carried: tuple[WindowMessage, ...]
+    kept: tuple[WindowMessage, ...]
+
+    @property
+    def starts_with_user(self) -> bool:
+        return starts_with_user(self.kept)
+
+
+def cut(
+    window: Window,
+    policy: WindowPolicy,
+    *,
+    overhead: int = 0,
+    scale: float = 1.0,
+    force: bool = False,
+) -> Cut:
+    """Where to cut a whole window (B-25, B-27, B-45).
+
+    The newest `keep_messages` stay, shortened from their old end until what is left fits the
+    policy's target; but never the current request or anything after it, nor a call that waits.
+    The cut stands before a message of the user, where there is one that does not leave the rest
+    above the flush threshold, and never between a call and its result.
+
+    Args:
+        overhead: tokens besides the window: summaries, and what the caller reserves.
+        scale: how much more a provider counts than we do.
+        force: also when everything fits; then the same share of the window itself is evicted.
+
+    """
+    messages, groups = window.messages, groups_of(window)
+    if not messages:
+        return Cut(None, "empty", (), (), ())
+    after = _costs_from(messages)
+    room = max(0, int(policy.target_tokens / scale) - overhead)
+    wanted = _first_fitting(after, max(len(messages) - policy.keep_messages, 0), room)
+    if force and wanted == 0:
+        wanted = _first_fitting(after, 0, int((1 - policy.evict_fraction) * after[0]))
+    current = _current(messages, groups)
+    ceiling = min([current, *groups.open])
+    limit = int(policy.flush * policy.budget_tokens / scale) - overhead
+    start = _border(messages, groups, min(wanted, ceiling), ceiling, after, limit)
+    carried = carried_of(messages[:start], window.instructions_tokens)
+    evicted = without(messages[:start], carried)
+    if evicted:
+        last = messages[start - 1].sequence_no
+        return Cut(last, "cut", evicted, carried, messages[start:])
+    if wanted == 0:
+        return Cut(None, "fits", (), (), messages)
+    reason: Literal["open_call", "current_turn"] = (
+        "open_call" if ceiling < current else "current_turn"
+    )
+    return Cut(None, reason, (), (), messages)
+
+
+def carried_of(messages: Sequence[WindowMessage], most: int) -> tuple[WindowMessage, ...]:
+    """The newest instructions that together take at most `most` tokens, in order (C-69)."""
+    found: list[WindowMessage] = []
+    for message in reversed(messages):
+        if message.instructs:
+            most -= message.tokens
+            if most < 0:
+                break
+            found.append(message)
+    return tuple(reversed(found))
+
+
+def without(
+    messages: Iterable[WindowMessage], carried: Iterable[WindowMessage]
+) -> tuple[WindowMessage, ...]:
+    """The messages that are not carried, in order."""
+    numbers = {one.sequence_no for one in carried}
+    return tuple(one for one in messages if one.sequence_no not in numbers)
+
+
+def starts_with_user(messages: Iterable[WindowMessage]) -> bool:
+    """Whether the first who speaks is the user; instructions stand before everybody."""
+    return next((one.role == "user" for one in messages if one.role != "system"), False)
+
+
+def _costs_from(messages: Sequence[WindowMessage]) -> list[int]:
+    """Tokens from each place on; 0 after the last."""
+    costs = [0] * (len(messages) + 1)
+    for place in range(len(messages) - 1, -1, -1):
+        costs[place] = costs[place + 1] + messages[place].tokens
+    return costs
+
+
+def _first_fitting(after: Sequence[int], start: int, room: int) -> int:
+    """The first place from `start` on from which everything fits."""
+    return next(place for place in range(start, len(after)) if after[place] <= room)
+
+
+def _current(messages: Sequence[WindowMessage], groups: Groups) -> int:
+    """Place of the current request; where nobody asked, of the newest that stands together."""
+    asked = [place for place, one in enumerate(messages) if one.role == "user"]
+    return asked[-1] if asked else groups.borders()[-2]
+
+
+def _border(
+    messages: Sequence[WindowMessage],
+    groups: Groups,
+    wanted: int,
+    ceiling: int,
+    after: Sequence[int],
+    limit: int,
+) -> int:
+    """The border to cut at: before a message of the user if that can be."""
+    borders = [border for border in groups.borders() if border <= ceiling]
+    before_user = [border for border in borders if messages[border].role == "user"]
+    later = [border for border in before_user if border >= wanted]
+    if later:
+        return later[0]
+    # Further back, as long as the window is then not where it was before.
+    if before_user and after[before_user[-1]] <= limit:
+        return before_user[-1]
+    return next((border for border in borders if border >= wanted), borders[-1])

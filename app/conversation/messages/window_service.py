@@ -1,0 +1,108 @@
+"""Use cases of windows: what is in one, and what a strategy would show of it. Neither writes."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.pressure import Counted, pressure_of, room_for_messages
+from app.conversation.messages.repository import MessageRepository
+from app.conversation.messages.schemas import MessageRead, PressureRead
+from app.conversation.messages.trimming import StrategyFactory, pick_of, trim
+from app.conversation.messages.window_repository import Reading, WindowRepository
+from app.conversation.messages.window_schemas import (
+    WindowPolicyRead,
+    WindowRead,
+    WindowTrim,
+    WindowTrimmed,
+)
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.policy import WindowPolicy, resolve
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Principal
+from app.language.llm.tokens import TokenCounter
+from app.platform.database.engine import Database
+
+
+class WindowService:
+    def __init__(
+        self,
+        database: Database,
+        counter: TokenCounter,
+        policy: WindowPolicy,
+        strategies: Mapping[str, StrategyFactory],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._counter = counter
+        self._policy = policy
+        self._strategies = strategies
+        self._now = now
+
+    async def get(self, principal: Principal, session_id: str) -> WindowRead:
+        """What is in the window, and the policy that holds for it.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            session, policy = await self._session(db, principal, session_id)
+            windows = WindowRepository(db, principal.access, session)
+            counted = await windows.counted(policy)
+        return WindowRead(
+            session_id=session_id,
+            in_context_from=session.in_context_from,
+            messages=counted.window_messages,
+            tokens=counted.window_tokens,
+            current_request=counted.last_user_seq or None,
+            summary_ids=session.summary_ids,
+            summary_tokens=session.summary_tokens,
+            token_scale=session.token_scale,
+            set_aside=sum((one.upper or 0) - (one.lower or 0) for one in session.set_aside),
+            policy=WindowPolicyRead.model_validate(policy),
+            pressure=self._pressure(counted, policy),
+        )
+
+    async def trim(self, principal: Principal, session_id: str, body: WindowTrim) -> WindowTrimmed:
+        """What a strategy shows of the window for one call; nothing is changed by it (B-29).
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            UnknownStrategyError, InvalidStrategyError: there is no such strategy.
+
+        """
+        pick = pick_of(body.strategy, self._strategies)
+        async with self._database.begin(principal.tenant_id) as db:
+            session, policy = await self._session(db, principal, session_id)
+            windows = WindowRepository(db, principal.access, session)
+            most = body.max_tokens or room_for_messages(session, policy)
+            trimmed = trim(await windows.tail(Reading(policy, self._now()), most), pick, most)
+            ids = [one.message_id for one in trimmed.messages]
+            rows = await MessageRepository(db, principal.access, session_id).known(ids)
+            # Somebody may have deleted some since the window was read.
+            trimmed = trimmed.among(rows)
+        return WindowTrimmed(
+            session_id=session_id,
+            strategy=body.strategy.name,
+            messages=[MessageRead.model_validate(rows[one.message_id]) for one in trimmed.messages],
+            tokens=trimmed.tokens,
+            max_tokens=most,
+            starts_with_user=trimmed.starts_with_user,
+            fits=trimmed.fits,
+            waiting=list(trimmed.waiting),
+            left_out=trimmed.left_out,
+            counter=self._counter.name,
+        )
+
+    async def _session(
+        self, db: AsyncSession, principal: Principal, session_id: str
+    ) -> tuple[Session, WindowPolicy]:
+        session = await SessionRepository(db, principal.access).get(session_id)
+        agent = await AgentRepository(db, principal.access).get(session.agent_id)
+        return session, resolve(self._policy, agent.window_policy, session.window_policy)
+
+    def _pressure(self, counted: Counted, policy: WindowPolicy) -> PressureRead:
+        shown = pressure_of(counted, policy).shown()
+        return PressureRead(**shown, counter=self._counter.name)

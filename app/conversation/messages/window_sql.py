@@ -1,0 +1,190 @@
+"""Pieces of SQL that read a window: its newest end within a budget, or all of it.
+
+The end is read newest first and never further than its budget reaches, since no message takes
+less than `OVERHEAD` tokens; so it costs the same for a session of any length. The pieces are
+texts for a statement over the driver as for one in a transaction: whoever uses them says how the
+tenant, the row of `sessions` and the bounds are called there.
+"""
+
+from typing import Final
+
+from app.conversation.messages.models import INSTRUCTS
+from app.language.llm.tokens import OVERHEAD
+
+# Rows of the previous release have no count: four letters of any script but Han, kana and
+# Hangul make a token, and these make one and a half each.
+TOKENS: Final = f"""coalesce({{m}}.token_count, {OVERHEAD} + ceil(
+    0.28 * char_length({{m}}.content)
+    + 0.6 * (octet_length({{m}}.content) - char_length({{m}}.content))
+    + 0.28 * coalesce(octet_length(CAST({{m}}.tool_calls AS text)), 0)))"""
+
+_COLUMNS: Final = (
+    "m.message_id, m.sequence_no, m.role, m.create_time, m.tool_calls, m.tool_call_id, "
+    f"m.metadata ->> 'event_type' AS event_type, CAST({TOKENS.format(m='m')} AS int8) AS tokens"
+)
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of contents, parts and calls as stored, whatever the budget is: an image takes few tokens and
+may be large, and a budget may be larger than anybody wants to send."""
+
+_BYTES: Final = (
+    "octet_length(m.content) + coalesce(pg_column_size(m.content_parts), 0) "
+    "+ coalesce(pg_column_size(m.tool_calls), 0)"
+)
+
+RESULTS_BEHIND: Final = 50
+"""How far behind a call that waits its other results are looked for: as many as a message may
+have calls."""
+
+
+def _stretches(session: str) -> str:
+    """The window as ranges of numbers; more than one where a restore has set some aside."""
+    return (
+        f"unnest(int8multirange(int8range({session}.in_context_from, "
+        f"{session}.last_sequence_no, '(]')) - {session}.set_aside) AS stretch(numbers)"
+    )
+
+
+def _inside(tenant: str, session: str) -> str:
+    return (
+        f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id "
+        "AND m.sequence_no >= lower(stretch.numbers) AND m.sequence_no < upper(stretch.numbers)"
+    )
+
+
+def whole_rows(*, tenant: str, session: str, extra: str = "") -> str:
+    """Every message of the window, oldest first; columns as `window_message` wants them.
+
+    Args:
+        tenant: SQL for the tenant's id.
+        session: what the row of `sessions` is called.
+        extra: further columns of `messages`, which is called m, after a comma.
+
+    """
+    return (
+        f"SELECT {_COLUMNS}{extra} FROM {_stretches(session)} "
+        f"JOIN messages AS m ON {_inside(tenant, session)} ORDER BY m.sequence_no"
+    )
+
+
+def tail_rows(*, tenant: str, session: str, budget: str, instructions: str, extra: str = "") -> str:
+    """The newest end of the window, and what any choice from it needs, oldest first.
+
+    These are the messages that fit the budget, and MOST_BYTES, with one more, the window's
+    first message, the current request, calls that wait for an approval with their results, and
+    the newest instructions, wherever they stand.
+
+    Args:
+        tenant, session, extra: as for `whole_rows`.
+        budget: SQL for the tokens that are to be shown.
+        instructions: SQL for the tokens that instructions may take of it.
+
+    """
+    own = f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id"
+    numbers = " UNION ".join(
+        [
+            _newest_numbers(tenant, session, budget),
+            _first_number(tenant, session),
+            f"SELECT {session}.last_user_seq",
+            _waiting_numbers(tenant, session),
+            _instruction_numbers(tenant, session, instructions),
+        ]
+    )
+    # Each by its number, behind a fence: where sessions are short on the average, all of one
+    # would else be read by another index and thrown away again.
+    return (
+        f"SELECT {_COLUMNS}{extra} FROM unnest(ARRAY({numbers})) AS wanted(number) "
+        f"CROSS JOIN LATERAL (SELECT * FROM messages AS m WHERE {own} "
+        "AND m.sequence_no = wanted.number OFFSET 0) AS m ORDER BY m.sequence_no"
+    )
+
+
+def waiting_calls(*, tenant: str, session: str) -> str:
+    """An array of the ids of calls in the window that wait for an approval."""
+    return f"ARRAY(SELECT a.tool_call_id FROM approvals AS a WHERE {_waits(tenant, session)})"
+
+
+def _newest_numbers(tenant: str, session: str, budget: str) -> str:
+    most = f"greatest({budget}, 0) / {OVERHEAD} + 1"
+    newest = (
+        f"SELECT m.sequence_no, {TOKENS.format(m='m')} AS tokens, {_BYTES} AS bytes "
+        f"FROM messages AS m WHERE {_inside(tenant, session)} "
+        f"ORDER BY m.sequence_no DESC LIMIT {most}"
+    )
+    newer = "OVER (ORDER BY newest.sequence_no DESC) - newest"
+    return (
+        "SELECT counted.sequence_no FROM (SELECT newest.sequence_no, "
+        f"sum(newest.tokens) {newer}.tokens AS newer, sum(newest.bytes) {newer}.bytes AS before "
+        f"FROM {_stretches(session)} CROSS JOIN LATERAL ({newest}) AS newest "
+        f"ORDER BY newest.sequence_no DESC LIMIT {most}) AS counted "
+        f"WHERE counted.newer <= {budget} AND counted.before <= {MOST_BYTES}"
+    )
+
+
+def _first_number(tenant: str, session: str) -> str:
+    first = (
+        f"SELECT m.sequence_no FROM messages AS m WHERE {_inside(tenant, session)} "
+        "ORDER BY m.sequence_no LIMIT 1"
+    )
+    return (
+        f"SELECT min(first.sequence_no) FROM {_stretches(session)} "
+        f"CROSS JOIN LATERAL ({first}) AS first"
+    )
+
+
+def _waits(tenant: str, session: str) -> str:
+    return (
+        f"a.tenant_id = {tenant} AND a.session_id = {session}.session_id "
+        "AND a.status = 'pending' AND (a.expires_at IS NULL OR a.expires_at > now()) "
+        f"AND a.sequence_no > {session}.in_context_from "
+        f"AND NOT a.sequence_no <@ {session}.set_aside"
+    )
+
+
+def _waiting_numbers(tenant: str, session: str) -> str:
+    # A fence, as approvals are few and nobody could know: else the whole session may be read.
+    near = (
+        f"SELECT m.sequence_no FROM messages AS m WHERE m.tenant_id = {tenant} "
+        f"AND m.session_id = {session}.session_id "
+        f"AND m.sequence_no BETWEEN a.sequence_no AND a.sequence_no + {RESULTS_BEHIND} "
+        "AND (m.sequence_no = a.sequence_no OR m.tool_call_id IS NOT NULL) "
+        f"AND NOT m.sequence_no <@ {session}.set_aside OFFSET 0"
+    )
+    return (
+        f"SELECT m.sequence_no FROM approvals AS a CROSS JOIN LATERAL ({near}) AS m "
+        f"WHERE {_waits(tenant, session)}"
+    )
+
+
+def _instruction_numbers(tenant: str, session: str, most: str, where: str = "true") -> str:
+    newest = (
+        f"SELECT m.sequence_no, {TOKENS.format(m='m')} AS tokens FROM messages AS m "
+        f"WHERE m.tenant_id = {tenant} AND m.session_id = {session}.session_id AND {INSTRUCTS} "
+        f"AND NOT m.sequence_no <@ {session}.set_aside AND {where} "
+        f"ORDER BY m.sequence_no DESC LIMIT greatest({most}, 0) / {OVERHEAD} + 1"
+    )
+    return (
+        "SELECT counted.sequence_no FROM (SELECT newest.sequence_no, "
+        "sum(newest.tokens) OVER (ORDER BY newest.sequence_no DESC) AS taken "
+        f"FROM ({newest}) AS newest) AS counted WHERE counted.taken <= {most}"
+    )
+
+
+def recount(*, tenant: str, session: str, instructions: str) -> str:
+    """One row: `tokens` and `messages` of the window, and `asked`, the number of the current
+    request. Instructions from before the window count among the tokens, as they are shown.
+    """
+    own = f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id"
+    # Of those before alone, or an instruction in the window would change their number.
+    older = f"m.sequence_no <= {session}.in_context_from"
+    carried = _instruction_numbers(tenant, session, instructions, older)
+    before = (
+        f"SELECT coalesce(sum({TOKENS.format(m='m')}), 0) FROM messages AS m "
+        f"WHERE {own} AND m.sequence_no IN ({carried})"
+    )
+    return (
+        f"SELECT CAST(coalesce(sum({TOKENS.format(m='m')}), 0) + ({before}) AS int8) AS tokens, "
+        "count(*) AS messages, "
+        "coalesce(max(m.sequence_no) FILTER (WHERE m.role = 'user'), 0) AS asked "
+        f"FROM {_stretches(session)} JOIN messages AS m ON {_inside(tenant, session)}"
+    )

@@ -1,0 +1,97 @@
+"""What rooms further to the right keep for a session: its checkpoints, and calls that wait for
+a human. Sessions, messages and compaction are handed a `Keeper` and know no more of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.state_schemas import StateReason
+from app.identity.tenants.access import Access
+
+MARK = "requires_approval"
+"""In the metadata of an assistant's message: true, or the ids of the calls that are meant."""
+
+LONGEST_CALL_ID = 255
+"""What a tool message can name; a call with a longer id is never answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedCall:
+    """A call of a tool that a human has to allow first (B-45).
+
+    Args:
+        message_id: the message that makes it; None when the caller keeps messages elsewhere.
+        sequence_no: its number, or that of the newest message then.
+        call: as it stands in the message, with its `id`.
+
+    """
+
+    message_id: str | None
+    sequence_no: int
+    call: Mapping[str, Any]
+
+    @property
+    def tool_call_id(self) -> str:
+        """The id of the call in its message; texts alone are let through."""
+        return str(self.call["id"])
+
+
+def awaited_calls(
+    message_id: str,
+    sequence_no: int,
+    tool_calls: Sequence[Mapping[str, Any]] | None,
+    metadata: Mapping[str, Any],
+) -> list[AwaitedCall]:
+    """Those calls of a message that its metadata marks as waiting for a human."""
+    marked = metadata.get(MARK)
+    if marked is True:
+        chosen = list(tool_calls or [])
+    elif isinstance(marked, list):
+        chosen = [call for call in tool_calls or [] if call["id"] in marked]
+    else:
+        chosen = []
+    return [
+        AwaitedCall(message_id, sequence_no, call)
+        for call in chosen
+        if len(call["id"]) <= LONGEST_CALL_ID
+    ]
+
+
+class Keeper(Protocol):
+    """Each method works in the caller's transaction, in which the session is locked."""
+
+    async def checkpoint(
+        self,
+        db: AsyncSession,
+        access: Access,
+        session_id: str,
+        *,
+        reason: StateReason,
+        creator: str | None,
+    ) -> str | None:
+        """Keep the session as it is at this moment of the transaction.
+
+        Returns:
+            The id of the checkpoint; None for a session in which nothing has happened.
+
+        """
+
+    async def ask(
+        self,
+        db: AsyncSession,
+        access: Access,
+        session_id: str,
+        calls: Sequence[AwaitedCall],
+        *,
+        expires_in: timedelta,
+    ) -> None:
+        """Let `calls` wait for a human; those that wait already go on waiting."""
+
+    async def forget(
+        self, db: AsyncSession, access: Access, session_id: str, message_ids: Sequence[str]
+    ) -> None:
+        """Delete what is kept of the calls of messages that were deleted."""

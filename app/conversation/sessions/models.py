@@ -1,0 +1,126 @@
+"""The tables of sessions (K-56) and of their working state (Z-02, Z-69)."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, SmallInteger, String, text
+from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSONB, Range
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.platform.database.base import Base, Id, TenantOwned, Timed
+
+
+class Session(TenantOwned, Timed, Base):
+    """One conversation of one user with one agent.
+
+    The two counters never go back, so a sequence number is never used twice, not even
+    after its message was deleted.
+    """
+
+    __tablename__ = "sessions"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "agent_id"], ["agents.tenant_id", "agents.agent_id"]),
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "project_id"],
+            ["projects.tenant_id", "projects.project_id"],
+            ondelete="SET NULL (project_id)",
+        ),
+        CheckConstraint("status IN (0, 1)", name="status"),
+        Index("sessions_idx_agent_user", "tenant_id", "agent_id", "user_id"),
+        Index("sessions_idx_user_id", "tenant_id", "user_id", "create_time", "session_id"),
+        Index("sessions_idx_status_create_time", "tenant_id", "status", "create_time"),
+        Index("sessions_idx_create_time", "tenant_id", "create_time", "session_id"),
+        Index("sessions_idx_project_id", "tenant_id", "project_id"),
+    )
+
+    session_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    agent_id: Mapped[str] = mapped_column(Id)
+    user_id: Mapped[str] = mapped_column(Id)
+    project_id: Mapped[str | None] = mapped_column(Id)
+    session_name: Mapped[str | None] = mapped_column(String(255))
+    session_type: Mapped[str | None] = mapped_column(String(50))
+    context: Mapped[dict[str, Any]] = mapped_column(
+        JSONB, server_default=text("'{}'"), default=dict
+    )
+    status: Mapped[int] = mapped_column(SmallInteger, server_default=text("1"), default=1)
+    end_time: Mapped[datetime | None]
+    memory_enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
+    injection_enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
+    last_sequence_no: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    last_message_time: Mapped[datetime | None]
+    # Up to here every message was read for memories; moves by compare-and-set (B-31).
+    last_extracted_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # The window: messages above this number, but those set aside (M-36, B-29).
+    in_context_from: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # Numbers of messages on another branch than the present one, since a checkpoint was
+    # restored: kept, readable, outside of the window (B-44).
+    set_aside: Mapped[list[Range[int]]] = mapped_column(
+        INT8MULTIRANGE, server_default=text("'{}'"), default=list
+    )
+    # What stands in the window, kept with every append and deletion so that no reader has to
+    # add it up. They hold while `window_seq` is the newest number: an older release appends
+    # without counting, and then they are counted again.
+    window_tokens: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    window_messages: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    window_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # The current request: the newest message of the user in the window, 0 where there is none.
+    last_user_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # How much more a provider counted than we did, 1 to 1.25 (C-71).
+    token_scale: Mapped[float] = mapped_column(server_default=text("1"), default=1.0)
+    # The summaries that stand for what was evicted, oldest first (B-52), and their tokens.
+    summary_ids: Mapped[list[str]] = mapped_column(
+        ARRAY(Id), server_default=text("'{}'"), default=list
+    )
+    summary_tokens: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    window_policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
+
+
+class SessionState(TenantOwned, Timed, Base):
+    """The working state of a running session: small key-value data, dropped at its end (B-11)."""
+
+    __tablename__ = "session_states"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    session_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    state: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"), default=dict)
+    version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
+
+
+class SessionStateSnapshot(TenantOwned, Base):
+    """A stored copy of the working state alone, and why it was made (Z-69, B-44b)."""
+
+    __tablename__ = "session_state_snapshot"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint(
+            "reason IN ('manual', 'periodic', 'end', 'before_compact', 'before_restore')",
+            name="reason",
+        ),
+        Index(
+            "session_state_snapshot_idx_session", "tenant_id", "session_id", "create_time",
+            "snapshot_id",
+        ),
+    )  # fmt: skip
+
+    snapshot_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    session_id: Mapped[str] = mapped_column(Id)
+    # Number of the newest message when it was made.
+    seq: Mapped[int]
+    state: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    state_version: Mapped[int]
+    reason: Mapped[str] = mapped_column(String(20))
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))

@@ -1,0 +1,115 @@
+"""The order to read a session for memories; any room may place it, `extraction` carries it
+out. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from app.conversation.sessions.models import Session
+from app.platform.jobs.orders import Order
+
+EXTRACT = "extract"
+
+RESCUE = "rescue"
+"""Reads what left the window, at once and whatever else the session waits for (D-76)."""
+
+TO_SEQ = "to_seq"
+"""In the payload of a rescue: up to where it reads."""
+
+URGENT_PRIORITY = -1
+"""Somebody waits, or nothing more will come: before what only fell silent."""
+
+ATTEMPTS = 20
+"""With the queue's back-off more than two hours: a provider may be away for lunch."""
+
+REPLY = 2
+"""How many times the debounce a message waits for the reply that will probably come."""
+
+CAP = 10
+"""How many times the debounce a session that never falls silent may wait (spec D.3)."""
+
+
+def reading_key(session: Session) -> str:
+    """One live job per agent, user and session (D-18)."""
+    return f"{session.agent_id}/{session.user_id}/{session.session_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Debounce:
+    """How long a session must be silent before it is read (D-19).
+
+    An append that a reply will probably follow waits longer: it is read even if the reply
+    never comes, and the reply shortens the wait (D-07).
+    """
+
+    silence: timedelta
+
+    @property
+    def cap(self) -> timedelta:
+        return CAP * self.silence
+
+    def order(
+        self,
+        session: Session,
+        *,
+        creator: str | None,
+        signals: frozenset[str],
+        complete: bool,
+        postpone_only: bool,
+    ) -> Order:
+        """The order of an append.
+
+        Args:
+            complete: whether the turn ended with the assistant's reply (D-06).
+            postpone_only: there is nothing to read in it, but it goes on with what there is.
+
+        """
+        return Order(
+            kind=EXTRACT,
+            key=reading_key(session),
+            agent_id=session.agent_id,
+            user_id=session.user_id,
+            session_id=session.session_id,
+            creator=creator,
+            signals=signals,
+            delay=self.silence if complete else REPLY * self.silence,
+            longest=self.cap,
+            postpone_only=postpone_only,
+            max_attempts=ATTEMPTS,
+        )
+
+
+def read_now(session: Session, *, creator: str | None, payload: Mapping[str, Any]) -> Order:
+    """The order of somebody who asks, of a session's end, or of what a run left: due at once
+    (D-23).
+    """
+    return Order(
+        kind=EXTRACT,
+        key=reading_key(session),
+        agent_id=session.agent_id,
+        user_id=session.user_id,
+        session_id=session.session_id,
+        creator=creator,
+        payload=payload,
+        priority=URGENT_PRIORITY,
+        max_attempts=ATTEMPTS,
+    )
+
+
+def rescue_now(
+    session: Session, *, to_seq: int, creator: str | None, payload: Mapping[str, Any]
+) -> Order:
+    """The order to have everything up to `to_seq` read, due at once."""
+    return Order(
+        kind=RESCUE,
+        key=reading_key(session),
+        agent_id=session.agent_id,
+        user_id=session.user_id,
+        session_id=session.session_id,
+        creator=creator,
+        payload={**payload, TO_SEQ: to_seq},
+        priority=URGENT_PRIORITY,
+        max_attempts=ATTEMPTS,
+    )

@@ -1,0 +1,103 @@
+"""/v1/sessions"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import (
+    SessionCreate,
+    SessionEnded,
+    SessionPatch,
+    SessionQuery,
+    SessionRead,
+)
+from app.conversation.sessions.service import SessionService
+from app.errors import DisabledError, IdTakenError, VersionConflictError
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> SessionService:
+    return SessionService(
+        runtime.database,
+        runtime.keeper,
+        auto_create=runtime.settings.auto_create,
+        now=runtime.now,
+    )
+
+
+ServiceDep = Annotated[SessionService, Depends(get_service)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses_for(
+        UserNotFoundError,
+        UserRequiredError,
+        AgentNotFoundError,
+        ProjectNotFoundError,
+        IdTakenError,
+        DisabledError,
+        *ONCE_ERRORS,
+    ),
+)
+async def add_session(
+    body: SessionCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> SessionRead:
+    """Open a session."""
+    return await service.add(principal, body, once=once)
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_sessions(
+    query: Annotated[SessionQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[SessionRead]:
+    """List sessions, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/{session_id}", responses=responses_for(SessionNotFoundError))
+async def get_session(session_id: Id, principal: ReaderDep, service: ServiceDep) -> SessionRead:
+    """One session."""
+    return await service.get(principal, session_id)
+
+
+@router.patch(
+    "/{session_id}",
+    responses=responses_for(SessionNotFoundError, ProjectNotFoundError, VersionConflictError),
+)
+async def patch_session(
+    session_id: Id,
+    body: SessionPatch,
+    principal: WriterDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> SessionRead:
+    """Change a session; what is left out stays."""
+    return await service.patch(principal, session_id, body, expected=version)
+
+
+@router.post("/{session_id}/end", responses=responses_for(SessionNotFoundError, *ONCE_ERRORS))
+async def end_session(
+    session_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> SessionEnded:
+    """End a session: it can be read, and nothing can be appended."""
+    return await service.end(principal, session_id, once=once)
+
+
+@router.post("/{session_id}/reopen", responses=responses_for(SessionNotFoundError, *ONCE_ERRORS))
+async def reopen_session(
+    session_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> SessionRead:
+    """Let an ended session go on."""
+    return await service.reopen(principal, session_id, once=once)

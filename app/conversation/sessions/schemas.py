@@ -1,0 +1,102 @@
+"""Sessions as they cross HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from app.identity.agents.policy_schemas import WindowPolicyPatch
+from app.platform.http.fields import (
+    RUNNING,
+    Document,
+    Id,
+    Kind,
+    Moment,
+    Name,
+    Schema,
+    Shown,
+    example,
+    status_word,
+)
+from app.platform.http.pagination import PageQuery
+
+SessionStatus = Annotated[
+    Literal["running", "ended"], BeforeValidator(lambda value: status_word(RUNNING, value))
+]
+
+
+class SessionCreate(Schema):
+    model_config = example(session_id="trip", user_id="ana", session_name="Trip to Kyoto")
+
+    session_id: Id | None = Field(default=None, description="Generated when left out.")
+    user_id: Id | None = Field(
+        default=None, description="Whom the agent talks to; a user-bound key may leave it out."
+    )
+    agent_id: Id | None = Field(
+        default=None, description="The user's home agent, else the default agent, when left out."
+    )
+    project_id: Id | None = None
+    session_name: Name | None = Field(default=None, examples=["Trip to Kyoto"])
+    session_type: Kind | None = Field(default=None, examples=["chat"])
+    context: Document = {}
+    memory_enabled: bool = True
+    injection_enabled: bool = True
+    window_policy: WindowPolicyPatch | None = Field(
+        default=None, description="How long it may become, where that differs from its agent."
+    )
+
+
+class SessionPatch(Schema):
+    model_config = example(session_name="Trip to Kyoto in May")
+
+    project_id: Id | None = None
+    session_name: Name | None = None
+    session_type: Kind | None = None
+    context: Document | None = None
+    memory_enabled: bool | None = None
+    injection_enabled: bool | None = None
+    window_policy: WindowPolicyPatch | None = Field(
+        default=None, description="All of it: what is left out is said no more, as all by null."
+    )
+
+
+class SessionRead(Shown):
+    session_id: str
+    agent_id: str
+    user_id: str
+    project_id: str | None
+    session_name: str | None
+    session_type: str | None
+    context: dict[str, Any]
+    status: SessionStatus
+    end_time: Moment | None
+    memory_enabled: bool
+    injection_enabled: bool = Field(
+        description="Off: nothing remembered goes into its context, once that can be asked for."
+    )
+    window_policy: dict[str, Any] | None = Field(
+        description="What it says of its window itself; see GET /v1/sessions/{id}/window for all."
+    )
+    last_sequence_no: int = Field(description="Number of the newest message ever appended.")
+    last_message_time: Moment | None
+    last_extracted_seq: int = Field(
+        description="Messages up to this number have been read for memories."
+    )
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class SessionEnded(SessionRead):
+    job_id: str | None = Field(
+        default=None,
+        description="The job that reads what is left and tells the experience; null when the "
+        "session had ended before.",
+    )
+
+
+class SessionQuery(PageQuery):
+    agent_id: Id | None = None
+    user_id: Id | None = None
+    project_id: Id | None = None
+    status: SessionStatus | None = None
+    session_type: Kind | None = None

@@ -1,0 +1,181 @@
+"""Use cases of sessions."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.keeping import Keeper
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.reading_order import read_now
+from app.conversation.sessions.repository import Participants, SessionRepository
+from app.conversation.sessions.schemas import (
+    SessionCreate,
+    SessionEnded,
+    SessionPatch,
+    SessionQuery,
+    SessionRead,
+)
+from app.conversation.sessions.state_repository import StateRepository
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Principal
+from app.identity.users.errors import UserRequiredError
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.http.fields import RUNNING
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.jobs.repository import JobRepository
+
+
+class SessionService:
+    def __init__(
+        self,
+        database: Database,
+        keeper: Keeper,
+        *,
+        auto_create: bool,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._keeper = keeper
+        self._auto_create = auto_create
+        self._now = now
+
+    async def add(
+        self, principal: Principal, body: SessionCreate, *, once: Once = NEVER
+    ) -> SessionRead:
+        """Open a session; an unknown user or agent is made on first use.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: one is missing and
+                may not be made, or no user is named.
+            IdTakenError: the tenant has a session or a user with that id already.
+            DisabledError: the agent or the user is disabled.
+
+        """
+        if body.user_id is None and principal.access.user_id is None:
+            raise UserRequiredError
+        named = Participants(body.user_id, body.agent_id, body.project_id)
+        values = body.model_dump(exclude={"session_id", "user_id", "agent_id"})
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            agent, user = await sessions.settle(
+                named, create=self._auto_create, creator=principal.key_id
+            )
+            session = Session(
+                session_id=body.session_id or new_id("ses"),
+                agent_id=agent.agent_id,
+                user_id=user.user_id,
+                **values,
+            )
+            await sessions.add(session)
+            shown = SessionRead.model_validate(session)
+            return await once.keep(db, shown, status=201, user_id=user.user_id)
+
+    async def get(self, principal: Principal, session_id: str) -> SessionRead:
+        """Raises SessionNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            return SessionRead.model_validate(session)
+
+    async def list(self, principal: Principal, query: SessionQuery) -> Page[SessionRead]:
+        """Sessions, newest first."""
+        start = decode_moment(query.cursor)
+        filters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+        if "status" in filters:
+            filters["status"] = RUNNING[filters["status"]]
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await SessionRepository(db, principal.access).list(
+                start=start, limit=query.limit, filters=filters
+            )
+        return page(
+            rows,
+            query.limit,
+            show=SessionRead.model_validate,
+            place=lambda session: (session.create_time, session.session_id),
+        )
+
+    async def patch(
+        self, principal: Principal, session_id: str, body: SessionPatch, *, expected: int | None
+    ) -> SessionRead:
+        """Raises SessionNotFoundError, ProjectNotFoundError, VersionConflictError."""
+        nullable = {"project_id", "session_name", "session_type", "window_policy"}
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in body.model_dump(exclude_unset=True).items()
+            if value is not None or name in nullable
+        }
+        async with self._database.begin(principal.tenant_id) as db:
+            if changes.get("project_id") is not None:
+                await ProjectRepository(db, principal.access).get(changes["project_id"])
+            session = await SessionRepository(db, principal.access).patch(
+                session_id, changes, expected
+            )
+            if changes.get("memory_enabled") and session.last_extracted_seq < (
+                session.last_sequence_no
+            ):
+                # What was said before a pause has waited for its end.
+                order = read_now(session, creator=principal.key_id, payload={})
+                await JobRepository(db, principal.tenant_id).schedule(order)
+            return SessionRead.model_validate(session)
+
+    async def end(
+        self, principal: Principal, session_id: str, *, once: Once = NEVER
+    ) -> SessionEnded:
+        """End a session; an ended one stays as it is.
+
+        What is unread in it is read in the background, its experience is told, and its
+        short-term memories expire (B-11, K-14). Its working state is dropped, after a copy
+        and a checkpoint were made. Ending it again orders the reading again when something
+        was left unread.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            session = await sessions.get(session_id, lock=True)
+            running = session.status == 1
+            if running:
+                await self._keep(db, principal, session_id)
+                changes = {"status": 0, "end_time": self._now()}
+                session = await sessions.patch(session_id, changes, None)
+            shown = SessionEnded.model_validate(session)
+            if running or session.last_extracted_seq < session.last_sequence_no:
+                order = read_now(session, creator=principal.key_id, payload={"end": True})
+                scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+                shown.job_id = None if scheduled is None else scheduled.job_id
+            return await once.keep(db, shown, status=200, user_id=session.user_id)
+
+    async def _keep(self, db: AsyncSession, principal: Principal, session_id: str) -> None:
+        """Keep what an end drops, and drop it."""
+        states = StateRepository(db, principal.access)
+        await states.snapshot(session_id, "end")
+        await self._keeper.checkpoint(
+            db, principal.access, session_id, reason="end", creator=principal.key_id
+        )
+        await states.drop(session_id)
+
+    async def reopen(
+        self, principal: Principal, session_id: str, *, once: Once = NEVER
+    ) -> SessionRead:
+        """Let an ended session go on; a running one stays as it is.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            session = await sessions.get(session_id, lock=True)
+            if session.status == 0:
+                changes = {"status": 1, "end_time": None}
+                session = await sessions.patch(session_id, changes, None)
+            shown = SessionRead.model_validate(session)
+            return await once.keep(db, shown, status=200, user_id=session.user_id)

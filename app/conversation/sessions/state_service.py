@@ -1,0 +1,139 @@
+"""Use cases of the working state: read, replace, merge, keep a copy, go back to one."""
+
+from typing import Any
+
+from app.conversation.sessions.opening import open_running
+from app.conversation.sessions.repository import SessionRepository
+from app.conversation.sessions.state_repository import StateRepository, WorkingState
+from app.conversation.sessions.state_schemas import SnapshotRead, SnapshotShown, StateRead
+from app.identity.tenants.access import Principal
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, page
+from app.platform.http.switches import Switches
+
+
+class StateService:
+    def __init__(self, database: Database, switches: Switches) -> None:
+        self._database = database
+        self._switches = switches
+
+    async def get(self, principal: Principal, session_id: str) -> StateRead:
+        """The state, empty where nothing was written. Raises SessionNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            return _shown(session_id, await StateRepository(db, principal.access).get(session_id))
+
+    async def put(
+        self, principal: Principal, session_id: str, state: dict[str, Any], *, expected: int | None
+    ) -> StateRead:
+        """Write `state` in the place of the present one.
+
+        Raises:
+            SessionNotFoundError, SessionEndedError, DisabledError: about the session.
+            VersionConflictError: the state has moved on.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await open_running(db, principal.access, session_id)
+            written = await StateRepository(db, principal.access).put(session_id, state, expected)
+            return _shown(session_id, written)
+
+    async def patch(
+        self, principal: Principal, session_id: str, patch: dict[str, Any], *, expected: int | None
+    ) -> StateRead:
+        """Merge `patch` into the state.
+
+        Raises:
+            StateTooLargeError: it would grow beyond what is kept; otherwise as `put`.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await open_running(db, principal.access, session_id)
+            written = await StateRepository(db, principal.access).patch(session_id, patch, expected)
+            return _shown(session_id, written)
+
+    async def snapshot(
+        self, principal: Principal, session_id: str, *, once: Once = NEVER
+    ) -> SnapshotRead:
+        """Keep a copy of the state, also of an empty one.
+
+        Raises:
+            SessionNotFoundError, SessionEndedError, DisabledError, MemoryDisabledError:
+            as `put`.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            opened = await open_running(db, principal.access, session_id)
+            made = await StateRepository(db, principal.access).snapshot(session_id, "manual")
+            shown = SnapshotRead.model_validate(made)
+            return await once.keep(db, shown, status=201, user_id=opened.session.user_id)
+
+    async def list_snapshots(
+        self, principal: Principal, session_id: str, query: PageQuery
+    ) -> Page[SnapshotRead]:
+        """Snapshots, newest first. Raises SessionNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            rows = await StateRepository(db, principal.access).list_snapshots(
+                session_id, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=SnapshotRead.model_validate,
+            place=lambda row: (row.create_time, row.snapshot_id),
+        )
+
+    async def get_snapshot(
+        self, principal: Principal, session_id: str, snapshot_id: str
+    ) -> SnapshotShown:
+        """Raises SessionNotFoundError, SnapshotNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            states = StateRepository(db, principal.access)
+            return SnapshotShown.model_validate(await states.get_snapshot(session_id, snapshot_id))
+
+    async def restore(
+        self,
+        principal: Principal,
+        session_id: str,
+        snapshot_id: str,
+        *,
+        expected: int | None,
+        once: Once = NEVER,
+    ) -> StateRead:
+        """Write a snapshot's state in the place of the present one, of which a copy is kept.
+
+        Raises:
+            SessionNotFoundError, SnapshotNotFoundError: there is none.
+            SessionEndedError, DisabledError, VersionConflictError, MemoryDisabledError:
+            as `put`.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            opened = await open_running(db, principal.access, session_id)
+            states = StateRepository(db, principal.access)
+            chosen = await states.get_snapshot(session_id, snapshot_id)
+            # Read before the copy is made, which may be one too many and push this one out.
+            wanted = chosen.state
+            await states.snapshot(session_id, "before_restore")
+            shown = _shown(session_id, await states.put(session_id, wanted, expected))
+            return await once.keep(db, shown, status=200, user_id=opened.session.user_id)
+
+
+def _shown(session_id: str, state: WorkingState) -> StateRead:
+    return StateRead(
+        session_id=session_id,
+        state=state.state,
+        version=state.version,
+        update_time=state.update_time,
+    )

@@ -1,0 +1,1 @@
+"""What reaches over everything: forgetting, erasure, export, webhooks and operations."""

@@ -1,0 +1,236 @@
+"""Use cases of an import. One transaction for a part: all of it is there afterwards, or nothing."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from pydantic import JsonValue
+from sqlalchemy import ForeignKeyConstraint
+
+from app.governance.exports.comparing import difference, is_another, is_same
+from app.governance.exports.errors import (
+    MOST_TOLD,
+    AnotherRowError,
+    ErasedError,
+    ImportConflictError,
+    InvalidImportError,
+)
+from app.governance.exports.import_repository import ImportRepository, RefusedRowsError
+from app.governance.exports.nouns import NOUNS, key_of, reference_columns, references_of
+from app.governance.exports.parts import Line, Part, groups, read_part
+from app.governance.exports.schemas import ImportQuery, ImportReport
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import KeyRestrictedError
+from app.identity.tenants.repository import TenantRepository
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.switches import Switches
+
+log = structlog.get_logger()
+
+
+class ImportService:
+    def __init__(self, database: Database, switches: Switches) -> None:
+        self._database = database
+        self._switches = switches
+
+    async def add(
+        self, principal: Principal, body: bytes, query: ImportQuery, *, once: Once = NEVER
+    ) -> ImportReport:
+        """Write the rows of a part as they were, with their times, versions and numbers.
+
+        Repeatable: what is there already stays as it is.
+
+        Raises:
+            InvalidImportError: a line is not valid, or refers to what is not there.
+            ImportConflictError: rows are there with another content, and none may be skipped.
+            AnotherRowError: under an id that others hang on, there is another row.
+            ErasedError: users in it were erased since, and are not to be brought back.
+            KeyRestrictedError: the key acts for one user.
+            MemoryDisabledError: writing is switched off.
+
+        """
+        if principal.access.restricted:
+            raise KeyRestrictedError
+        self._switches.refuse_writes()
+        part = await asyncio.to_thread(read_part, body)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            repository = ImportRepository(db, principal.tenant_id)
+            if not query.restore_erased:
+                await _refuse_erased(repository, part)
+            writing = _Writing(repository, query)
+            for group in groups(part.lines):
+                await writing.write(group)
+            if not query.restore_erased:
+                # An erasure may have ended while a line waited for it.
+                await _refuse_erased(repository, part)
+            writing.refuse_conflicts()
+            if not query.dry_run:
+                await repository.raise_counters(_sessions(part.lines))
+                # A search asks for the vectors of models that are listed.
+                for model in sorted(_models(part.lines)):
+                    await TenantRepository(db, principal.tenant_id).note_model(model)
+            report = await once.keep(db, writing.report(), status=200)
+        log.info("imported", rows=sum(report.inserted.values()), dry_run=query.dry_run)
+        return report
+
+
+class _Writing:
+    """What became of the lines of a part so far."""
+
+    def __init__(self, repository: ImportRepository, query: ImportQuery) -> None:
+        self._repository = repository
+        self._dry_run = query.dry_run
+        self._skipping = query.on_conflict == "skip"
+        self._inserted: Counter[str] = Counter()
+        self._unchanged: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._conflicts: list[dict[str, JsonValue]] = []
+        self._others: list[dict[str, JsonValue]] = []
+
+    def report(self) -> ImportReport:
+        return ImportReport(
+            inserted=dict(self._inserted),
+            unchanged=dict(self._unchanged),
+            skipped=dict(self._skipped),
+            conflicts=self._conflicts[:MOST_TOLD],
+            dry_run=self._dry_run,
+        )
+
+    def refuse_conflicts(self) -> None:
+        """Raises ImportConflictError or AnotherRowError when there are any that cannot stay."""
+        if self._conflicts and not self._skipping:
+            raise ImportConflictError(self._conflicts)
+        if self._others:
+            raise AnotherRowError(self._others)
+
+    async def write(self, group: Sequence[Line]) -> None:
+        """Write one group of lines; compare those whose keys are taken."""
+        if self._dry_run:
+            await self._compare(group, new_is_fine=True)
+            return
+        left = await self._with_parents(group)
+        if not left:
+            return
+        try:
+            names = sorted(left[0].row)
+            new = await self._repository.insert(left[0].table, names, [line.json for line in left])
+        except RefusedRowsError as error:
+            if len(group) == 1:
+                told = f"this {group[0].noun} {error}"
+                raise InvalidImportError([group[0].fault("row", detail=told)]) from error
+            # Which of them it was; or one refers to another of them, which is skipped.
+            for line in left:
+                await self.write([line])
+            return
+        taken = []
+        for line in left:
+            if line.key in new:
+                new.remove(line.key)
+                self._inserted[line.noun] += 1
+            else:
+                taken.append(line)
+        await self._compare(taken, new_is_fine=False)
+
+    async def _compare(self, lines: Sequence[Line], *, new_is_fine: bool) -> None:
+        if not lines:
+            return
+        table = lines[0].table
+        there = await self._repository.existing(table, [line.row for line in lines])
+        for line in lines:
+            row = there.get(line.key)
+            if row is None and new_is_fine:
+                self._inserted[line.noun] += 1
+            elif row is None:
+                self._skip(line, "another row holds a value that only one may have")
+            elif line.stub or is_same(line.row, row):
+                self._unchanged[line.noun] += 1
+            else:
+                told = self._skip(line, difference(table, line.row, row))
+                if is_another(table, line.row, row):
+                    self._others.append(told)
+
+    def _skip(self, line: Line, detail: str) -> dict[str, JsonValue]:
+        told: dict[str, JsonValue] = {
+            "line": line.number,
+            "type": line.noun,
+            "key": {column.name: line.row[column.name] for column in key_of(line.table)},
+            "detail": detail,
+        }
+        self._skipped[line.noun] += 1
+        self._conflicts.append(told)
+        return told
+
+    async def _with_parents(self, group: Sequence[Line]) -> list[Line]:
+        """The lines without those that refer to what is neither there nor among them.
+
+        Raises:
+            InvalidImportError: there are such lines, and none may be skipped.
+            ImportConflictError: as above, and lines before are why.
+
+        """
+        found: list[tuple[Line, str, str]] = []
+        for key in references_of(group[0].table):
+            found += await self._missing(key, group)
+        if found and not self._skipping:
+            self.refuse_conflicts()
+            raise InvalidImportError(
+                [
+                    line.fault("row", name, detail=f"{detail}: import the lines before it first")
+                    for line, name, detail in found
+                ]
+            )
+        orphans = {line.number: (line, detail) for line, _, detail in reversed(found)}
+        for _, (line, detail) in sorted(orphans.items()):
+            self._skip(line, detail)
+        return [line for line in group if line.number not in orphans]
+
+    async def _missing(
+        self, key: ForeignKeyConstraint, group: Sequence[Line]
+    ) -> list[tuple[Line, str, str]]:
+        """Lines whose reference leads nowhere, each with its column and what is missing."""
+        pairs = reference_columns(key)
+        target = key.referred_table
+        wanted: dict[tuple[Any, ...], list[Line]] = {}
+        for line in group:
+            value = tuple(line.row.get(name) for name in pairs)
+            if None not in value:
+                wanted.setdefault(value, []).append(line)
+        if target is group[0].table:
+            for line in group:
+                wanted.pop(line.key, None)
+        if not wanted:
+            return []
+        names = list(pairs.values())
+        rows = [dict(zip(names, value, strict=True)) for value in wanted]
+        there = await self._repository.present(target, names, rows)
+        return [
+            (line, next(iter(pairs)), _names_nothing(NOUNS[target.name], value))
+            for value, lines in wanted.items()
+            if value not in there
+            for line in lines
+        ]
+
+
+async def _refuse_erased(repository: ImportRepository, part: Part) -> None:
+    erased = await repository.erased(part.user_ids(), part.created_at)
+    if erased:
+        raise ErasedError(erased)
+
+
+def _names_nothing(noun: str, value: Sequence[Any]) -> str:
+    named = ", ".join(str(one)[:64] for one in value)
+    return f"there is no {noun} {named}"
+
+
+def _sessions(lines: Sequence[Line]) -> set[str]:
+    return {line.row["session_id"] for line in lines if line.noun == "message"}
+
+
+def _models(lines: Sequence[Line]) -> set[str]:
+    return {
+        line.row["embedding_model"] for line in lines if line.row.get("embedding") is not None
+    } - {None}

@@ -1,0 +1,151 @@
+"""Which tables are exported, under which names, in an order in which they can be written again.
+
+Everything else about a table, its columns, keys and references, is read from its metadata, so
+that a new column needs no line here, and a new table one (`tests/exports` misses it).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import Column, ForeignKeyConstraint, Table
+
+from app.governance.tables import metadata
+
+TENANT: Final = "tenant_id"
+
+NOUNS: Final[Mapping[str, str]] = {
+    "agents": "agent",
+    "users": "user",
+    "projects": "project",
+    "project_members": "member",
+    "sessions": "session",
+    "messages": "message",
+    "memories": "memory",
+    "memory_history": "history",
+    "extraction_runs": "run",
+    "gate_decisions": "decision",
+    "memory_feedback": "feedback",
+    "context_injections": "injection",
+    "session_states": "state",
+    "session_state_snapshot": "snapshot",
+    "session_summaries": "summary",
+    "checkpoints": "checkpoint",
+    "checkpoint_archive": "archived_checkpoint",
+    "approvals": "approval",
+    "saver_checkpoints": "saver_checkpoint",
+    "saver_chunks": "saver_chunk",
+    "saver_values": "saver_value",
+    "saver_writes": "saver_write",
+    "blocks": "block",
+    "agent_blocks": "attached_block",
+    "block_history": "block_history",
+    "graph_entities": "entity",
+    "graph_aliases": "alias",
+    "graph_relations": "relation",
+    "graph_mentions": "mention",
+    "graph_changes": "graph_change",
+    "profiles": "profile",
+    "profile_values": "profile_value",
+    "profile_history": "profile_history",
+    "folders": "folder",
+    "agent_folders": "attached_folder",
+    "files": "file",
+    "file_chunks": "file_chunk",
+    "passages": "passage",
+}
+"""What a line calls a row of a table; parents stand before what refers to them."""
+
+NOT_EXPORTED: Final[Mapping[str, str]] = {
+    "tenants": "an import goes into a tenant that is there, with its own settings",
+    "api_keys": "secrets: keys are made anew where they are to be used",
+    "idempotency_keys": "answers that were given, for a day, to keys that are not exported",
+    "jobs": "work owed to this service; what is unread is found again by itself",
+    "usage": "the ledger of what models of this deployment cost",
+    "webhooks": "secrets, and addresses that a copy must not begin to call",
+    "webhook_deliveries": "what was told to those addresses",
+    "memory_buckets": "measured here: codes are earned again where they help",
+    "erasures": "receipts of this service about people who are gone from it",
+}
+
+# Rows that others hang on, and that a narrower export knows by name only.
+ANCHORS: Final = ("agents", "users", "projects")
+
+# What a table belongs to where no foreign key says so.
+BELONGS: Final[Mapping[str, tuple[str, str]]] = {"memory_history": ("memory_id", "memories")}
+
+# Worked out by the service behind the scenes: it may have moved on since an import, and is no
+# other content.
+DERIVED: Final = frozenset(
+    {
+        "embedding", "embedding_model", "code", "terms", "term_count", "word_count",
+        "is_question", "has_time", "analyser", "use_count", "last_used_at", "last_active_time",
+    }
+)  # fmt: skip
+
+VECTORS: Final = frozenset({"embedding", "embedding_model", "code"})
+
+NO_MODEL: Final = ""
+"""Stands beside a memory without a vector: of no embedder, so that `kemem reembed` makes one."""
+
+RECEIPTS: Final = metadata.tables["erasures"]
+"""Read, never written: who is gone, as the hash of an id."""
+
+TABLES: Final[Mapping[str, Table]] = {name: metadata.tables[name] for name in NOUNS}
+TABLE_OF: Final[Mapping[str, Table]] = {noun: TABLES[name] for name, noun in NOUNS.items()}
+
+
+def columns_of(table: Table, *, vectors: bool = True) -> list[Column[object]]:
+    """What a line shows of a row, sorted by name."""
+    return sorted(
+        (
+            column
+            for column in table.columns
+            if column.name != TENANT and (vectors or column.name not in VECTORS)
+        ),
+        key=lambda column: column.name,
+    )
+
+
+def key_of(table: Table) -> list[Column[object]]:
+    """The primary key within a tenant."""
+    return [column for column in table.primary_key if column.name != TENANT]
+
+
+def stub_columns(table: Table) -> list[Column[object]]:
+    """The least of a row that others can hang on."""
+    return [
+        column
+        for column in columns_of(table)
+        if column.primary_key or not (column.nullable or column.server_default)
+    ]
+
+
+def references_of(table: Table) -> list[ForeignKeyConstraint]:
+    """Its foreign keys to exported tables, by their columns."""
+    found = [key for key in table.foreign_key_constraints if key.referred_table.name in NOUNS]
+    return sorted(found, key=lambda key: tuple(key.column_keys))
+
+
+def reference_columns(key: ForeignKeyConstraint) -> dict[str, str]:
+    """Columns of a foreign key and those they point at, without the tenant."""
+    return {
+        element.parent.name: element.column.name
+        for element in key.elements
+        if element.parent.name != TENANT
+    }
+
+
+def self_reference(table: Table) -> Column[object] | None:
+    """The column by which a row refers to another of its table."""
+    for key in references_of(table):
+        if key.referred_table is table:
+            [name] = reference_columns(key)
+            return table.c[name]
+    return None
+
+
+def may_be_left_out(column: Column[object]) -> bool:
+    """Whether a line without this column can be written."""
+    return bool(
+        column.nullable or column.server_default is not None or column.name == "embedding_model"
+    )

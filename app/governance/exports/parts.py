@@ -1,0 +1,190 @@
+"""Reading a part of an export: every line checked against the table it is of."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from pydantic_core import from_json, to_json
+from sqlalchemy import Table
+
+from app.governance.exports.encoding import fault
+from app.governance.exports.errors import MOST_TOLD, InvalidImportError
+from app.governance.exports.nouns import TABLE_OF, columns_of, key_of, may_be_left_out, stub_columns
+from app.governance.exports.schemas import FORMAT
+from app.governance.exports.vectors import VectorLengths
+
+Fault = tuple[Sequence[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row that is to be there; `stub` when any row of its key will do."""
+
+    number: int
+    noun: str
+    row: dict[str, Any]
+    stub: bool
+    json: bytes
+    """The row as it was written: a number keeps its zeros."""
+
+    @property
+    def table(self) -> Table:
+        return TABLE_OF[self.noun]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return tuple(self.row[column.name] for column in key_of(self.table))
+
+    def fault(self, *where: str, detail: str) -> Fault:
+        return [str(self.number), *where], detail
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows to be written, and when they were exported; unknown where the manifest does not say."""
+
+    lines: list[Line]
+    created_at: datetime | None
+
+    def user_ids(self) -> set[str]:
+        """Whose rows they are, and who stands in them."""
+        return {line.row["user_id"] for line in self.lines if line.row.get("user_id") is not None}
+
+
+def read_part(body: bytes) -> Part:
+    """The rows of a part: a manifest, rows, and the end, when the part is a whole export.
+
+    Raises:
+        InvalidImportError: names the lines, counted from 1.
+
+    """
+    texts = body.split(b"\n")
+    found: list[Line] = []
+    faults: list[Fault] = []
+    lengths = VectorLengths()
+    end = 0
+    created_at: datetime | None = None
+    for number, text in enumerate(texts, 1):
+        if not text.strip():
+            continue
+        if end:
+            faults.append(([str(number)], "nothing may follow the end"))
+            break
+        try:
+            value = _object(text)
+            kind = value.get("type")
+            if number == 1:
+                created_at = _check_manifest(value)
+            elif kind == "end":
+                _check_end(value, texts, number, found)
+                end = number
+            else:
+                line, wrong = _line(number, value, text, lengths)
+                faults += wrong
+                found.append(line)
+        except ValueError as error:
+            faults.append(([str(number)], str(error)))
+        if len(faults) >= MOST_TOLD or (faults and number == 1):
+            break
+    if not body.strip():
+        faults.append((["1"], "must be the manifest of an export"))
+    if faults:
+        raise InvalidImportError(faults)
+    return Part(found, created_at)
+
+
+def groups(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Neighbours that one statement can write: of a table, with the same columns."""
+    for _, group in groupby(lines, lambda line: (line.noun, line.stub, frozenset(line.row))):
+        yield list(group)
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        raise ValueError("is not readable as JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("must be a JSON object")  # noqa: TRY004 (told to the caller)
+    return value
+
+
+def _check_manifest(value: dict[str, Any]) -> datetime | None:
+    """When the export was made, if it says so."""
+    if value.get("type") != "manifest":
+        raise ValueError("must be the manifest of the export, which begins every part")
+    if value.get("format") != FORMAT or isinstance(value.get("format"), bool):
+        raise ValueError(f"is of another format than {FORMAT}, which this release reads")
+    if "created_at" not in value:
+        return None
+    try:
+        moment = datetime.fromisoformat(value["created_at"])
+    except (TypeError, ValueError):
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError("must say in `created_at` a time with its offset")
+    return moment
+
+
+def _check_end(
+    value: dict[str, Any], texts: Sequence[bytes], number: int, found: Sequence[Line]
+) -> None:
+    before = b"".join(text + b"\n" for text in texts[: number - 1])
+    counts: dict[str, int] = {}
+    for line in found:
+        counts[line.noun] = counts.get(line.noun, 0) + 1
+    if value.get("sha256") != hashlib.sha256(before).hexdigest() or value.get("counts") != counts:
+        raise ValueError("does not fit the lines before it: they were altered, or some are missing")
+
+
+def _line(
+    number: int, value: dict[str, Any], text: bytes, lengths: VectorLengths
+) -> tuple[Line, list[Fault]]:
+    noun, row, stub = value.get("type"), value.get("row"), value.get("parent", False)
+    table = TABLE_OF.get(noun) if isinstance(noun, str) else None
+    if table is None or not isinstance(noun, str):
+        raise ValueError("is of a type that this release does not know")
+    if not isinstance(row, dict) or not isinstance(stub, bool):
+        raise ValueError("must have a `row`, and may have `parent`, true or false")  # noqa: TRY004
+    unknown = value.keys() - {"type", "row", "parent"}
+    if unknown:
+        raise ValueError("may have `type`, `row` and `parent` alone")
+    line = Line(number, noun, row, stub, _row_in(text, noun, row))
+    wrong = list(_faults(table, line))
+    if not wrong:
+        wrong = [line.fault("row", name, detail=told) for name, told in lengths.faults(row)]
+    return line, wrong
+
+
+def _row_in(text: bytes, noun: str, row: dict[str, Any]) -> bytes:
+    """The bytes of a row where the line is written as an export writes it, else the row again."""
+    for begin in (b'{"row":', b'{"parent":true,"row":'):
+        end = f',"type":"{noun}"}}'.encode()
+        if text.startswith(begin) and text.endswith(end):
+            return text[len(begin) : -len(end)]
+    return to_json(row)
+
+
+def _faults(table: Table, line: Line) -> Iterator[Fault]:
+    known = {column.name: column for column in columns_of(table)}
+    for name in line.row.keys() - known.keys():
+        yield line.fault("row", name[:100], detail="is not a column that can be imported")
+    for name in _least(table, stub=line.stub) - line.row.keys():
+        yield line.fault("row", name, detail="is missing")
+    for name in known.keys() & line.row.keys():
+        wrong = fault(known[name], line.row[name])
+        if wrong is not None:
+            yield line.fault("row", name, detail=wrong)
+
+
+def _least(table: Table, *, stub: bool) -> set[str]:
+    if stub:
+        return {column.name for column in stub_columns(table)}
+    return {
+        column.name
+        for column in columns_of(table)
+        if column.primary_key or not may_be_left_out(column)
+    }

@@ -1,0 +1,143 @@
+"""/v1/export and /v1/import"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Annotated, Any, Final
+
+import structlog
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+from typing_extensions import override
+
+from app.governance.exports.errors import (
+    ErasedError,
+    ExportsBusyError,
+    ImportConflictError,
+    InvalidImportError,
+)
+from app.governance.exports.import_service import ImportService
+from app.governance.exports.schemas import (
+    MEDIA_TYPE,
+    ExportLine,
+    ExportQuery,
+    ImportQuery,
+    ImportReport,
+)
+from app.governance.exports.service import ExportService
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep, OwnReaderDep
+from app.identity.users.errors import UserNotFoundError
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+
+log = structlog.get_logger()
+
+router = APIRouter(prefix="/v1", tags=["exports"], responses=responses_for(*KEY_ERRORS))
+
+_LINES: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/ExportLine"}}
+
+
+PIECE_BYTES: Final = 65_536
+"""How much is sent at a time: little enough that a slow reader takes it long before the limit."""
+
+
+class _StalledError(Exception):
+    """The reader takes nothing."""
+
+
+class _Lines(StreamingResponse):
+    """A stream whose source is closed with it, also when the caller hangs up in the middle or
+    stops reading; the answer then has no end.
+    """
+
+    media_type = MEDIA_TYPE
+
+    def __init__(
+        self,
+        first: bytes,
+        rest: AsyncIterator[bytes],
+        patience: float,
+        status_code: int = 200,
+    ) -> None:
+        self._rest = rest
+        self._patience = patience
+        super().__init__(_cut(first, rest), status_code, headers={"Cache-Control": "no-store"})
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await send(message)
+            except TimeoutError:
+                raise _StalledError from None
+
+        try:
+            async with aclosing(self._rest):  # type: ignore[type-var] # a generator
+                await super().__call__(scope, receive, send_in_time)
+        except _StalledError:
+            # The server hangs up on an answer that was not ended.
+            log.warning("export_stalled")
+
+
+async def _cut(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for page in rest:
+        for start in range(0, len(page), PIECE_BYTES):
+            yield page[start : start + PIECE_BYTES]
+
+
+async def get_export_service(runtime: RuntimeDep) -> ExportService:
+    return ExportService(runtime.database, runtime.export_slots, runtime.now)
+
+
+async def get_import_service(runtime: RuntimeDep) -> ImportService:
+    return ImportService(runtime.database, runtime.switches)
+
+
+@router.get(
+    "/export",
+    response_class=_Lines,
+    responses={
+        200: {
+            "model": ExportLine,
+            "content": {MEDIA_TYPE: _LINES},
+            "description": "One JSON object per line. Without an `end` the file is not whole.",
+        },
+        **responses_for(
+            UserNotFoundError, AgentNotFoundError, ProjectNotFoundError, ExportsBusyError
+        ),
+    },
+)
+async def export(
+    query: Annotated[ExportQuery, Query()],
+    principal: OwnReaderDep,
+    service: Annotated[ExportService, Depends(get_export_service)],
+    runtime: RuntimeDep,
+) -> StreamingResponse:
+    """Stream everything, or what is one user's, agent's or project's, as it is at this moment."""
+    lines = service.export(principal, query)
+    # What can be refused is refused before the answer begins.
+    return _Lines(await anext(lines), lines, runtime.export_slots.patience)
+
+
+@router.post(
+    "/import",
+    openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _LINES}}},
+    responses=responses_for(
+        InvalidImportError, ImportConflictError, ErasedError, MemoryDisabledError, *ONCE_ERRORS
+    ),
+)
+async def import_part(
+    request: Request,
+    query: Annotated[ImportQuery, Query()],
+    principal: AdminDep,
+    service: Annotated[ImportService, Depends(get_import_service)],
+    once: OnceDep,
+) -> ImportReport:
+    """Write the rows of an export, or of a part of one that begins with its manifest."""
+    return await service.add(principal, await request.body(), query, once=once)

@@ -1,0 +1,102 @@
+"""What exports and imports look like over HTTP."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from app.platform.http.fields import Id, Schema, Shown
+
+FORMAT = 1
+"""Of the lines; another number means that an import has to read them otherwise."""
+
+MEDIA_TYPE = "application/x-ndjson"
+
+
+class ExportQuery(Schema):
+    user_id: Id | None = Field(default=None, description="Everything that is one user's.")
+    agent_id: Id | None = Field(default=None, description="Everything that is one agent's.")
+    project_id: Id | None = Field(default=None, description="What is shared in one project.")
+    vectors: bool = Field(
+        default=True,
+        description="Without them the file is smaller; `kemem reembed` makes them anew.",
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(one is not None for one in (self.user_id, self.agent_id, self.project_id)) > 1:
+            raise ValueError("name a user, an agent or a project, or none of them for everything")
+        return self
+
+
+class ImportQuery(Schema):
+    dry_run: bool = Field(default=False, description="Check and count; write nothing.")
+    on_conflict: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="What becomes of rows that are there with another content: the part is "
+        "refused, or they are left as they are, and what needs a row that was left out with them.",
+    )
+    restore_erased: bool = Field(
+        default=False,
+        description="Also write rows of users who were erased after the export was made.",
+    )
+
+
+class ExportLine(Shown):
+    """One line: the manifest first, then a row each, and the end."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "created_at": "2026-11-23T12:00:00Z",
+                    "embedding_models": [],
+                    "format": FORMAT,
+                    "kinds": [],
+                    "schema": "0007",
+                    "scope": {"kind": "tenant"},
+                    "service": "0.1.0",
+                    "type": "manifest",
+                    "vectors": True,
+                }
+            ]
+        }
+    )
+
+    type: str = Field(description="`manifest`, a kind of row such as `memory`, or `end`.")
+    row: dict[str, Any] | None = Field(default=None, description="Its columns.")
+    parent: bool | None = Field(
+        default=None, description="Only stands for a row that others refer to."
+    )
+    format: int | None = Field(default=None, description="Of a manifest: of these lines.")
+    schema_: str | None = Field(
+        default=None, alias="schema", description="Of a manifest: revision of the tables."
+    )
+    scope: dict[str, str] | None = Field(default=None, description="Of a manifest: whose rows.")
+    kinds: list[str] | None = Field(default=None, description="Of a manifest: kinds of row.")
+    embedding_models: list[str] | None = Field(
+        default=None, description="Of a manifest: which made the vectors."
+    )
+    vectors: bool | None = Field(default=None, description="Of a manifest: whether they are in.")
+    created_at: str | None = Field(default=None, description="Of a manifest: the moment shown.")
+    service: str | None = Field(default=None, description="Of a manifest: the release.")
+    counts: dict[str, int] | None = Field(default=None, description="Of the end: rows by kind.")
+    rows_sha256: str | None = Field(
+        default=None, description="Of the end: over the lines of rows alone."
+    )
+    sha256: str | None = Field(default=None, description="Of the end: over all bytes before it.")
+
+
+class ImportReport(Shown):
+    """What became of the lines of one part."""
+
+    inserted: Annotated[
+        dict[str, int], Field(description="Rows that are new.", examples=[{"memory": 17}])
+    ]
+    unchanged: dict[str, int] = Field(description="Rows that were there as they are.")
+    skipped: dict[str, int] = Field(
+        description="Rows that are there with another content, or need one that is not there."
+    )
+    conflicts: list[dict[str, JsonValue]] = Field(
+        description="The first hundred of the skipped: line, kind, key and why."
+    )
+    dry_run: bool

@@ -1,0 +1,139 @@
+"""Use cases of an export: one snapshot, streamed row by row, with a manifest and an end."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+
+import structlog
+from pydantic_core import to_json
+from sqlalchemy.ext.asyncio import AsyncSession
+
+import kemem
+from app.governance.exports.nouns import ANCHORS, NOUNS, TABLES
+from app.governance.exports.repository import ExportRepository
+from app.governance.exports.schemas import FORMAT, ExportQuery
+from app.governance.exports.scopes import Scope
+from app.governance.exports.slots import ExportSlots
+from app.identity.agents.repository import AgentRepository
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
+from app.identity.tenants.repository import TenantRepository
+from app.identity.users.repository import UserRepository
+from app.platform.database.engine import Database
+from app.platform.database.migrate import head
+
+log = structlog.get_logger()
+
+
+class ExportService:
+    def __init__(self, database: Database, slots: ExportSlots, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._slots = slots
+        self._now = now
+
+    async def export(self, principal: Principal, query: ExportQuery) -> AsyncIterator[bytes]:
+        """The lines of an export, in pieces of a few rows; the first is the manifest.
+
+        All of it is of one moment. Nothing is held but a page of rows, and the transaction ends
+        with the reading.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: before the first line.
+            InsufficientScopeError: only a key of the user may do without admin.
+            KeyRestrictedError: the key is one agent's, or one user's who asks for more.
+            ExportsBusyError: enough exports are running, or one of this tenant.
+
+        """
+        scope = _scope(principal, query)
+        schema = await asyncio.to_thread(head)
+        # Not later than the snapshot: who is erased after it was erased after this moment.
+        moment = self._now()
+        with self._slots.taken(principal.tenant_id):
+            async with self._database.begin(principal.tenant_id, snapshot=True) as db:
+                await _find(db, principal, scope)
+                models = (await TenantRepository(db, principal.tenant_id).get()).embedding_models
+                stream = _Stream()
+                manifest = {
+                    "created_at": moment.astimezone(UTC).isoformat(timespec="seconds"),
+                    "embedding_models": sorted(models) if query.vectors else [],
+                    "format": FORMAT,
+                    "kinds": list(NOUNS.values()),
+                    "schema": schema,
+                    "scope": scope.shown(),
+                    "service": kemem.__version__,
+                    "type": "manifest",
+                    "vectors": query.vectors,
+                }
+                yield stream.manifest(to_json(manifest))
+                repository = ExportRepository(db, scope)
+                for name, noun in NOUNS.items():
+                    async for page in repository.rows(TABLES[name], vectors=query.vectors):
+                        yield stream.rows(noun, page)
+                    if name in ANCHORS and scope.kind != "tenant":
+                        async for page in repository.rows(TABLES[name], vectors=False, stubs=True):
+                            yield stream.rows(noun, page, stubs=True)
+        yield stream.end()
+        log.info("exported", kind=scope.kind, rows=sum(stream.counts.values()))
+
+
+class _Stream:
+    """Lines, and what is known of those that were written."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._everything = hashlib.sha256()
+        self._rows = hashlib.sha256()
+
+    def manifest(self, line: bytes) -> bytes:
+        told = line + b"\n"
+        self._everything.update(told)
+        return told
+
+    def rows(self, noun: str, page: list[str], *, stubs: bool = False) -> bytes:
+        begin = '{"parent":true,"row":' if stubs else '{"row":'
+        told = "".join(f'{begin}{row},"type":"{noun}"}}\n' for row in page).encode()
+        self.counts[noun] += len(page)
+        self._everything.update(told)
+        self._rows.update(told)
+        return told
+
+    def end(self) -> bytes:
+        told = {
+            "counts": dict(sorted(self.counts.items())),
+            "rows_sha256": self._rows.hexdigest(),
+            "sha256": self._everything.hexdigest(),
+            "type": "end",
+        }
+        return to_json(told) + b"\n"
+
+
+def _scope(principal: Principal, query: ExportQuery) -> Scope:
+    access = principal.access
+    own = access.agent_id is None and access.user_id is not None and query.user_id is not None
+    if access.restricted and not own:
+        raise KeyRestrictedError
+    if not access.restricted and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    if query.user_id is not None:
+        return Scope(principal.tenant_id, "user", query.user_id)
+    if query.agent_id is not None:
+        return Scope(principal.tenant_id, "agent", query.agent_id)
+    if query.project_id is not None:
+        return Scope(principal.tenant_id, "project", query.project_id)
+    return Scope(principal.tenant_id, "tenant")
+
+
+async def _find(db: AsyncSession, principal: Principal, scope: Scope) -> None:
+    """Whether there is such a user, agent or project for the caller."""
+    match scope.kind:
+        case "user":
+            await UserRepository(db, principal.access).get(scope.one)
+        case "agent":
+            await AgentRepository(db, principal.access).get(scope.one)
+        case "project":
+            await ProjectRepository(db, principal.access).get(scope.one)
+        case "tenant":
+            return

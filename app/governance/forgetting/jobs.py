@@ -1,0 +1,46 @@
+"""The handler of the job that forgets: for every tenant once an hour, and when it is ordered."""
+
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.governance.forgetting.forgetting import Forgetting
+from app.governance.forgetting.schemas import STEPS
+from app.platform.jobs.errors import LeaseLostError
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
+
+log = structlog.get_logger()
+
+
+class ForgettingJobs:
+    def __init__(self, forgetting: Forgetting) -> None:
+        self._forgetting = forgetting
+
+    async def forget(self, job: ClaimedJob) -> dict[str, Any]:
+        """What went, by step, and in all. An attempt that goes on where another was
+        interrupted counts its own.
+
+        Raises:
+            LeaseLostError: the job is not this worker's any more; what is done stays so.
+
+        """
+
+        async def allowed(db: AsyncSession) -> None:
+            # Cancelled, it stops here, and not only with the next heartbeat.
+            row = await JobRepository(db, job.tenant_id).get(job.job_id)
+            if row.lease_token != job.lease_token:
+                raise LeaseLostError
+
+        wanted = job.payload.get("steps")
+        counts = await self._forgetting.run(
+            job.tenant_id,
+            [one for one in STEPS if wanted is None or one in wanted],
+            job.payload.get("agent_id"),
+            job_id=job.job_id,
+            allowed=allowed,
+        )
+        total = sum(counts.values())
+        log.info("forgotten", tenant_id=job.tenant_id, job_id=job.job_id, total=total, **counts)
+        return {**counts, "total": total}

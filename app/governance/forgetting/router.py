@@ -1,0 +1,53 @@
+"""/v1/forgetting"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from app.governance.forgetting.schemas import ForgettingRead, ForgettingRunCreate, ForgettingRunRead
+from app.governance.forgetting.service import ForgettingService
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.tenants.errors import KeyRestrictedError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.problems import responses_for
+
+router = APIRouter(
+    prefix="/v1/forgetting",
+    tags=["forgetting"],
+    responses=responses_for(*KEY_ERRORS, KeyRestrictedError),
+)
+
+
+async def get_service(runtime: RuntimeDep) -> ForgettingService:
+    return ForgettingService(runtime.database, runtime.forgetting, runtime.settings.purge_days)
+
+
+ServiceDep = Annotated[ForgettingService, Depends(get_service)]
+
+
+@router.get("")
+async def get_forgetting(principal: AdminDep, service: ServiceDep) -> ForgettingRead:
+    """What is forgotten by itself, for every agent that says so, and what the last runs did."""
+    return await service.get(principal)
+
+
+@router.post(
+    "/run",
+    responses={
+        202: {"model": ForgettingRunRead, "description": "Without dry_run: the job is owed."},
+        **responses_for(AgentNotFoundError, *ONCE_ERRORS),
+    },
+)
+async def run_forgetting(
+    body: ForgettingRunCreate,
+    principal: AdminDep,
+    service: ServiceDep,
+    response: Response,
+    once: OnceDep,
+) -> ForgettingRunRead:
+    """Say what would be forgotten now, step by step; with `dry_run` false, order it."""
+    if body.dry_run:
+        return await service.look(principal, body, once=once)
+    response.status_code = 202
+    return await service.order(principal, body, once=once)

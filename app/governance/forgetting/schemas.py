@@ -1,0 +1,100 @@
+"""Forgetting as it crosses HTTP: ids, codes and counts, never what was said."""
+
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import Field, model_validator
+
+from app.identity.agents.retention import Eviction
+from app.platform.http.fields import Id, Moment, Schema, Shown, example
+
+Step = Literal[
+    "expired", "source_deleted", "session_deleted", "superseded", "over_capacity", "decayed",
+    "purged", "messages", "archived_checkpoints", "snapshots", "saver_checkpoints",
+]  # fmt: skip
+
+STEPS: Final[tuple[Step, ...]] = get_args(Step)
+"""In the order in which they are taken: what is archived now is removed another day."""
+
+
+class ForgettingRunCreate(Schema):
+    model_config = example(dry_run=True, steps=["over_capacity"], eviction="hybrid")
+
+    dry_run: bool = Field(
+        default=True, description="Only say what would go. False orders the job, due at once."
+    )
+    steps: Annotated[list[Step], Field(min_length=1)] | None = Field(
+        default=None, description="All when left out."
+    )
+    agent_id: Id | None = Field(default=None, description="Only what is of this agent.")
+    eviction: Eviction | None = Field(
+        default=None,
+        description="With `dry_run`: what beyond the cap would go if this chose, beside what "
+        "goes by the policy in force.",
+    )
+
+    @model_validator(mode="after")
+    def _compares_only(self) -> Self:
+        if self.eviction is not None and not self.dry_run:
+            raise ValueError("eviction is for dry runs; set it in the agent's config to act by it")
+        return self
+
+
+class Candidate(Shown):
+    id: str = Field(description="Of a memory, a message, a checkpoint, a snapshot or a session.")
+    reason: str = Field(examples=["over_capacity"])
+
+
+class StepRead(Shown):
+    step: Step
+    due: int = Field(description="How many would go now.")
+    sample: list[Candidate] = Field(description="The first of them.")
+
+
+class Shadow(Shown):
+    """What the other way to choose would do, beside the policy in force."""
+
+    eviction: Eviction
+    buckets: int = Field(description="Buckets beyond their cap that were compared.")
+    both: int = Field(description="Memories of these that go either way.")
+    only_policy: list[str] = Field(description="Ids that go by the policy in force alone.")
+    only_shadow: list[str] = Field(description="Ids that would go by `eviction` alone.")
+    truncated: bool = Field(
+        description="Whether there is more than this says: buckets that hold more than 50,000 "
+        "memories together are not all compared, and at most 200 ids of each way are shown."
+    )
+
+
+class ForgettingRunRead(Shown):
+    dry_run: bool
+    job_id: str | None = Field(default=None, description="Of the job that does it.")
+    steps: list[StepRead] = []
+    shadow: Shadow | None = None
+
+
+class PolicyRead(Shown):
+    enabled: bool
+    max_facts: int
+    eviction: Eviction
+    decay_below: float
+    source_deleted_days: int
+    with_session: bool
+    superseded_days: int
+    message_retention_days: int
+    checkpoint_retention_days: int
+
+
+class LastRun(Shown):
+    job_id: str
+    status: str
+    result: dict[str, Any] | None = Field(description="What went, by step.")
+    error_code: str | None
+    due_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class ForgettingRead(Shown):
+    policy: PolicyRead = Field(description="For whatever is of no agent, or of one that is silent.")
+    agents: dict[str, PolicyRead] = Field(description="Of agents that say something themselves.")
+    purge_days: int = Field(description="How long what was archived here, or deleted, is kept.")
+    last_runs: list[LastRun] = Field(description="Newest first.")

@@ -1,0 +1,119 @@
+"""Use cases of forgetting: see what is in force and what was done, look ahead, order a run."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Final
+
+import structlog
+
+from app.governance.forgetting.forgetting import Forgetting
+from app.governance.forgetting.schemas import (
+    STEPS,
+    ForgettingRead,
+    ForgettingRunCreate,
+    ForgettingRunRead,
+    LastRun,
+    PolicyRead,
+)
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import KeyRestrictedError
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.jobs.orders import Order
+from app.platform.jobs.repository import JobRepository
+
+log = structlog.get_logger()
+
+KIND: Final = "forget"
+SHOWN_RUNS: Final = 10
+
+
+class ForgettingService:
+    """For whole tenants, so a restricted key may do none of it."""
+
+    def __init__(self, database: Database, forgetting: Forgetting, purge_days: int) -> None:
+        self._database = database
+        self._forgetting = forgetting
+        self._purge_days = purge_days
+
+    async def get(self, principal: Principal) -> ForgettingRead:
+        """The policies in force, and what the last runs did. Raises KeyRestrictedError."""
+        _refuse_restricted(principal)
+        policies = await self._forgetting.policies(principal.tenant_id)
+        async with self._database.begin(principal.tenant_id) as db:
+            runs = await JobRepository(db, principal.tenant_id).list(kind=KIND, limit=SHOWN_RUNS)
+        return ForgettingRead(
+            policy=PolicyRead(**asdict(policies.tenant)),
+            agents={one: PolicyRead(**asdict(said)) for one, said in policies.agents.items()},
+            purge_days=self._purge_days,
+            last_runs=[LastRun.model_validate(one) for one in runs[:SHOWN_RUNS]],
+        )
+
+    async def look(
+        self, principal: Principal, body: ForgettingRunCreate, *, once: Once = NEVER
+    ) -> ForgettingRunRead:
+        """What a run would do now.
+
+        Raises:
+            KeyRestrictedError, AgentNotFoundError: nothing was looked at.
+
+        """
+        _refuse_restricted(principal)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+        await self._check(principal, body.agent_id)
+        tenant_id, steps = principal.tenant_id, body.steps or STEPS
+        shown = ForgettingRunRead(
+            dry_run=True, steps=await self._forgetting.due(tenant_id, steps, body.agent_id)
+        )
+        if body.eviction is not None:
+            shown.shadow = await self._forgetting.compare(tenant_id, body.eviction, body.agent_id)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            return await once.keep(db, shown, status=200)
+
+    async def order(
+        self, principal: Principal, body: ForgettingRunCreate, *, once: Once = NEVER
+    ) -> ForgettingRunRead:
+        """Owe a run at once; one that waits already is joined.
+
+        Raises:
+            KeyRestrictedError, AgentNotFoundError: nothing was ordered.
+
+        """
+        _refuse_restricted(principal)
+        await self._check(principal, body.agent_id)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            scheduled = await JobRepository(db, principal.tenant_id).schedule(
+                _order(principal, body)
+            )
+            job_id = None if scheduled is None else scheduled.job_id
+            shown = ForgettingRunRead(dry_run=False, job_id=job_id)
+            return await once.keep(db, shown, status=202)
+
+    async def _check(self, principal: Principal, agent_id: str | None) -> None:
+        if agent_id is not None:
+            async with self._database.begin(principal.tenant_id) as db:
+                await AgentRepository(db, principal.access).get(agent_id)
+
+
+def _order(principal: Principal, body: ForgettingRunCreate) -> Order:
+    """The whole run joins the one that recurs; a part of it is work of its own."""
+    payload: dict[str, object] = {}
+    if body.steps is not None:
+        payload["steps"] = [one for one in STEPS if one in body.steps]
+    if body.agent_id is not None:
+        payload["agent_id"] = body.agent_id
+    key = KIND
+    if payload:
+        digest = hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
+        key = f"{KIND}:{digest[:32]}"
+    return Order(kind=KIND, key=key, creator=principal.key_id, payload=payload)
+
+
+def _refuse_restricted(principal: Principal) -> None:
+    if principal.access.restricted:
+        raise KeyRestrictedError

@@ -1,0 +1,116 @@
+"""What has to go with time: by a job of each tenant once an hour, and by `kemem purge`."""
+
+from dataclasses import asdict
+from typing import Any
+
+import structlog
+
+from app.conversation.messages.filling import MessageFilling
+from app.governance.operations.repository import Old, UpkeepRepository, old_rows
+from app.governance.operations.retention import Retention
+from app.memory.memories.earning import EarningService
+from app.memory.memories.filling import MemoryFilling
+from app.memory.memories.purge import BATCH, PurgeService, Removed
+from app.platform.database.engine import Database
+from app.platform.jobs.orders import ClaimedJob
+from app.prompting.checkpoints.archiving import CheckpointUpkeep
+
+log = structlog.get_logger()
+
+KIND = "housekeeping"
+
+MEMORIES_READ = 20_000
+MESSAGES_READ = 20_000
+"""How many older rows one run reads for searches, some 20 s of work; `kemem reembed` reads all of
+them at once."""
+
+
+def _nobody(_count: int) -> None:
+    """Nobody watches a job."""
+
+
+class Housekeeping:
+    """One tenant at a time, in small transactions; the service goes on answering."""
+
+    def __init__(
+        self,
+        database: Database,
+        retention: Retention,
+        *,
+        batch: int = BATCH,
+        reading: MemoryFilling | None = None,
+        filling: MessageFilling | None = None,
+        earning: EarningService | None = None,
+        checkpoints: CheckpointUpkeep | None = None,
+    ) -> None:
+        """Keep `database` in order, at most `batch` rows in one transaction.
+
+        Args:
+            reading: reads memories that searches cannot find yet, some on each run.
+            filling: the same for messages.
+            earning: sees to the codes of large buckets.
+            checkpoints: archives old ones, and ends approvals that nobody gave.
+
+        """
+        self._database = database
+        self._retention = retention
+        self._batch = batch
+        self._reading = reading
+        self._filling = filling
+        self._earning = earning
+        self._checkpoints = checkpoints
+        self._purging = PurgeService(database, batch=batch)
+
+    async def __call__(self, job: ClaimedJob) -> dict[str, Any]:
+        """The handler of `KIND`: rows by name."""
+        return dict(await self.run(job.tenant_id, job_id=job.job_id))
+
+    async def due(self, tenant_id: str) -> dict[str, int]:
+        """What `run` would do, by name; changes nothing."""
+        counts = asdict(await self._purging.due(tenant_id, age=self._retention.deleted))
+        async with self._database.begin(tenant_id) as db:
+            repository = UpkeepRepository(db, tenant_id)
+            for name, old in old_rows(self._retention).items():
+                counts[name] = await repository.count(old)
+        if self._checkpoints is not None:
+            counts |= await self._checkpoints.due(tenant_id)
+        return counts
+
+    async def run(
+        self, tenant_id: str, *, removed: Removed = _nobody, job_id: str | None = None
+    ) -> dict[str, int]:
+        """Archive what has expired and remove what is old; rows by name.
+
+        Safe to repeat and to run twice at once: each row goes once.
+
+        Args:
+            tenant_id: whose.
+            removed: told after each batch how many rows it were.
+            job_id: the job that does it, for the history of memories.
+
+        """
+        purged = await self._purging.purge(
+            tenant_id, age=self._retention.deleted, removed=removed, job_id=job_id
+        )
+        counts = asdict(purged)
+        for name, old in old_rows(self._retention).items():
+            counts[name] = 0
+            while count := await self._delete(tenant_id, old):
+                counts[name] += count
+                removed(count)
+        if self._checkpoints is not None:
+            counts |= await self._checkpoints.run(tenant_id, moved=removed)
+        if self._reading is not None:
+            counts["memories_read"] = await self._reading.read(tenant_id, most=MEMORIES_READ)
+        if self._filling is not None:
+            counts["messages_read"] = await self._filling.read(tenant_id, most=MESSAGES_READ)
+        if self._earning is not None:
+            for outcome in await self._earning.run(tenant_id):
+                name = "codes_made" if outcome.task == "fill" else "codes_cleared"
+                counts[name] = counts.get(name, 0) + outcome.rows
+        log.info("house_kept", tenant_id=tenant_id, **counts)
+        return counts
+
+    async def _delete(self, tenant_id: str, old: Old) -> int:
+        async with self._database.begin(tenant_id) as db:
+            return await UpkeepRepository(db, tenant_id).delete(old, self._batch)

@@ -1,0 +1,163 @@
+"""SQL across the tables of work: jobs counted, and what is old enough to go."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Date, and_, cast, delete, func, literal, or_, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.governance.forgetting.service import KIND as FORGET
+from app.governance.operations.retention import Retention
+from app.governance.operations.schemas import JobStatus
+from app.identity.tenants.access import Access
+from app.identity.usage.models import Usage
+from app.memory.extraction.models import ExtractionRun
+from app.platform.database.base import TenantOwned
+from app.platform.jobs.models import Job
+from app.platform.outbox.models import WebhookDelivery
+
+UPKEEP = ("deliver", "housekeeping")
+"""Kinds of job that come by the thousand and say nothing once they are done."""
+
+
+class Old(NamedTuple):
+    """Rows of one table that may go.
+
+    Args:
+        key: the columns that, with the tenant, tell them apart.
+
+    """
+
+    table: type[TenantOwned]
+    key: tuple[InstrumentedAttribute[Any], ...]
+    rows: ColumnElement[bool]
+
+
+def old_rows(retention: Retention) -> Mapping[str, Old]:
+    """What may go, by the name under which it is counted."""
+    now = func.now()
+    jobs = or_(
+        and_(Job.status.in_(("succeeded", "cancelled")), Job.finished_at <= now - retention.jobs),
+        and_(
+            Job.status == "succeeded",
+            Job.kind.in_(UPKEEP),
+            Job.finished_at <= now - retention.upkeep,
+        ),
+        and_(
+            Job.status == "succeeded",
+            Job.kind == FORGET,
+            Job.result["total"].astext == "0",
+            Job.finished_at <= now - retention.upkeep,
+        ),
+        and_(Job.status == "dead", Job.finished_at <= now - retention.dead_jobs),
+    )
+    deliveries = or_(
+        and_(
+            WebhookDelivery.status == "delivered",
+            WebhookDelivery.delivered_at <= now - retention.deliveries,
+        ),
+        and_(
+            WebhookDelivery.status == "dead",
+            WebhookDelivery.update_time <= now - retention.dead_deliveries,
+        ),
+        # A webhook that is enabled again after a month is not told a month's news.
+        and_(
+            WebhookDelivery.status == "pending",
+            WebhookDelivery.create_time <= now - retention.dead_deliveries,
+        ),
+    )
+    today = cast(func.timezone("UTC", now), Date)
+    return {
+        "jobs": Old(Job, (Job.job_id,), jobs),
+        "extraction_runs": Old(
+            ExtractionRun,
+            (ExtractionRun.run_id,),
+            ExtractionRun.create_time <= now - retention.extraction_runs,
+        ),
+        "webhook_deliveries": Old(WebhookDelivery, (WebhookDelivery.delivery_id,), deliveries),
+        "usage": Old(
+            Usage,
+            (Usage.day, Usage.operation, Usage.model),
+            Usage.day < today - literal(retention.usage.days),
+        ),
+    }
+
+
+class UpkeepRepository:
+    """Old rows of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def count(self, old: Old) -> int:
+        """How many there are."""
+        statement = (
+            select(func.count())
+            .select_from(old.table)
+            .where(old.table.tenant_id == self._tenant_id, old.rows)
+        )
+        return int(await self._db.scalar(statement) or 0)
+
+    async def delete(self, old: Old, limit: int) -> int:
+        """Delete at most `limit` of them, none that somebody else holds; how many it were."""
+        chosen = (
+            select(*old.key)
+            .where(old.table.tenant_id == self._tenant_id, old.rows)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+            .cte("chosen")
+        )
+        rows = await self._db.scalars(
+            delete(old.table)
+            .where(
+                old.table.tenant_id == self._tenant_id,
+                tuple_(*old.key).in_(select(*chosen.c)),
+            )
+            .returning(literal(1))
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())
+
+
+class JobCount(NamedTuple):
+    """Jobs of one kind in one status; `due` of them could run now, `oldest` since when."""
+
+    kind: str
+    status: JobStatus
+    jobs: int
+    due: int
+    oldest: datetime | None
+
+
+class JobStatsRepository:
+    """Counts of the jobs a caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    async def counts(self) -> Sequence[JobCount]:
+        """By kind and status."""
+        access = self._access
+        conditions = [Job.tenant_id == access.tenant_id]
+        if access.user_id is not None:
+            conditions.append(Job.user_id == access.user_id)
+        if access.agent_id is not None:
+            conditions.append(Job.agent_id == access.agent_id)
+        due = and_(Job.status == "pending", Job.due_at <= func.now())
+        rows: Any = await self._db.execute(
+            select(
+                Job.kind,
+                Job.status,
+                func.count(),
+                func.count().filter(due),
+                func.min(Job.due_at).filter(due),
+            )
+            .where(*conditions)
+            .group_by(Job.kind, Job.status)
+            .order_by(Job.kind, Job.status)
+        )
+        return [JobCount(*row) for row in rows]

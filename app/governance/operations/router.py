@@ -1,0 +1,72 @@
+"""/v1/jobs"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.governance.operations.schemas import JobQuery, JobRead, JobStats
+from app.governance.operations.service import JobService
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+from app.platform.jobs.errors import (
+    JobAlreadyLiveError,
+    JobNotCancellableError,
+    JobNotFoundError,
+    JobNotRetryableError,
+)
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> JobService:
+    return JobService(runtime.database)
+
+
+ServiceDep = Annotated[JobService, Depends(get_service)]
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_jobs(
+    query: Annotated[JobQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[JobRead]:
+    """List jobs, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/stats")
+async def get_job_stats(principal: ReaderDep, service: ServiceDep) -> JobStats:
+    """Count jobs by kind and status, and say how long the first has been waiting."""
+    return await service.stats(principal)
+
+
+@router.get("/{job_id}", responses=responses_for(JobNotFoundError))
+async def get_job(job_id: Id, principal: ReaderDep, service: ServiceDep) -> JobRead:
+    """One job: how it stands, what came of it, or why it failed."""
+    return await service.get(principal, job_id)
+
+
+@router.post(
+    "/{job_id}/retry",
+    responses=responses_for(
+        JobNotFoundError, JobNotRetryableError, JobAlreadyLiveError, *ONCE_ERRORS
+    ),
+)
+async def retry_job(
+    job_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> JobRead:
+    """Try a dead or cancelled job again, at once."""
+    return await service.retry(principal, job_id, once=once)
+
+
+@router.post(
+    "/{job_id}/cancel",
+    responses=responses_for(JobNotFoundError, JobNotCancellableError, *ONCE_ERRORS),
+)
+async def cancel_job(
+    job_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> JobRead:
+    """Call a job off; what it has not committed is not done."""
+    return await service.cancel(principal, job_id, once=once)

@@ -1,0 +1,54 @@
+"""Jobs as they cross HTTP; never what they work on, which may be somebody's words."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from app.platform.http.fields import Id, Moment, Shown, Storable
+from app.platform.http.pagination import PageQuery
+
+JobStatus = Literal["pending", "running", "succeeded", "dead", "cancelled"]
+JobKind = Annotated[str, StringConstraints(min_length=1, max_length=40), Storable]
+
+
+class JobQuery(PageQuery):
+    kind: JobKind | None = Field(default=None, examples=["extract"])
+    status: JobStatus | None = None
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = None
+
+
+class JobRead(Shown):
+    job_id: str
+    kind: str
+    status: JobStatus
+    agent_id: str | None
+    user_id: str | None
+    session_id: str | None
+    signals: list[str] = Field(description="What was noticed in the messages it is about.")
+    creator: str | None = Field(description="Id of the key that asked for it.")
+    due_at: Moment
+    waiting_since: Moment
+    deferred_reason: str | None = Field(
+        description="Why it waits, when that is no debounce: after a failure, or for a quota."
+    )
+    run_again: bool = Field(description="Whether it was asked for again while it runs.")
+    attempts: int
+    max_attempts: int
+    error_code: str | None
+    error_detail: str | None
+    result: dict[str, Any] | None = Field(description="Ids, counts and codes.")
+    started_at: Moment | None
+    finished_at: Moment | None
+    create_time: Moment
+    update_time: Moment
+
+
+class JobStats(Shown):
+    total: int
+    by_status: dict[JobStatus, int]
+    by_kind: dict[str, dict[JobStatus, int]]
+    due: int = Field(description="Jobs that could run now and wait for a worker.")
+    oldest_due: Moment | None = Field(description="Since when the first of them could.")
+    dead: int = Field(description="Jobs that somebody has to look at.")

@@ -1,0 +1,119 @@
+"""Use cases of jobs: see what is owed, try again, call off."""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import get_args
+
+import structlog
+
+from app.governance.operations.repository import JobStatsRepository
+from app.governance.operations.schemas import JobQuery, JobRead, JobStats, JobStatus
+from app.identity.tenants.access import Access, Principal
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.jobs.errors import JobNotFoundError
+from app.platform.jobs.models import Job
+from app.platform.jobs.repository import JobRepository
+
+log = structlog.get_logger()
+
+
+class JobService:
+    """A restricted key sees the jobs of its agent, of its user, or of both together."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
+        """Jobs, newest first."""
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+        own = _restriction(principal.access)
+        if any(equal.get(name, value) != value for name, value in own.items()):
+            return Page(items=[])
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await JobRepository(db, principal.tenant_id).list(
+                **(equal | own), start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=JobRead.model_validate,
+            place=lambda row: (row.create_time, row.job_id),
+        )
+
+    async def get(self, principal: Principal, job_id: str) -> JobRead:
+        """One job. Raises JobNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            row = await _seen(JobRepository(db, principal.tenant_id), principal.access, job_id)
+            return JobRead.model_validate(row)
+
+    async def retry(self, principal: Principal, job_id: str, *, once: Once = NEVER) -> JobRead:
+        """Owe a dead or cancelled job again, at once.
+
+        Raises:
+            JobNotFoundError: there is none for this caller.
+            JobNotRetryableError: it is not over, it succeeded, or its work is gone.
+            JobAlreadyLiveError: another job does the same by now.
+
+        """
+        row = await self._change(principal, job_id, once, lambda jobs: jobs.retry(job_id))
+        log.info("job_retried", job_id=job_id, kind=row.kind)
+        return row
+
+    async def cancel(self, principal: Principal, job_id: str, *, once: Once = NEVER) -> JobRead:
+        """Stop owing a job; one that runs can commit nothing any more.
+
+        Raises:
+            JobNotFoundError: there is none for this caller.
+            JobNotCancellableError: it is over.
+
+        """
+        row = await self._change(principal, job_id, once, lambda jobs: jobs.cancel(job_id))
+        log.info("job_cancelled", job_id=job_id, kind=row.kind)
+        return row
+
+    async def _change(
+        self,
+        principal: Principal,
+        job_id: str,
+        once: Once,
+        change: Callable[[JobRepository], Awaitable[Job]],
+    ) -> JobRead:
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            jobs = JobRepository(db, principal.tenant_id)
+            await _seen(jobs, principal.access, job_id)
+            shown = JobRead.model_validate(await change(jobs))
+            return await once.keep(db, shown, status=200, user_id=shown.user_id)
+
+    async def stats(self, principal: Principal) -> JobStats:
+        """Counts over the jobs the caller may see."""
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await JobStatsRepository(db, principal.access).counts()
+        by_status: dict[JobStatus, int] = dict.fromkeys(get_args(JobStatus), 0)
+        by_kind: dict[str, dict[JobStatus, int]] = defaultdict(dict)
+        for row in rows:
+            by_status[row.status] += row.jobs
+            by_kind[row.kind][row.status] = row.jobs
+        return JobStats(
+            total=sum(by_status.values()),
+            by_status=by_status,
+            by_kind=by_kind,
+            due=sum(row.due for row in rows),
+            oldest_due=min((row.oldest for row in rows if row.oldest), default=None),
+            dead=by_status["dead"],
+        )
+
+
+def _restriction(access: Access) -> dict[str, str]:
+    own = {"user_id": access.user_id, "agent_id": access.agent_id}
+    return {name: value for name, value in own.items() if value is not None}
+
+
+async def _seen(jobs: JobRepository, access: Access, job_id: str) -> Job:
+    row = await jobs.get(job_id)
+    if any(getattr(row, name) != value for name, value in _restriction(access).items()):
+        raise JobNotFoundError(job_id)
+    return row

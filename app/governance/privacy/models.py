@@ -1,0 +1,29 @@
+"""The table of receipts: that somebody or something was erased, and how much (B-57)."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.platform.database.base import Base, Id, TenantOwned
+
+
+class Erasure(TenantOwned, Base):
+    """What stays of an erasure: counts, and the hash of an id, by which who knows it finds it."""
+
+    __tablename__ = "erasures"
+    __table_args__ = (
+        Index("erasures_idx_create_time", "tenant_id", "create_time", "erasure_id"),
+        Index("erasures_idx_subject", "tenant_id", "subject_hash"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    erasure_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    # Of kind and id, keyed by the tenant: whoever was erased is not named here.
+    subject_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    deleted: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"))
+    actor: Mapped[str | None] = mapped_column(Id)
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))

@@ -1,0 +1,196 @@
+"""SQL for letting go of all that hangs on one thing, and for the receipts that stay."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    delete,
+    exists,
+    false,
+    func,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.models import Message
+from app.conversation.sessions.models import Session
+from app.governance.privacy.holdings import EXTRACTED, READ, Holding
+from app.governance.privacy.models import Erasure
+from app.identity.tenants.models import ApiKey
+from app.identity.users.models import User
+from app.memory.memories.models import Memory
+from app.platform.database.base import TenantOwned
+from app.platform.database.ids import new_id, subject_hash
+from app.platform.database.keyset import after
+from app.prompting.documents.models import File
+
+
+class ErasureRepository:
+    """Holdings of one tenant, counted and deleted. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def users_at_home(self, agent_id: str) -> int:
+        """How many users call this agent their home."""
+        return await self._count(User, User.agent_id == agent_id)
+
+    async def count(self, holdings: Sequence[Holding]) -> dict[str, int]:
+        """Rows by name; the thing itself is not counted."""
+        return {name: await self._count(table, rows) for name, table, rows in holdings[:-1]}
+
+    async def memory_ids(self, holdings: Sequence[Holding]) -> Sequence[str]:
+        """Ids of the memories among them that somebody could still see."""
+        [own] = [rows for _, table, rows in holdings if table is Memory]
+        found = await self._db.scalars(
+            select(Memory.memory_id).where(
+                Memory.tenant_id == self._tenant_id, Memory.status != "deleted", own
+            )
+        )
+        return found.all()
+
+    async def told_of(self, holdings: Sequence[Holding]) -> list[dict[str, Any]]:
+        """Id, scope and scope's id of the memories among them: what is derived from them."""
+        [own] = [rows for _, table, rows in holdings if table is Memory]
+        found = await self._db.execute(
+            select(Memory.memory_id, Memory.scope, Memory.scope_id).where(
+                Memory.tenant_id == self._tenant_id, own
+            )
+        )
+        return [dict(row) for row in found.mappings()]
+
+    async def orphan(self, holdings: Sequence[Holding]) -> int:
+        """Let memories that stay say that the file or session they were read from is gone; how
+        many. Files are locked first, so that none is being read; the sessions are already.
+        """
+        files = self._ids(File.file_id, _among(holdings, File))
+        await self._db.execute(files.order_by(File.file_id).with_for_update())
+        sessions = self._ids(Session.session_id, _among(holdings, Session))
+        read = and_(Memory.source == READ, Memory.source_id.in_(files))
+        rows = await self._db.scalars(
+            update(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.status != "deleted",
+                Memory.source_deleted_at.is_(None),
+                or_(read, self._heard_in(sessions)),
+                _among(holdings, Memory).is_not(true()),
+            )
+            .values(source_deleted_at=func.now())
+            .returning(Memory.memory_id)
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())
+
+    def _heard_in(self, sessions: Select[Any]) -> ColumnElement[bool]:
+        """What extraction drew from sessions, and no message of another says as well.
+
+        What a client saved and calls a model's names no message, or has no session of ours.
+        """
+        elsewhere = exists().where(
+            Message.tenant_id == self._tenant_id,
+            Message.message_id == func.any(Memory.evidence),
+            Message.session_id.not_in(sessions),
+        )
+        return and_(
+            Memory.source == EXTRACTED,
+            Memory.session_id.in_(sessions),
+            Memory.source_id == Memory.session_id,
+            func.cardinality(Memory.evidence) > 0,
+            ~elsewhere,
+        )
+
+    def _ids(self, key: Any, rows: ColumnElement[bool]) -> Select[Any]:
+        return select(key).where(key.class_.tenant_id == self._tenant_id, rows)
+
+    async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
+        """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
+        gone = {}
+        for name, table, rows in holdings:
+            # A key is only revoked, and names nobody any more: what it did bears its id.
+            statement = (
+                update(ApiKey).values(
+                    revoked_at=func.coalesce(ApiKey.revoked_at, func.now()),
+                    key_name=null(),
+                    user_id=null(),
+                )
+                if table is ApiKey
+                else delete(table)
+            )
+            result = await self._db.execute(
+                statement.where(table.tenant_id == self._tenant_id, rows)
+                .returning(table.tenant_id)
+                .execution_options(synchronize_session=False)
+            )
+            gone[name] = len(result.all())
+        gone.popitem()
+        return gone
+
+    async def _count(self, table: type[TenantOwned], rows: ColumnElement[bool]) -> int:
+        found: int | None = await self._db.scalar(
+            select(func.count())
+            .select_from(table)
+            .where(
+                table.tenant_id == self._tenant_id,
+                rows,
+            )
+        )
+        return int(found or 0)
+
+    # --- receipts
+
+    async def add_receipt(
+        self, kind: str, one: str, deleted: dict[str, int], *, actor: str
+    ) -> Erasure:
+        """Keep that something was erased, and how much."""
+        receipt = Erasure(
+            tenant_id=self._tenant_id,
+            erasure_id=new_id("era"),
+            kind=kind,
+            subject_hash=subject_hash(self._tenant_id, kind, one),
+            deleted=dict[str, Any](deleted),
+            actor=actor,
+        )
+        self._db.add(receipt)
+        await self._db.flush()
+        await self._db.refresh(receipt)
+        return receipt
+
+    async def receipts(
+        self,
+        *,
+        kind: str | None,
+        subject: bytes | None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[Erasure]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = select(Erasure).where(Erasure.tenant_id == self._tenant_id)
+        if kind is not None:
+            statement = statement.where(Erasure.kind == kind)
+        if subject is not None:
+            statement = statement.where(Erasure.subject_hash == subject)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Erasure.create_time, Erasure.erasure_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+
+def _among(holdings: Sequence[Holding], table: type[TenantOwned]) -> ColumnElement[bool]:
+    """Which rows of a table go; none where it holds nothing that goes."""
+    return or_(false(), *(rows for _, one, rows in holdings if one is table))

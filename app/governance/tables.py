@@ -1,0 +1,55 @@
+"""Every table, for Alembic; the one list that sees all rooms."""
+
+from sqlalchemy import MetaData
+
+from app.conversation.messages.models import Message
+from app.conversation.sessions.models import Session, SessionState, SessionStateSnapshot
+from app.governance.privacy.models import Erasure
+from app.identity.agents.models import Agent
+from app.identity.projects.models import Project, ProjectMember
+from app.identity.tenants.models import ApiKey, Tenant
+from app.identity.usage.models import Usage
+from app.identity.users.models import User
+from app.memory.extraction.models import ExtractionRun
+from app.memory.feedback.models import MemoryFeedback
+from app.memory.graph.models import (
+    GraphAlias,
+    GraphChange,
+    GraphEntity,
+    GraphMention,
+    GraphRelation,
+)
+from app.memory.memories.models import (
+    ContextInjection,
+    GateDecision,
+    Memory,
+    MemoryBucket,
+    MemoryHistory,
+)
+from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
+from app.platform.database.base import Base
+from app.platform.http.idempotency import IdempotencyKey
+from app.platform.jobs.models import Job
+from app.platform.outbox.models import Webhook, WebhookDelivery
+from app.prompting.blocks.models import AgentBlock, Block, BlockHistory
+from app.prompting.checkpoints.models import Approval, Checkpoint, CheckpointArchive
+from app.prompting.checkpoints.saver_models import (
+    SaverCheckpoint,
+    SaverChunk,
+    SaverValue,
+    SaverWrite,
+)
+from app.prompting.compaction.models import SessionSummary
+from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
+
+TABLES = (
+    Tenant, ApiKey, IdempotencyKey, Agent, User, Project, ProjectMember, Session, Message,
+    Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
+    Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary, Checkpoint,
+    CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite, Block,
+    AgentBlock, BlockHistory, ContextInjection, GraphEntity, GraphAlias, GraphRelation,
+    GraphMention, GraphChange, Profile, ProfileValue, ProfileHistory, Folder, AgentFolder, File,
+    FileChunk, Passage, Erasure,
+)  # fmt: skip
+
+metadata: MetaData = Base.metadata

@@ -1,0 +1,134 @@
+"""/v1/webhooks, their secrets and the log of their deliveries; all with an admin key"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import DisabledError, VersionConflictError
+from app.governance.webhooks.errors import (
+    DeliveryNotFoundError,
+    TargetRefusedError,
+    TooManyWebhooksError,
+    WebhookNotFoundError,
+)
+from app.governance.webhooks.schemas import (
+    DeliveryQuery,
+    DeliveryRead,
+    WebhookCreate,
+    WebhookPatch,
+    WebhookRead,
+    WebhookWithSecret,
+)
+from app.governance.webhooks.service import WebhookService
+from app.governance.webhooks.targets import Targets
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.http.problems import responses_for
+
+router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> WebhookService:
+    targets = Targets(private=runtime.settings.webhook_private_targets)
+    return WebhookService(runtime.database, targets, runtime.now)
+
+
+ServiceDep = Annotated[WebhookService, Depends(get_service)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses_for(TargetRefusedError, TooManyWebhooksError, *ONCE_ERRORS),
+)
+async def add_webhook(
+    body: WebhookCreate, principal: AdminDep, service: ServiceDep, once: OnceDep
+) -> WebhookWithSecret:
+    """Have an address told of events; the secret that signs them is shown once."""
+    return await service.add(principal, body, once=once)
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_webhooks(
+    query: Annotated[PageQuery, Query()], principal: AdminDep, service: ServiceDep
+) -> Page[WebhookRead]:
+    """List webhooks, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/{webhook_id}", responses=responses_for(WebhookNotFoundError))
+async def get_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) -> WebhookRead:
+    """One webhook, and whether it is failing."""
+    return await service.get(principal, webhook_id)
+
+
+@router.patch(
+    "/{webhook_id}",
+    responses=responses_for(WebhookNotFoundError, VersionConflictError, TargetRefusedError),
+)
+async def patch_webhook(
+    webhook_id: Id,
+    body: WebhookPatch,
+    principal: AdminDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> WebhookRead:
+    """Change a webhook; what is left out stays. Enabled again, it is sent what waited."""
+    return await service.patch(principal, webhook_id, body, expected=version)
+
+
+@router.delete("/{webhook_id}", status_code=204, responses=responses_for(WebhookNotFoundError))
+async def remove_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) -> None:
+    """Delete a webhook with the log of its deliveries; what waits is not sent."""
+    await service.remove(principal, webhook_id)
+
+
+@router.post(
+    "/{webhook_id}/rotate-secret", responses=responses_for(WebhookNotFoundError, *ONCE_ERRORS)
+)
+async def rotate_secret(
+    webhook_id: Id, principal: AdminDep, service: ServiceDep, once: OnceDep
+) -> WebhookWithSecret:
+    """Make a new secret, shown once; for 24 hours requests carry a signature of each."""
+    return await service.rotate_secret(principal, webhook_id, once=once)
+
+
+@router.post(
+    "/{webhook_id}/test",
+    status_code=202,
+    responses=responses_for(WebhookNotFoundError, DisabledError, *ONCE_ERRORS),
+)
+async def test_webhook(
+    webhook_id: Id, principal: AdminDep, service: ServiceDep, once: OnceDep
+) -> DeliveryRead:
+    """Send `webhook.test`; what came of it is in the deliveries a moment later."""
+    return await service.test(principal, webhook_id, once=once)
+
+
+@router.get(
+    "/{webhook_id}/deliveries", responses=responses_for(WebhookNotFoundError, InvalidCursorError)
+)
+async def list_deliveries(
+    webhook_id: Id,
+    query: Annotated[DeliveryQuery, Query()],
+    principal: AdminDep,
+    service: ServiceDep,
+) -> Page[DeliveryRead]:
+    """List what a webhook was told or is owed, newest first; those that arrived are kept a week."""
+    return await service.list_deliveries(principal, webhook_id, query)
+
+
+@router.post(
+    "/{webhook_id}/deliveries/{delivery_id}/redeliver",
+    status_code=202,
+    responses=responses_for(
+        WebhookNotFoundError, DeliveryNotFoundError, DisabledError, *ONCE_ERRORS
+    ),
+)
+async def redeliver(
+    webhook_id: Id, delivery_id: Id, principal: AdminDep, service: ServiceDep, once: OnceDep
+) -> DeliveryRead:
+    """Send an event again as a new delivery; `event_id` stays, so receivers know it."""
+    return await service.redeliver(principal, webhook_id, delivery_id, once=once)

@@ -1,0 +1,110 @@
+"""Webhooks and their deliveries as they cross HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, HttpUrl, UrlConstraints
+
+from app.platform.http.fields import Description, Moment, Schema, Shown, example
+from app.platform.http.pagination import PageQuery
+from app.platform.outbox.events import EventType, ToldType
+
+WantedType = Literal["*", ToldType]
+DeliveryStatus = Literal["pending", "delivered", "dead"]
+
+
+def _plain(url: HttpUrl) -> HttpUrl:
+    if url.username is not None or url.password is not None:
+        raise ValueError("must not hold a user name or a password")
+    if url.fragment is not None:
+        raise ValueError("must not have a fragment")
+    return url
+
+
+def _unique(types: list[WantedType]) -> list[WantedType]:
+    return sorted(set(types))
+
+
+Url = Annotated[
+    HttpUrl,
+    UrlConstraints(max_length=2000, allowed_schemes=["https", "http"]),
+    AfterValidator(_plain),
+    Field(description="Called with POST. https, and on the internet.",
+          examples=["https://example.com/kemem"]),
+]  # fmt: skip
+Wanted = Annotated[
+    list[WantedType],
+    Field(min_length=1, max_length=20, description="`*` stands for all, later ones too."),
+    AfterValidator(_unique),
+]
+
+
+class WebhookCreate(Schema):
+    model_config = example(
+        url="https://example.com/kemem", events=["memory.added", "memory.deleted"]
+    )
+
+    url: Url
+    events: Wanted = ["*"]
+    description: Description | None = None
+    enabled: bool = True
+
+
+class WebhookPatch(Schema):
+    model_config = example(enabled=True)
+
+    url: Url | None = None
+    events: Wanted | None = None
+    description: Description | None = None
+    enabled: bool | None = Field(
+        default=None, description="true forgets past failures; what waited is sent."
+    )
+
+
+class WebhookRead(Shown):
+    webhook_id: str
+    url: str
+    events: list[WantedType]
+    description: str | None
+    enabled: bool
+    disabled_reason: Literal["gone", "failing"] | None = Field(
+        description="Set when the service disabled it: the receiver answered 410, or nothing "
+        "arrived for three days."
+    )
+    failing_since: Moment | None = Field(description="Since when every attempt has failed.")
+    paused_until: Moment | None = Field(
+        description="A receiver that failed several times is left alone until then."
+    )
+    old_secret_expires_at: Moment | None = Field(
+        description="Until when the secret before the last rotation signs too."
+    )
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class WebhookWithSecret(WebhookRead):
+    secret: str | None = Field(
+        description="Signs what is sent; shown once, null when an idempotent request is repeated."
+    )
+
+
+class DeliveryRead(Shown):
+    delivery_id: str
+    webhook_id: str
+    event_id: str = Field(description="`webhook-id` of the request; the same when sent again.")
+    event_type: EventType
+    payload: dict[str, Any]
+    status: DeliveryStatus
+    attempts: int
+    response_status: int | None = Field(description="Of the last attempt.")
+    error_code: str | None = Field(description="Of the last attempt; null when it succeeded.")
+    duration_ms: int | None = Field(description="Of the last attempt.")
+    next_attempt_at: Moment | None
+    attempted_at: Moment | None
+    delivered_at: Moment | None
+    create_time: Moment
+
+
+class DeliveryQuery(PageQuery):
+    status: DeliveryStatus | None = None
+    event_type: EventType | None = None

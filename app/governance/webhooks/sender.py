@@ -1,0 +1,133 @@
+"""One POST to a receiver, and what came of it; no redirects, no proxies, no patience."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import perf_counter
+from typing import Any
+
+import httpcore
+import httpx
+
+from app.governance.webhooks.backoff import read_retry_after
+from app.governance.webhooks.targets import (
+    GuardedNetwork,
+    RefusedAddressError,
+    Targets,
+    UnresolvedError,
+)
+
+GONE = 410
+MOST_BODY_BYTES = 1024
+"""Of an answer's body; it is read so that the connection can be used again, and never kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of an attempt. `error_code` is None when it succeeded."""
+
+    error_code: str | None
+    response_status: int | None = None
+    retry_after: timedelta | None = None
+    duration_ms: int = 0
+
+    @property
+    def gone(self) -> bool:
+        return self.response_status == GONE
+
+
+class Sender:
+    """Posts to receivers; opened for a run, so that its events share a connection.
+
+    `httpcore` and not `httpx`, because the connection is where targets are checked, and
+    because it follows no redirect, keeps no cookie and asks no proxy of the environment.
+    """
+
+    def __init__(self, pool: httpcore.AsyncConnectionPool, seconds: float) -> None:
+        """Use `opened`; `seconds` is how long an attempt may take altogether."""
+        self._pool = pool
+        self._seconds = seconds
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, targets: Targets, trusted: ssl.SSLContext, *, seconds: float
+    ) -> AsyncIterator["Sender"]:
+        async with httpcore.AsyncConnectionPool(
+            ssl_context=trusted, max_connections=1, network_backend=GuardedNetwork(targets)
+        ) as pool:
+            yield cls(pool, seconds)
+
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, at: datetime
+    ) -> Result:
+        """What the receiver answered; a failure of any kind is an outcome too."""
+        started = perf_counter()
+        answer: dict[str, Any] = {"error_code": None}
+        try:
+            async with (
+                asyncio.timeout(self._seconds),
+                self._pool.stream(
+                    "POST", _target(url), headers=list(headers.items()), content=body
+                ) as response,
+            ):
+                answer = _read(response, at)
+                await _drain(response)
+        except (
+            TimeoutError, UnresolvedError, RefusedAddressError, httpcore.TimeoutException,
+            httpcore.NetworkError, httpcore.ProtocolError,
+        ) as error:  # fmt: skip
+            if "response_status" not in answer:
+                answer = {"error_code": _code_of(error)}
+        return Result(duration_ms=int((perf_counter() - started) * 1000), **answer)
+
+
+def _target(url: str) -> httpcore.URL:
+    parsed = httpx.URL(url)
+    return httpcore.URL(
+        scheme=parsed.raw_scheme,
+        host=parsed.raw_host,
+        port=parsed.port,
+        target=parsed.raw_path,
+    )
+
+
+def _read(response: httpcore.Response, at: datetime) -> dict[str, Any]:
+    status = response.status
+    answer: dict[str, Any] = {"response_status": status, "error_code": None}
+    if 200 <= status < 300:
+        return answer
+    if status == GONE:
+        return answer | {"error_code": "gone"}
+    if 300 <= status < 400:
+        return answer | {"error_code": "redirect_refused"}
+    for name, value in response.headers:
+        if name.lower() == b"retry-after":
+            answer["retry_after"] = read_retry_after(value.decode("latin-1"), at=at)
+    return answer | {"error_code": "http_status"}
+
+
+async def _drain(response: httpcore.Response) -> None:
+    read = 0
+    async for chunk in response.aiter_stream():
+        read += len(chunk)
+        if read >= MOST_BODY_BYTES:
+            return
+
+
+def _code_of(error: Exception) -> str:
+    match error:
+        case RefusedAddressError():
+            return "address_refused"
+        case UnresolvedError():
+            return "name_not_resolved"
+        case TimeoutError() | httpcore.TimeoutException():
+            return "timeout"
+        case httpcore.ConnectError(args=(ssl.SSLError(),)):
+            return "tls_failed"
+        case httpcore.ConnectError():
+            return "connection_failed"
+    return "connection_closed"

@@ -1,0 +1,214 @@
+"""Use cases of webhooks and of the log of what they were told."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from app.errors import DisabledError
+from app.governance.webhooks.repository import DeliveryRepository, WebhookRepository
+from app.governance.webhooks.schemas import (
+    DeliveryQuery,
+    DeliveryRead,
+    WebhookCreate,
+    WebhookPatch,
+    WebhookRead,
+    WebhookWithSecret,
+)
+from app.governance.webhooks.signatures import new_secret
+from app.governance.webhooks.targets import Targets
+from app.identity.tenants.access import Principal
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.database.versioned import apply_changes
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, page
+from app.platform.outbox.events import Event
+from app.platform.outbox.models import Webhook
+from app.platform.outbox.repository import OutboxRepository
+
+log = structlog.get_logger()
+
+BOTH_SECRETS_SIGN = timedelta(hours=24)
+"""After a rotation, so that the receiver can change over without missing anything."""
+
+_FRESH = {"disabled_reason": None, "failures": 0, "failing_since": None, "paused_until": None}
+
+
+class WebhookService:
+    def __init__(self, database: Database, targets: Targets, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._targets = targets
+        self._now = now
+
+    async def add(
+        self, principal: Principal, body: WebhookCreate, *, once: Once = NEVER
+    ) -> WebhookWithSecret:
+        """Create a webhook; its secret is shown here and never again.
+
+        Raises:
+            TargetRefusedError: the address may not be called.
+            TooManyWebhooksError: the tenant has as many as it may.
+
+        """
+        url = str(body.url)
+        await self._targets.check(url)
+        webhook = Webhook(
+            webhook_id=new_id("whk"),
+            url=url,
+            secret=new_secret(),
+            events=list(body.events),
+            description=body.description,
+            enabled=body.enabled,
+            creator=principal.key_id,
+        )
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            await WebhookRepository(db, principal.tenant_id).add(webhook)
+            shown = WebhookWithSecret.model_validate(webhook)
+            await once.keep(db, shown.model_copy(update={"secret": None}), status=201)
+        log.info("webhook_created", webhook_id=webhook.webhook_id)
+        return shown
+
+    async def get(self, principal: Principal, webhook_id: str) -> WebhookRead:
+        """Raises WebhookNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            webhook = await WebhookRepository(db, principal.tenant_id).get(webhook_id)
+            return WebhookRead.model_validate(webhook)
+
+    async def list(self, principal: Principal, query: PageQuery) -> Page[WebhookRead]:
+        """Webhooks, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await WebhookRepository(db, principal.tenant_id).list(
+                start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=WebhookRead.model_validate,
+            place=lambda webhook: (webhook.create_time, webhook.webhook_id),
+        )
+
+    async def patch(
+        self, principal: Principal, webhook_id: str, body: WebhookPatch, *, expected: int | None
+    ) -> WebhookRead:
+        """The changed webhook; enabling it forgets why it was disabled.
+
+        Raises:
+            WebhookNotFoundError, VersionConflictError.
+            TargetRefusedError: the new address may not be called.
+
+        """
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in body.model_dump(exclude_unset=True).items()
+            if value is not None or name == "description"
+        }
+        if body.url is not None:
+            changes["url"] = str(body.url)
+            await self._targets.check(changes["url"])
+        if body.enabled:
+            changes |= _FRESH
+        async with self._database.begin(principal.tenant_id) as db:
+            webhook = await WebhookRepository(db, principal.tenant_id).patch(
+                webhook_id, changes, expected=expected
+            )
+            return WebhookRead.model_validate(webhook)
+
+    async def remove(self, principal: Principal, webhook_id: str) -> None:
+        """With all its deliveries, sent or not. Raises WebhookNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await WebhookRepository(db, principal.tenant_id).remove(webhook_id)
+        log.info("webhook_deleted", webhook_id=webhook_id)
+
+    async def rotate_secret(
+        self, principal: Principal, webhook_id: str, *, once: Once = NEVER
+    ) -> WebhookWithSecret:
+        """Give a webhook a new secret; for a day the one before signs too.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            webhook = await WebhookRepository(db, principal.tenant_id).get(webhook_id, lock=True)
+            changes = {
+                "secret": new_secret(),
+                "old_secret": webhook.secret,
+                "old_secret_expires_at": self._now() + BOTH_SECRETS_SIGN,
+            }
+            await apply_changes(db, webhook, changes, expected=None)
+            shown = WebhookWithSecret.model_validate(webhook)
+            await once.keep(db, shown.model_copy(update={"secret": None}), status=200)
+        log.info("webhook_secret_rotated", webhook_id=webhook_id)
+        return shown
+
+    async def test(
+        self, principal: Principal, webhook_id: str, *, once: Once = NEVER
+    ) -> DeliveryRead:
+        """Owe the webhook an event `webhook.test`, sent the way all others are.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+            DisabledError: nothing is sent to it.
+
+        """
+        tenant_id = principal.tenant_id
+        async with self._database.begin(tenant_id) as db:
+            await once.claim(db)
+            webhook = await self._enabled(WebhookRepository(db, tenant_id), webhook_id)
+            event = Event("webhook.test", {"webhook_id": webhook_id})
+            delivery_id = await OutboxRepository(db, tenant_id).tell(webhook_id, event)
+            if delivery_id is None:
+                raise DisabledError("webhook", webhook_id)
+            webhook.paused_until = None
+            delivery = await DeliveryRepository(db, tenant_id, webhook_id).get(delivery_id)
+            return await once.keep(db, DeliveryRead.model_validate(delivery), status=202)
+
+    async def list_deliveries(
+        self, principal: Principal, webhook_id: str, query: DeliveryQuery
+    ) -> Page[DeliveryRead]:
+        """What the webhook was told or is owed, newest first. Raises WebhookNotFoundError."""
+        start = decode_moment(query.cursor)
+        tenant_id = principal.tenant_id
+        async with self._database.begin(tenant_id) as db:
+            await WebhookRepository(db, tenant_id).get(webhook_id)
+            rows = await DeliveryRepository(db, tenant_id, webhook_id).list(
+                start=start, limit=query.limit, status=query.status, event_type=query.event_type
+            )
+        return page(
+            rows,
+            query.limit,
+            show=DeliveryRead.model_validate,
+            place=lambda delivery: (delivery.create_time, delivery.delivery_id),
+        )
+
+    async def redeliver(
+        self, principal: Principal, webhook_id: str, delivery_id: str, *, once: Once = NEVER
+    ) -> DeliveryRead:
+        """Send an event again, whatever came of it; a new delivery with the same event id.
+
+        Raises:
+            WebhookNotFoundError, DeliveryNotFoundError: there is none.
+            DisabledError: nothing is sent to the webhook.
+
+        """
+        tenant_id = principal.tenant_id
+        async with self._database.begin(tenant_id) as db:
+            await once.claim(db)
+            webhook = await self._enabled(WebhookRepository(db, tenant_id), webhook_id)
+            deliveries = DeliveryRepository(db, tenant_id, webhook_id)
+            again = await deliveries.repeat(await deliveries.get(delivery_id))
+            webhook.paused_until = None
+            shown = DeliveryRead.model_validate(again)
+            return await once.keep(db, shown, status=202, user_id=again.user_id)
+
+    async def _enabled(self, webhooks: WebhookRepository, webhook_id: str) -> Webhook:
+        """Locked, since somebody who asks now shall not wait for the end of a pause."""
+        webhook = await webhooks.get(webhook_id, lock=True)
+        if not webhook.enabled:
+            raise DisabledError("webhook", webhook_id)
+        return webhook

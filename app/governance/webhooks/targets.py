@@ -1,0 +1,139 @@
+"""Where webhooks may point, decided at the socket: the address checked is the one connected to.
+
+Checking a URL and then handing it to an HTTP client asks the name server twice, and it may
+answer differently the second time. Here the check is the client's only way to a connection.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from urllib.parse import urlsplit
+
+import httpcore
+from typing_extensions import override
+
+from app.governance.webhooks.addresses import is_public
+from app.governance.webhooks.errors import TargetRefusedError
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+
+LOOK_UP_SECONDS = 3
+"""How long a name may take to resolve while a webhook is being made."""
+
+CONNECT_SECONDS = 5
+"""For one of several addresses, before the next is tried."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class UnresolvedError(Exception):
+    """A name has no address now."""
+
+
+class RefusedAddressError(Exception):
+    """A name has an address that may not be called."""
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """Addresses of `host` as the machine resolves it, in digits. Raises OSError."""
+    rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(row[4][0]) for row in rows))
+
+
+class Targets:
+    """Which targets are allowed.
+
+    Args:
+        private: whether the deployment lets tenants call its own network; then plain HTTP is
+            allowed too.
+        resolver: addresses of a name.
+
+    """
+
+    def __init__(self, *, private: bool, resolver: Resolver = resolve) -> None:
+        self._private = private
+        self._resolver = resolver
+
+    def allow_scheme_of(self, url: str) -> bool:
+        """Whether `url` is encrypted, or need not be."""
+        return self._private or urlsplit(url).scheme == "https"
+
+    async def check(self, url: str) -> None:
+        """Refuse what can be seen to be wrong now; a name nobody knows yet may come to be.
+
+        Raises:
+            TargetRefusedError: plain HTTP, or an address inside the deployment's network.
+
+        """
+        parts = urlsplit(url)
+        if not self.allow_scheme_of(url):
+            raise TargetRefusedError("must begin with https://")
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        try:
+            async with asyncio.timeout(LOOK_UP_SECONDS):
+                await self.addresses(parts.hostname or "", port)
+        except RefusedAddressError:
+            raise TargetRefusedError("must not lead into a private network") from None
+        except (UnresolvedError, TimeoutError):
+            return
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Where `host` is, every address allowed.
+
+        Raises:
+            UnresolvedError: it has none.
+            RefusedAddressError: one of them is inside the deployment's network; the others are
+                not tried either, since whoever mixes them means no good.
+
+        """
+        try:
+            found = await self._resolver(host, port)
+        except (OSError, UnicodeError):
+            # The second: a label too long, or empty.
+            raise UnresolvedError from None
+        if not found:
+            raise UnresolvedError
+        if not self._private and not all(is_public(address) for address in found):
+            raise RefusedAddressError
+        return found
+
+
+class GuardedNetwork(httpcore.AsyncNetworkBackend):
+    """Connections to allowed targets alone; TLS still sees the name, and so does `Host`."""
+
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+        self._network = httpcore.AnyIOBackend()
+
+    @override
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Raises UnresolvedError, RefusedAddressError, and what httpcore raises."""
+        *others, last = await self._targets.addresses(host, port)
+        for address in others:
+            try:
+                return await self._network.connect_tcp(
+                    address, port, CONNECT_SECONDS, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._network.connect_tcp(last, port, timeout, local_address, socket_options)
+
+    @override
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        raise RefusedAddressError
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        await self._network.sleep(seconds)

@@ -1,0 +1,147 @@
+"""SQL for agents."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.errors import IdTakenError
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.agents.models import Agent
+from app.identity.agents.retention import ForgettingPolicy, Policies, policies
+from app.identity.tenants.access import Access
+from app.identity.tenants.models import Tenant
+from app.identity.tenants.policy_schemas import FORGETTING
+from app.platform.database.constraints import conflicts
+from app.platform.database.keyset import after
+from app.platform.database.versioned import apply_changes
+
+DEFAULT_AGENT_ID = "default"
+
+
+class AgentRepository:
+    """Agents a caller may see. Never begins or ends a transaction.
+
+    A key restricted to an agent sees that one. A key restricted to a user sees all: agents
+    are no one's secret inside a tenant, and a user may talk to any of them (B-06).
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _visible(self) -> Select[Agent]:
+        statement = select(Agent).where(Agent.tenant_id == self._access.tenant_id)
+        if self._access.agent_id is not None:
+            statement = statement.where(Agent.agent_id == self._access.agent_id)
+        return statement
+
+    async def add(self, agent: Agent) -> None:
+        """Insert `agent` now, so that a taken id is reported here. Raises IdTakenError."""
+        agent.tenant_id = self._access.tenant_id
+        self._db.add(agent)
+        with conflicts({"agents_pkey": IdTakenError("agent_id", agent.agent_id)}):
+            await self._db.flush()
+        await self._db.refresh(agent)
+
+    async def find(self, agent_id: str) -> Agent | None:
+        return await self._db.scalar(self._visible().where(Agent.agent_id == agent_id))
+
+    async def get(self, agent_id: str, *, lock: bool = False) -> Agent:
+        """Raises AgentNotFoundError."""
+        statement = self._visible().where(Agent.agent_id == agent_id)
+        agent = await self._db.scalar(statement.with_for_update() if lock else statement)
+        if agent is None:
+            raise AgentNotFoundError(agent_id)
+        return agent
+
+    async def ensure(self, agent_id: str | None, *, create: bool, creator: str | None) -> Agent:
+        """The agent, made on first use; None means the tenant's default agent.
+
+        The default agent is always made; a named one only with `create`.
+
+        Raises:
+            AgentNotFoundError: the caller may not see it, or it is missing.
+
+        """
+        wanted = agent_id or self._access.agent_id or DEFAULT_AGENT_ID
+        agent = await self.find(wanted)
+        if agent is not None:
+            return agent
+        mine = self._access.agent_id in {None, wanted}
+        if not mine or not (create or agent_id is None):
+            raise AgentNotFoundError(wanted)
+        # Two first uses at once: one inserts, the other finds.
+        await self._db.execute(
+            insert(Agent)
+            .values(
+                tenant_id=self._access.tenant_id,
+                agent_id=wanted,
+                agent_name=wanted,
+                creator=creator,
+            )
+            .on_conflict_do_nothing()
+        )
+        return await self.get(wanted)
+
+    async def list(
+        self,
+        *,
+        start: tuple[datetime, str] | None,
+        limit: int,
+        status: int | None,
+        agent_type: str | None,
+    ) -> Sequence[Agent]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = self._visible()
+        if status is not None:
+            statement = statement.where(Agent.status == status)
+        if agent_type is not None:
+            statement = statement.where(Agent.agent_type == agent_type)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Agent.create_time, Agent.agent_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def patch(self, agent_id: str, changes: dict[str, Any], expected: int | None) -> Agent:
+        """The changed agent. Raises AgentNotFoundError, VersionConflictError."""
+        agent = await self.get(agent_id, lock=True)
+        await apply_changes(self._db, agent, changes, expected=expected)
+        return agent
+
+
+class PolicyRepository:
+    """What a tenant and its agents say of forgetting. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def get(
+        self, deployment: ForgettingPolicy, agent_ids: Collection[str] | None = None
+    ) -> Policies:
+        """The policies in force; with `agent_ids`, as far as they are these agents'."""
+        tenant = await self._db.scalar(
+            select(Tenant.config[FORGETTING]).where(Tenant.tenant_id == self._tenant_id)
+        )
+        statement = select(Agent.agent_id, Agent.config[FORGETTING]).where(
+            Agent.tenant_id == self._tenant_id,
+            func.jsonb_typeof(Agent.config[FORGETTING]) == "object",
+        )
+        if agent_ids is not None:
+            statement = statement.where(Agent.agent_id.in_(sorted(agent_ids)))
+        rows: Sequence[Any] = (await self._db.execute(statement)).all()
+        return policies(
+            deployment,
+            tenant if isinstance(tenant, dict) else None,
+            {row[0]: row[1] for row in rows},
+        )

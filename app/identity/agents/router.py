@@ -1,0 +1,83 @@
+"""/v1/agents; what creates one stands in `app/prompting/blocks/router.py`, with its blocks."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import VersionConflictError
+from app.identity.agents.errors import AgentNotFoundError, InvalidConfigError
+from app.identity.agents.schemas import (
+    AgentPatch,
+    AgentQuery,
+    AgentRead,
+    ProcessorList,
+    ProcessorRead,
+)
+from app.identity.agents.service import AgentService
+from app.identity.tenants.principal import KEY_ERRORS, AdminDep, ReaderDep, WriterDep
+from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+
+router = APIRouter(prefix="/v1/agents", tags=["agents"], responses=responses_for(*KEY_ERRORS))
+processors_router = APIRouter(
+    prefix="/v1/processors", tags=["operations"], responses=responses_for(*KEY_ERRORS)
+)
+
+
+async def get_service(runtime: RuntimeDep) -> AgentService:
+    return AgentService(
+        runtime.database,
+        runtime.catalogue,
+        runtime.models,
+        runtime.summarisers,
+        runtime.profilers,
+        runtime.processing,
+    )
+
+
+ServiceDep = Annotated[AgentService, Depends(get_service)]
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_agents(
+    query: Annotated[AgentQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[AgentRead]:
+    """List agents, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/{agent_id}", responses=responses_for(AgentNotFoundError))
+async def get_agent(agent_id: Id, principal: ReaderDep, service: ServiceDep) -> AgentRead:
+    """One agent."""
+    return await service.get(principal, agent_id)
+
+
+@router.patch(
+    "/{agent_id}",
+    responses=responses_for(
+        AgentNotFoundError,
+        VersionConflictError,
+        UnknownEmbedderError,
+        UnknownModelError,
+        InvalidConfigError,
+    ),
+)
+async def patch_agent(
+    agent_id: Id,
+    body: AgentPatch,
+    principal: WriterDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> AgentRead:
+    """Change an agent; what is left out stays."""
+    return await service.patch(principal, agent_id, body, expected=version)
+
+
+@processors_router.get("")
+async def list_processors(_principal: AdminDep, runtime: RuntimeDep) -> ProcessorList:
+    """List the processors that this deployment allows, in the order they run in."""
+    loaded = [one.loaded for one in runtime.processing.allowed.runners.values()]
+    return ProcessorList(items=[ProcessorRead.of(one) for one in loaded])

@@ -1,0 +1,135 @@
+"""/v1/projects and their members"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import IdTakenError, VersionConflictError
+from app.identity.projects.errors import (
+    InsufficientRoleError,
+    LastOwnerError,
+    MemberNotFoundError,
+    ProjectNotFoundError,
+)
+from app.identity.projects.schemas import (
+    MemberPut,
+    MemberRead,
+    ProjectCreate,
+    ProjectPatch,
+    ProjectQuery,
+    ProjectRead,
+    ProjectTransfer,
+    ProjectTransferred,
+)
+from app.identity.projects.service import ProjectService
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, ManagerDep, OnceDep, ReaderDep
+from app.identity.users.errors import UserNotFoundError
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.http.problems import responses_for
+
+router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> ProjectService:
+    return ProjectService(runtime.database, auto_create=runtime.settings.auto_create)
+
+
+ServiceDep = Annotated[ProjectService, Depends(get_service)]
+
+
+@router.post(
+    "", status_code=201, responses=responses_for(IdTakenError, UserNotFoundError, *ONCE_ERRORS)
+)
+async def add_project(
+    body: ProjectCreate, principal: ManagerDep, service: ServiceDep, once: OnceDep
+) -> ProjectRead:
+    """Create a project."""
+    return await service.add(principal, body, once=once)
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_projects(
+    query: Annotated[ProjectQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[ProjectRead]:
+    """List projects, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/{project_id}", responses=responses_for(ProjectNotFoundError))
+async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep) -> ProjectRead:
+    """One project."""
+    return await service.get(principal, project_id)
+
+
+@router.patch(
+    "/{project_id}",
+    responses=responses_for(ProjectNotFoundError, InsufficientRoleError, VersionConflictError),
+)
+async def patch_project(
+    project_id: Id,
+    body: ProjectPatch,
+    principal: ManagerDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> ProjectRead:
+    """Change a project; what is left out stays."""
+    return await service.patch(principal, project_id, body, expected=version)
+
+
+@router.get(
+    "/{project_id}/members", responses=responses_for(ProjectNotFoundError, InvalidCursorError)
+)
+async def list_members(
+    project_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[MemberRead]:
+    """List the members of a project, oldest first."""
+    return await service.list_members(principal, project_id, query)
+
+
+@router.put(
+    "/{project_id}/members/{user_id}",
+    responses=responses_for(
+        ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, LastOwnerError
+    ),
+)
+async def put_member(
+    project_id: Id, user_id: Id, body: MemberPut, principal: ManagerDep, service: ServiceDep
+) -> MemberRead:
+    """Make a user a member, or give a member another role."""
+    return await service.put_member(principal, project_id, user_id, body)
+
+
+@router.delete(
+    "/{project_id}/members/{user_id}",
+    status_code=204,
+    responses=responses_for(
+        ProjectNotFoundError, MemberNotFoundError, InsufficientRoleError, LastOwnerError
+    ),
+)
+async def remove_member(
+    project_id: Id, user_id: Id, principal: ManagerDep, service: ServiceDep
+) -> None:
+    """Take a user out of a project, or leave it; what the user saved there stays."""
+    await service.remove_member(principal, project_id, user_id)
+
+
+@router.post(
+    "/{project_id}/transfer",
+    responses=responses_for(
+        ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, *ONCE_ERRORS
+    ),
+)
+async def transfer_project(
+    project_id: Id,
+    body: ProjectTransfer,
+    principal: ManagerDep,
+    service: ServiceDep,
+    once: OnceDep,
+) -> ProjectTransferred:
+    """Hand a project over to another owner; who owned it becomes an admin."""
+    return await service.transfer(principal, project_id, body, once=once)

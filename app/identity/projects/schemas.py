@@ -1,0 +1,75 @@
+"""Projects and their members as they cross HTTP."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from app.platform.http.fields import Description, Id, Metadata, Moment, Name, Schema, Shown, example
+from app.platform.http.pagination import PageQuery
+
+Role = Literal["owner", "admin", "editor", "viewer"]
+
+
+class ProjectCreate(Schema):
+    model_config = example(project_id="payments", project_name="Payments", owner_id="ana")
+
+    project_id: Id | None = Field(default=None, description="Generated when left out.")
+    project_name: Name = Field(examples=["Payments"])
+    description: Description | None = None
+    metadata: Metadata = {}
+    owner_id: Id | None = Field(
+        default=None,
+        description="A user who becomes the first member, as owner; the acting user when "
+        "there is one.",
+    )
+
+
+class ProjectPatch(Schema):
+    model_config = example(description="Everything about paying.")
+
+    project_name: Name | None = None
+    description: Description | None = None
+    metadata: Metadata | None = None
+
+
+class ProjectRead(Shown):
+    project_id: str
+    project_name: str
+    description: str | None
+    metadata: dict[str, Any] = Field(validation_alias="metadata_")
+    creator: str | None
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class ProjectQuery(PageQuery):
+    user_id: Id | None = Field(default=None, description="Only projects of this member.")
+
+
+class MemberPut(Schema):
+    model_config = example(role="editor")
+
+    role: Role = "editor"
+
+
+class MemberRead(Shown):
+    project_id: str
+    user_id: str
+    role: Role
+    create_time: Moment
+    update_time: Moment
+
+
+class ProjectTransfer(Schema):
+    model_config = example(to_user_id="bob")
+
+    to_user_id: Id = Field(description="The user who becomes the owner, a member or not.")
+
+
+class ProjectTransferred(Shown):
+    model_config = example(project_id="payments", owner_id="bob", former_owners=["ana"])
+
+    project_id: str
+    owner_id: str
+    former_owners: list[str] = Field(description="Who was an owner and is an admin now.")

@@ -1,0 +1,150 @@
+"""/v1/tenants and /v1/keys"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import VersionConflictError
+from app.identity.tenants.errors import (
+    KeyNotFoundError,
+    OwnTenantError,
+    TenantIdTakenError,
+    TenantNotFoundError,
+)
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep, OperatorDep
+from app.identity.tenants.schemas import (
+    KeyCreate,
+    KeyCreated,
+    KeyRead,
+    TenantCreate,
+    TenantCreated,
+    TenantPatch,
+    TenantRead,
+)
+from app.identity.tenants.service import TenantService
+from app.language.llm.errors import UnknownEmbedderError
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.http.problems import responses_for
+from app.platform.plugins.errors import InvalidProcessorsError
+
+tenants_router = APIRouter(
+    prefix="/v1/tenants", tags=["tenants"], responses=responses_for(*KEY_ERRORS)
+)
+keys_router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> TenantService:
+    return TenantService(
+        runtime.database, runtime.catalogue, runtime.now, runtime.processing.allowed
+    )
+
+
+ServiceDep = Annotated[TenantService, Depends(get_service)]
+
+
+@tenants_router.post(
+    "",
+    status_code=201,
+    responses=responses_for(
+        TenantIdTakenError, UnknownEmbedderError, InvalidProcessorsError, *ONCE_ERRORS
+    ),
+)
+async def add_tenant(
+    body: TenantCreate, principal: OperatorDep, service: ServiceDep, once: OnceDep
+) -> TenantCreated:
+    """Create a tenant; the answer holds its first key."""
+    return await service.add(body, actor=principal, once=once)
+
+
+@tenants_router.get("", responses=responses_for(InvalidCursorError))
+async def list_tenants(
+    query: Annotated[PageQuery, Query()], _principal: OperatorDep, service: ServiceDep
+) -> Page[TenantRead]:
+    """List tenants, newest first."""
+    return await service.list(cursor=query.cursor, limit=query.limit)
+
+
+@tenants_router.get("/{tenant_id}", responses=responses_for(TenantNotFoundError))
+async def get_tenant(tenant_id: Id, _principal: OperatorDep, service: ServiceDep) -> TenantRead:
+    """One tenant."""
+    return await service.get(tenant_id)
+
+
+@tenants_router.patch(
+    "/{tenant_id}",
+    responses=responses_for(
+        TenantNotFoundError,
+        VersionConflictError,
+        OwnTenantError,
+        UnknownEmbedderError,
+        InvalidProcessorsError,
+    ),
+)
+async def patch_tenant(
+    tenant_id: Id,
+    body: TenantPatch,
+    principal: OperatorDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> TenantRead:
+    """Rename, configure, disable or enable a tenant; its keys stop working while disabled."""
+    return await service.patch(tenant_id, body, expected=version, actor=principal)
+
+
+@tenants_router.post(
+    "/{tenant_id}/keys",
+    status_code=201,
+    responses=responses_for(TenantNotFoundError, *ONCE_ERRORS),
+)
+async def add_tenant_key(
+    tenant_id: Id, body: KeyCreate, principal: OperatorDep, service: ServiceDep, once: OnceDep
+) -> KeyCreated:
+    """Create a key for a tenant; the key is shown once."""
+    return await service.add_key(tenant_id, body, actor=principal, once=once)
+
+
+@tenants_router.get(
+    "/{tenant_id}/keys", responses=responses_for(TenantNotFoundError, InvalidCursorError)
+)
+async def list_tenant_keys(
+    tenant_id: Id,
+    query: Annotated[PageQuery, Query()],
+    _principal: OperatorDep,
+    service: ServiceDep,
+) -> Page[KeyRead]:
+    """List a tenant's keys, newest first."""
+    return await service.list_keys(tenant_id, cursor=query.cursor, limit=query.limit)
+
+
+@tenants_router.delete(
+    "/{tenant_id}/keys/{key_id}", responses=responses_for(TenantNotFoundError, KeyNotFoundError)
+)
+async def revoke_tenant_key(
+    tenant_id: Id, key_id: Id, _principal: OperatorDep, service: ServiceDep
+) -> KeyRead:
+    """Revoke a tenant's key at once."""
+    return await service.revoke_key(tenant_id, key_id)
+
+
+@keys_router.post("", status_code=201, responses=responses_for(*ONCE_ERRORS))
+async def add_key(
+    body: KeyCreate, principal: AdminDep, service: ServiceDep, once: OnceDep
+) -> KeyCreated:
+    """Create a key, perhaps restricted to one agent or user; the key is shown once."""
+    return await service.add_key(principal.tenant_id, body, actor=principal, once=once)
+
+
+@keys_router.get("", responses=responses_for(InvalidCursorError))
+async def list_keys(
+    query: Annotated[PageQuery, Query()], principal: AdminDep, service: ServiceDep
+) -> Page[KeyRead]:
+    """List keys, newest first, revoked and expired ones too."""
+    return await service.list_keys(principal.tenant_id, cursor=query.cursor, limit=query.limit)
+
+
+@keys_router.delete("/{key_id}", responses=responses_for(KeyNotFoundError))
+async def revoke_key(key_id: Id, principal: AdminDep, service: ServiceDep) -> KeyRead:
+    """Revoke a key: the next request that carries it is refused."""
+    return await service.revoke_key(principal.tenant_id, key_id)

@@ -1,0 +1,125 @@
+"""Tenants and keys as they cross HTTP."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from app.identity.tenants.policy_schemas import forgetting_fault
+from app.platform.http.fields import (
+    ENABLED,
+    LARGEST_INTEGER,
+    Document,
+    Id,
+    Moment,
+    Name,
+    Schema,
+    Shown,
+    example,
+    status_word,
+)
+
+ScopeName = Literal["read", "write", "admin", "operator"]
+Status = Annotated[
+    Literal["enabled", "disabled"], BeforeValidator(lambda value: status_word(ENABLED, value))
+]
+
+
+def _quotas(config: dict[str, Any]) -> dict[str, Any]:
+    for name in ("daily_calls", "daily_tokens"):
+        value = config.get(name, 0)
+        if type(value) is not int or not 0 <= value <= LARGEST_INTEGER:
+            raise ValueError(f"{name} must be a whole number, 0 for no limit")
+    return config
+
+
+def _forgetting(config: dict[str, Any]) -> dict[str, Any]:
+    fault = forgetting_fault(config)
+    if fault is not None:
+        name, wanted = fault
+        raise ValueError(f"{name} must be {wanted}")
+    return config
+
+
+Config = Annotated[
+    Document,
+    AfterValidator(_quotas),
+    AfterValidator(_forgetting),
+    Field(
+        description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
+        "`daily_tokens`: most that chat models may be used in a day, 0 for no limit. "
+        "`forgetting`: what is forgotten by itself, as in an agent's. `processors`: those of "
+        "agents that name none (`GET /v1/processors`)."
+    ),
+]
+
+
+def _unique(scopes: list[ScopeName]) -> list[ScopeName]:
+    return sorted(set(scopes))
+
+
+class KeyCreate(Schema):
+    model_config = example(key_name="web backend", scopes=["write"])
+
+    key_name: Name | None = Field(default=None, examples=["web backend"])
+    scopes: Annotated[list[ScopeName], AfterValidator(_unique)] = Field(
+        default=["write"], min_length=1, max_length=4, validate_default=True
+    )
+    agent_id: Id | None = Field(default=None, description="Restrict the key to one agent.")
+    user_id: Id | None = Field(default=None, description="Restrict the key to one user.")
+    expires_at: Moment | None = None
+
+    @model_validator(mode="after")
+    def _restricted_keys_serve_data(self) -> Self:
+        if (self.agent_id or self.user_id) and {"admin", "operator"} & set(self.scopes):
+            raise ValueError("a key restricted to an agent or a user may only read and write")
+        return self
+
+
+class KeyRead(Shown):
+    key_id: str
+    key_prefix: str = Field(description="Public; tells keys apart.")
+    key_name: str | None
+    scopes: list[ScopeName]
+    agent_id: str | None
+    user_id: str | None
+    expires_at: Moment | None
+    revoked_at: Moment | None
+    last_used_at: Moment | None = Field(description="To within some seconds.")
+    create_time: Moment
+
+
+class KeyCreated(KeyRead):
+    key: str | None = Field(
+        description="The key itself, shown once; null when an idempotent request is repeated."
+    )
+
+
+class TenantCreate(Schema):
+    model_config = example(tenant_id="acme", tenant_name="Acme")
+
+    tenant_id: Id | None = Field(default=None, examples=["acme"])
+    tenant_name: Name = Field(examples=["Acme"])
+    config: Config = {}
+
+
+class TenantPatch(Schema):
+    model_config = example(status="disabled")
+
+    tenant_name: Name | None = None
+    status: Status | None = None
+    config: Config | None = None
+
+
+class TenantRead(Shown):
+    tenant_id: str
+    tenant_name: str
+    status: Status
+    config: dict[str, Any]
+    embedding_models: list[str] = Field(description="Models with vectors here.")
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class TenantCreated(TenantRead):
+    key: KeyCreated = Field(description="The tenant's first key, scope admin.")

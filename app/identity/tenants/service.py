@@ -1,0 +1,295 @@
+"""Use cases of tenants and keys: who is calling, and who may call."""
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from app.identity.tenants.access import Access, Principal
+from app.identity.tenants.errors import (
+    ExpiredKeyError,
+    InsufficientScopeError,
+    OwnTenantError,
+    RevokedKeyError,
+    TenantDisabledError,
+    UnknownKeyError,
+)
+from app.identity.tenants.models import ApiKey, Tenant
+from app.identity.tenants.repository import KeyDirectory, TenantRepository
+from app.identity.tenants.schemas import (
+    KeyCreate,
+    KeyCreated,
+    KeyRead,
+    ScopeName,
+    TenantCreate,
+    TenantCreated,
+    TenantPatch,
+    TenantRead,
+)
+from app.language.llm.catalogue import EmbedderCatalogue
+from app.platform.database.engine import Database, enter_tenant
+from app.platform.database.ids import new_id
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.plugins.running import Processors
+
+log = structlog.get_logger()
+
+Now = Callable[[], datetime]
+
+
+class KeyUse:
+    """When keys were last used, noted in memory and written in batches.
+
+    A write per request would make every read a write. What is lost when the process dies
+    is the last second of it.
+    """
+
+    def __init__(self, directory: KeyDirectory) -> None:
+        self._directory = directory
+        self._uses: dict[tuple[str, str], datetime] = {}
+
+    def note(self, tenant_id: str, key_id: str, at: datetime) -> None:
+        self._uses[tenant_id, key_id] = at
+
+    async def flush(self) -> None:
+        """Write what was noted; on failure it is kept for the next time."""
+        uses, self._uses = self._uses, {}
+        if not uses:
+            return
+        try:
+            await self._directory.touch(uses)
+        except BaseException:
+            self._uses = uses | self._uses
+            raise
+
+
+class Identification:
+    """Key to principal, once per request and never from a cache: revocation is immediate."""
+
+    def __init__(self, directory: KeyDirectory, uses: KeyUse, now: Now) -> None:
+        self._directory = directory
+        self._uses = uses
+        self._now = now
+
+    async def identify(self, key: str) -> Principal:
+        """Who holds `key`.
+
+        Raises:
+            UnknownKeyError, ExpiredKeyError, RevokedKeyError: 401.
+            TenantDisabledError: 403.
+
+        """
+        parts = key.split("_")
+        if len(parts) != 3 or parts[0] != "kem" or not key.isascii():
+            raise UnknownKeyError
+        row = await self._directory.find(parts[1])
+        if row is None or not hmac.compare_digest(row["key_hash"], _hash(key)):
+            raise UnknownKeyError
+        if row["revoked"]:
+            raise RevokedKeyError
+        if row["expired"]:
+            raise ExpiredKeyError
+        if row["status"] == 0:
+            raise TenantDisabledError
+        self._uses.note(row["tenant_id"], row["key_id"], self._now())
+        return Principal(
+            access=Access(row["tenant_id"], row["agent_id"], row["user_id"]),
+            key_id=row["key_id"],
+            scopes=frozenset(row["scopes"]),
+            config=json.loads(row["config"]),
+            embedding_models=tuple(row["embedding_models"]),
+        )
+
+
+class TenantService:
+    """What operators do with tenants, and admins with keys."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalogue: EmbedderCatalogue,
+        now: Now,
+        processors: Processors | None = None,
+    ) -> None:
+        """Work on `database`; without `processors`, as at the console, none can be chosen."""
+        self._database = database
+        self._catalogue = catalogue
+        self._now = now
+        self._processors = processors or Processors()
+
+    async def add(
+        self,
+        body: TenantCreate,
+        *,
+        actor: Principal | None = None,
+        once: Once = NEVER,
+        first_scopes: tuple[ScopeName, ...] = ("admin",),
+    ) -> TenantCreated:
+        """Create a tenant and its first key, which is shown here and never again.
+
+        Args:
+            actor: the operator; None when somebody at the machine's console asks.
+            first_scopes: what the key may do; only the embedded service's own does more.
+
+        Raises:
+            TenantIdTakenError: there is a tenant with that id.
+            UnknownEmbedderError: `config.embedding` names no usable model.
+            InvalidProcessorsError: `config.processors` are not allowed here.
+
+        """
+        await self._check_config(body.config)
+        tenant = Tenant(
+            tenant_id=body.tenant_id or new_id("tnt"),
+            tenant_name=body.tenant_name,
+            config=body.config,
+        )
+        home = actor.tenant_id if actor else tenant.tenant_id
+        async with self._database.begin(home) as db:
+            await once.claim(db)
+            await enter_tenant(db, tenant.tenant_id)
+            repository = TenantRepository(db, tenant.tenant_id)
+            await repository.add(tenant)
+            await db.refresh(tenant)
+            first = KeyCreate(key_name="first key", scopes=list(first_scopes))
+            key = await self._add_key(repository, first, actor.key_id if actor else None)
+            await enter_tenant(db, home)
+            created = TenantCreated(**TenantRead.model_validate(tenant).model_dump(), key=key)
+            # A secret is shown once: a repeated answer comes without it.
+            kept = created.model_copy(update={"key": key.model_copy(update={"key": None})})
+            await once.keep(db, kept, status=201)
+        log.info("tenant_created", tenant_id=tenant.tenant_id)
+        return created
+
+    async def get(self, tenant_id: str) -> TenantRead:
+        """Raises TenantNotFoundError."""
+        async with self._database.begin(tenant_id) as db:
+            return TenantRead.model_validate(await TenantRepository(db, tenant_id).get())
+
+    async def list(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
+        """Tenants, newest first."""
+        start = decode_moment(cursor)
+        rows = await KeyDirectory(self._database).tenants(start, limit)
+        return page(
+            rows,
+            limit,
+            show=lambda row: TenantRead.model_validate(
+                {**dict(row), "config": json.loads(row["config"])}
+            ),
+            place=lambda row: (row["create_time"], row["tenant_id"]),
+        )
+
+    async def patch(
+        self,
+        tenant_id: str,
+        body: TenantPatch,
+        *,
+        expected: int | None = None,
+        actor: Principal | None = None,
+    ) -> TenantRead:
+        """The changed tenant.
+
+        Args:
+            expected: the version it must have.
+            actor: the operator; None when somebody at the machine's console asks.
+
+        Raises:
+            TenantNotFoundError, VersionConflictError, UnknownEmbedderError,
+            InvalidProcessorsError.
+            OwnTenantError: it would shut out whoever asks.
+
+        """
+        if body.status == "disabled" and actor is not None and actor.tenant_id == tenant_id:
+            raise OwnTenantError
+        changes: dict[str, Any] = body.model_dump(exclude_unset=True, exclude_none=True)
+        if "status" in changes:
+            changes["status"] = int(changes["status"] == "enabled")
+        await self._check_config(changes.get("config", {}))
+        async with self._database.begin(tenant_id) as db:
+            tenant = await TenantRepository(db, tenant_id).patch(changes, expected=expected)
+            return TenantRead.model_validate(tenant)
+
+    async def add_key(
+        self, tenant_id: str, body: KeyCreate, *, actor: Principal | None = None, once: Once = NEVER
+    ) -> KeyCreated:
+        """Create a key; it is shown here and never again.
+
+        Args:
+            actor: who asks; None when somebody at the machine's console does.
+
+        Raises:
+            InsufficientScopeError: only an operator makes operator keys.
+            TenantNotFoundError: there is no such tenant.
+
+        """
+        if "operator" in body.scopes and actor and not actor.may("operator"):
+            raise InsufficientScopeError("operator")
+        home = actor.tenant_id if actor else tenant_id
+        async with self._database.begin(home) as db:
+            await once.claim(db)
+            await enter_tenant(db, tenant_id)
+            repository = TenantRepository(db, tenant_id)
+            await repository.get()
+            key = await self._add_key(repository, body, actor.key_id if actor else None)
+            await enter_tenant(db, home)
+            await once.keep(db, key.model_copy(update={"key": None}), status=201)
+        log.info("key_created", tenant_id=tenant_id, key_id=key.key_id, scopes=key.scopes)
+        return key
+
+    async def list_keys(self, tenant_id: str, *, cursor: str | None, limit: int) -> Page[KeyRead]:
+        """Keys of a tenant, newest first, revoked and expired ones too."""
+        start = decode_moment(cursor)
+        async with self._database.begin(tenant_id) as db:
+            repository = TenantRepository(db, tenant_id)
+            await repository.get()
+            rows = await repository.list_keys(start=start, limit=limit)
+        return page(
+            rows,
+            limit,
+            show=KeyRead.model_validate,
+            place=lambda key: (key.create_time, key.key_id),
+        )
+
+    async def revoke_key(self, tenant_id: str, key_id: str) -> KeyRead:
+        """Revoke a key; the next request that carries it is refused. Safe to repeat.
+
+        Raises:
+            KeyNotFoundError: the tenant has no such key.
+
+        """
+        async with self._database.begin(tenant_id) as db:
+            key = await TenantRepository(db, tenant_id).revoke_key(key_id, at=self._now())
+            shown = KeyRead.model_validate(key)
+        log.info("key_revoked", tenant_id=tenant_id, key_id=key_id)
+        return shown
+
+    async def _add_key(
+        self, repository: TenantRepository, body: KeyCreate, creator: str | None
+    ) -> KeyCreated:
+        prefix = secrets.token_hex(8)
+        secret = f"kem_{prefix}_{secrets.token_hex(24)}"
+        row = ApiKey(
+            key_id=new_id("key"),
+            key_prefix=prefix,
+            key_hash=_hash(secret),
+            creator=creator,
+            **body.model_dump(),
+        )
+        await repository.add_key(row)
+        return KeyCreated(**KeyRead.model_validate(row).model_dump(), key=secret)
+
+    async def _check_config(self, config: dict[str, Any]) -> None:
+        handle = config.get("embedding")
+        if handle is not None:
+            await self._catalogue.resolve(str(handle))
+        self._processors.check(config)
+
+
+def _hash(key: str) -> bytes:
+    # The key is 192 random bits, so a plain hash cannot be guessed backwards.
+    return hashlib.sha256(key.encode()).digest()

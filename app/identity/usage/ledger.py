@@ -1,0 +1,174 @@
+"""What models cost, written apart from what they were asked for.
+
+Embedding and reranking are gathered in memory and written about once a second: a search writes
+nothing while it runs (`design.md` 11), and no save waits for a second transaction. An orderly
+end of the process writes everything; one that is killed loses what it gathered since it last
+wrote. What a model that writes has spent is written as soon as it has answered: those tokens
+count, whatever becomes of what they bought (`design.md` 13).
+"""
+
+from collections.abc import Awaitable, Mapping
+from itertools import islice
+from typing import Protocol, TypeVar
+
+import structlog
+
+from app.identity.tenants.access import Principal
+from app.identity.usage.quota import Exhausted, Quota, exhausted
+from app.identity.usage.repository import UsageRepository
+from app.language.llm.embeddings import EmbeddingOperation, EmbeddingUse
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.extraction import ModelUse
+from app.language.llm.reranking import RerankOperation
+from app.platform.database.engine import Database
+from app.platform.http.metrics import MODEL_TOKENS
+
+log = structlog.get_logger()
+
+TENANTS_PER_FLUSH = 100
+"""Each is a transaction of 1 to 2 ms; those beyond are written the next time."""
+
+WAITING = 10_000
+"""Most rows that wait, 3 MB of them: only a database that is away lets them become so many.
+Then further ones go uncounted, which is better than growing without bound."""
+
+_Operation = EmbeddingOperation | RerankOperation
+_Row = tuple[_Operation, str]
+
+
+class EmbeddingLedger:
+    """Gathers calls of providers' embedders and rerankers. Belongs to one event loop."""
+
+    def __init__(
+        self, database: Database, *, waiting: int = WAITING, tenants: int = TENANTS_PER_FLUSH
+    ) -> None:
+        """Write to `database`; let so many rows wait, and so many tenants be written at once."""
+        self._database = database
+        self._most_waiting = waiting
+        self._tenants_per_flush = tenants
+        # By tenant, the longest waiting first, then by operation and model.
+        self._spent: dict[str, dict[_Row, EmbeddingUse]] = {}
+        self._waiting = 0
+        self._uncounted = 0
+
+    def note(self, tenant_id: str, operation: _Operation, model: str, use: EmbeddingUse) -> None:
+        """Count calls towards the day (UTC) on which they will be written."""
+        rows = self._spent.get(tenant_id, {})
+        if (operation, model) not in rows and self._waiting >= self._most_waiting:
+            self._uncounted += use.calls
+            return
+        self._add(tenant_id, (operation, model), use)
+
+    async def flush(self, *, everything: bool = False) -> None:
+        """Write some tenants' counts, or all of them before the process ends.
+
+        Raises:
+            DatabaseUnavailableError, DatabaseBusyError: what is unwritten is kept.
+            OutcomeUnknownError: kept too, so one write may count twice.
+
+        """
+        if self._uncounted:
+            log.warning("embeddings_not_counted", calls=self._uncounted)
+            self._uncounted = 0
+        for tenant_id in list(islice(self._spent, None if everything else self._tenants_per_flush)):
+            # Taken out before it is written: what is noted meanwhile counts the next time.
+            rows = self._spent.pop(tenant_id, {})
+            self._waiting -= len(rows)
+            try:
+                await self._write(tenant_id, rows)
+            except BaseException:
+                # It goes behind the others, so that none of them waits for what fails.
+                for row, use in rows.items():
+                    self._add(tenant_id, row, use)
+                raise
+
+    def _add(self, tenant_id: str, row: _Row, use: EmbeddingUse) -> None:
+        rows = self._spent.setdefault(tenant_id, {})
+        if row not in rows:
+            rows[row] = EmbeddingUse()
+            self._waiting += 1
+        rows[row].add(use)
+
+    async def _write(self, tenant_id: str, rows: Mapping[_Row, EmbeddingUse]) -> None:
+        async with self._database.begin(tenant_id) as db:
+            ledger = UsageRepository(db, tenant_id)
+            # One order of locks everywhere, so that two processes cannot wait for each other.
+            for (operation, model), use in sorted(rows.items(), key=lambda item: item[0]):
+                await ledger.note(
+                    operation,
+                    model,
+                    calls=use.calls,
+                    failures=use.failures,
+                    input_tokens=use.input_tokens,
+                    output_tokens=0,
+                )
+
+
+class Asked(Protocol):
+    """Who does the work: by a model, or by rules, which cost nothing."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str | None: ...
+
+
+class Answered(Protocol):
+    """What came of it, and what it cost."""
+
+    @property
+    def use(self) -> ModelUse: ...
+
+
+Answer = TypeVar("Answer", bound=Answered)
+
+
+class ModelLedger:
+    """Asks models for one kind of work within the tenant's quota, and counts what they spend."""
+
+    def __init__(self, database: Database, quota: Quota, operation: str, *, failure: str) -> None:
+        """Count under `operation`; `failure` is the event of the log when there is no answer."""
+        self._database = database
+        self._quota = quota
+        self._operation = operation
+        self._failure = failure
+
+    async def used_up(self, principal: Principal) -> Exhausted | None:
+        """What bars a model today, if anything does."""
+        async with self._database.begin(principal.tenant_id) as db:
+            totals = await UsageRepository(db, principal.tenant_id).today()
+        return exhausted(totals, self._quota.overridden(principal.config))
+
+    async def ask(self, principal: Principal, asked: Asked, answer: Awaitable[Answer]) -> Answer:
+        """What `asked` answers. No transaction is open while the model thinks.
+
+        Raises:
+            ModelUnavailableError: nothing; what was spent is counted.
+
+        """
+        try:
+            given = await answer
+        except ModelUnavailableError as error:
+            await self._note(principal, asked, error.use, failures=1)
+            log.warning(self._failure, model=asked.name, reason=error.reason)
+            raise
+        await self._note(principal, asked, given.use)
+        return given
+
+    async def _note(
+        self, principal: Principal, asked: Asked, use: ModelUse, *, failures: int = 0
+    ) -> None:
+        if asked.model is None:
+            return
+        async with self._database.begin(principal.tenant_id) as db:
+            await UsageRepository(db, principal.tenant_id).note(
+                self._operation,
+                asked.model,
+                calls=use.calls,
+                input_tokens=use.input_tokens,
+                output_tokens=use.output_tokens,
+                failures=failures,
+            )
+        MODEL_TOKENS.labels(self._operation, "input").inc(use.input_tokens)
+        MODEL_TOKENS.labels(self._operation, "output").inc(use.output_tokens)

@@ -1,0 +1,74 @@
+"""The ledger as it crosses HTTP."""
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from app.identity.usage.quota import QuotaName
+from app.platform.http.fields import Moment, Schema, Shown, Storable
+
+Operation = Annotated[str, StringConstraints(min_length=1, max_length=40), Storable]
+Model = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
+
+
+class UsageQuery(Schema):
+    since: date | None = Field(
+        default=None, description="First day (UTC); 29 days before `until` when left out."
+    )
+    until: date | None = Field(
+        default=None, description="Last day (UTC), included; today when left out."
+    )
+    operation: Operation | None = None
+    model: Model | None = None
+
+
+class Figures(Shown):
+    calls: int = Field(description="Requests that went to a model, failed ones among them.")
+    failures: int
+    input_tokens: int
+    output_tokens: int
+
+
+class UsageRead(Figures):
+    day: date
+    operation: str = Field(
+        description="`extract`, `summarise` and `reconcile` are asked of chat models; `embed` "
+        "(what is stored), `embed_query` (what is searched for) and `reembed` of a provider's "
+        "embedding models, `rerank` of rerankers, whose tokens are not known. Local models cost "
+        "nothing and are not listed.",
+        examples=["extract"],
+    )
+    model: str
+
+
+class LimitRead(Shown):
+    """One limit of a day and what is left of it."""
+
+    limit: int | None = Field(description="Null means none.")
+    used: int
+    remaining: int | None
+
+
+class TodayRead(Shown):
+    """Today (UTC) against its quota, whatever the list is narrowed to.
+
+    Embeddings and reranking are listed and do not count here: no quota holds back a search or
+    a save.
+    """
+
+    day: date
+    calls: LimitRead
+    tokens: LimitRead = Field(description="Read and written together.")
+    exhausted: QuotaName | None = Field(
+        description="The quota that is used up: further work waits until `resets_at`."
+    )
+    resets_at: Moment
+
+
+class UsageAnswer(Shown):
+    since: date
+    until: date
+    items: list[UsageRead] = Field(description="Newest day first, by operation and model.")
+    totals: Figures = Field(description="Of all items.")
+    today: TodayRead

@@ -1,0 +1,88 @@
+"""Use cases of the ledger: what was used, and what is left of today."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import KeyRestrictedError
+from app.identity.usage.errors import InvalidDaysError
+from app.identity.usage.models import Usage
+from app.identity.usage.quota import Quota, Totals, exhausted
+from app.identity.usage.repository import UsageRepository
+from app.identity.usage.schemas import (
+    Figures,
+    LimitRead,
+    TodayRead,
+    UsageAnswer,
+    UsageQuery,
+    UsageRead,
+)
+from app.platform.database.engine import Database
+
+DAYS = 30
+"""Shown when nobody says since when."""
+
+MOST_DAYS = 100
+
+
+class UsageService:
+    def __init__(self, database: Database, quota: Quota) -> None:
+        """Read ledgers of `database`; `quota` is the deployment's own."""
+        self._database = database
+        self._quota = quota
+
+    async def get(self, principal: Principal, query: UsageQuery) -> UsageAnswer:
+        """What the tenant used, by day, operation and model, and today against its quota.
+
+        Raises:
+            KeyRestrictedError: the ledger is the tenant's, not one agent's or one user's.
+            InvalidDaysError: the days run backwards, or are more than MOST_DAYS.
+
+        """
+        if principal.access.restricted:
+            raise KeyRestrictedError
+        async with self._database.begin(principal.tenant_id) as db:
+            repository = UsageRepository(db, principal.tenant_id)
+            today = await repository.today()
+            since, until = _days(query, today.day)
+            rows = await repository.list(since, until, operation=query.operation, model=query.model)
+        return UsageAnswer(
+            since=since,
+            until=until,
+            items=[UsageRead.model_validate(row) for row in rows],
+            totals=_sum(rows),
+            today=_against(today, self._quota.overridden(principal.config)),
+        )
+
+
+def _days(query: UsageQuery, today: date) -> tuple[date, date]:
+    until = query.until or max(today, query.since or today)
+    # The calendar begins with the year 1.
+    before = min(DAYS - 1, (until - date.min).days)
+    since = query.since or until - timedelta(days=before)
+    if not 0 <= (until - since).days < MOST_DAYS:
+        raise InvalidDaysError(MOST_DAYS)
+    return since, until
+
+
+def _sum(rows: Sequence[Usage]) -> Figures:
+    return Figures(
+        **{name: sum(getattr(row, name) for row in rows) for name in Figures.model_fields}
+    )
+
+
+def _against(today: Totals, quota: Quota) -> TodayRead:
+    spent = exhausted(today, quota)
+    return TodayRead(
+        day=today.day,
+        calls=_limit(quota.daily_calls, today.calls),
+        tokens=_limit(quota.daily_tokens, today.tokens),
+        exhausted=spent.reason if spent else None,
+        resets_at=today.resets_at,
+    )
+
+
+def _limit(limit: int, used: int) -> LimitRead:
+    return LimitRead(
+        limit=limit or None, used=used, remaining=max(0, limit - used) if limit else None
+    )

@@ -1,0 +1,151 @@
+"""SQL for users."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.errors import IdTakenError
+from app.identity.tenants.access import Access
+from app.identity.users.errors import UserNotFoundError
+from app.identity.users.models import User
+from app.platform.database.constraints import conflicts
+from app.platform.database.engine import driver_of
+from app.platform.database.keyset import after
+from app.platform.database.versioned import apply_changes
+
+
+def visible_user_ids(access: Access) -> Select[str]:
+    """Ids of the users a caller may see, for other rooms' statements."""
+    statement = select(User.user_id).where(User.tenant_id == access.tenant_id)
+    if access.agent_id is not None:
+        statement = statement.where(User.agent_id == access.agent_id)
+    if access.user_id is not None:
+        statement = statement.where(User.user_id == access.user_id)
+    return statement
+
+
+# Of two sessions of one user, the earlier append may commit last.
+_ACTIVE = """
+UPDATE users SET last_active_time = greatest(last_active_time, $3)
+WHERE tenant_id = $1 AND user_id = $2
+"""
+
+
+class UserRepository:
+    """Users a caller may see. Never begins or ends a transaction.
+
+    A key restricted to an agent sees the users at home with it; a key restricted to a user
+    sees that one.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _visible(self) -> Select[User]:
+        statement = select(User).where(User.tenant_id == self._access.tenant_id)
+        if self._access.agent_id is not None:
+            statement = statement.where(User.agent_id == self._access.agent_id)
+        if self._access.user_id is not None:
+            statement = statement.where(User.user_id == self._access.user_id)
+        return statement
+
+    async def add(self, user: User) -> None:
+        """Insert `user` now, so that a taken id is reported here. Raises IdTakenError."""
+        if self._access.user_id not in {None, user.user_id}:
+            raise UserNotFoundError(user.user_id)
+        user.tenant_id = self._access.tenant_id
+        self._db.add(user)
+        taken = {
+            "users_pkey": IdTakenError("user_id", user.user_id),
+            "users_uk_external_id": IdTakenError("external_id", user.external_id or ""),
+        }
+        with conflicts(taken):
+            await self._db.flush()
+        await self._db.refresh(user)
+
+    async def find(self, user_id: str) -> User | None:
+        return await self._db.scalar(self._visible().where(User.user_id == user_id))
+
+    async def get(self, user_id: str, *, lock: bool = False) -> User:
+        """Raises UserNotFoundError."""
+        statement = self._visible().where(User.user_id == user_id)
+        user = await self._db.scalar(statement.with_for_update() if lock else statement)
+        if user is None:
+            raise UserNotFoundError(user_id)
+        return user
+
+    async def present(self, user_ids: Collection[str]) -> set[str]:
+        """Those of the ids that are users'."""
+        if not user_ids:
+            return set()
+        rows = await self._db.scalars(
+            visible_user_ids(self._access).where(User.user_id == func.any(list(user_ids)))
+        )
+        return set(rows)
+
+    async def ensure(self, user_id: str, *, agent_id: str, create: bool) -> User:
+        """The user; with `create` made on first use, at home with `agent_id`.
+
+        Raises:
+            UserNotFoundError: missing and not to be made, or the key is another user's.
+            IdTakenError: the id is a user's whom this key may not see.
+
+        """
+        user = await self.find(user_id)
+        if user is not None:
+            return user
+        if not create or self._access.user_id not in {None, user_id}:
+            raise UserNotFoundError(user_id)
+        # Two first uses at once: one inserts, the other finds.
+        await self._db.execute(
+            insert(User)
+            .values(tenant_id=self._access.tenant_id, user_id=user_id, agent_id=agent_id)
+            .on_conflict_do_nothing()
+        )
+        user = await self.find(user_id)
+        if user is None:
+            raise IdTakenError("user_id", user_id)
+        return user
+
+    async def list(
+        self,
+        *,
+        start: tuple[datetime, str] | None,
+        limit: int,
+        filters: dict[str, Any],
+    ) -> Sequence[User]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Args:
+            filters: column to the value it must have.
+
+        """
+        statement = self._visible().filter_by(**filters)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (User.create_time, User.user_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def patch(self, user_id: str, changes: dict[str, Any], expected: int | None) -> User:
+        """The changed user. Raises UserNotFoundError, VersionConflictError, IdTakenError."""
+        user = await self.get(user_id, lock=True)
+        taken = IdTakenError("external_id", str(changes.get("external_id")))
+        with conflicts({"users_uk_external_id": taken}):
+            await apply_changes(self._db, user, changes, expected=expected)
+        return user
+
+    async def was_active(self, user_id: str, at: datetime) -> None:
+        """Move `last_active_time` forward, never back."""
+        driver = await driver_of(self._db)
+        await driver.execute(_ACTIVE, self._access.tenant_id, user_id, at)

@@ -1,0 +1,68 @@
+"""/v1/users"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import IdTakenError, VersionConflictError
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
+from app.identity.users.service import UserService
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+
+router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> UserService:
+    return UserService(runtime.database, auto_create=runtime.settings.auto_create)
+
+
+ServiceDep = Annotated[UserService, Depends(get_service)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses_for(IdTakenError, AgentNotFoundError, *ONCE_ERRORS),
+)
+async def add_user(
+    body: UserCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
+) -> UserRead:
+    """Create a user at home with an agent."""
+    return await service.add(principal, body, once=once)
+
+
+@router.get("", responses=responses_for(InvalidCursorError))
+async def list_users(
+    query: Annotated[UserQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[UserRead]:
+    """List users, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/{user_id}", responses=responses_for(UserNotFoundError))
+async def get_user(user_id: Id, principal: ReaderDep, service: ServiceDep) -> UserRead:
+    """One user."""
+    return await service.get(principal, user_id)
+
+
+@router.patch(
+    "/{user_id}",
+    responses=responses_for(
+        UserNotFoundError, AgentNotFoundError, VersionConflictError, IdTakenError
+    ),
+)
+async def patch_user(
+    user_id: Id,
+    body: UserPatch,
+    principal: WriterDep,
+    service: ServiceDep,
+    version: VersionDep,
+) -> UserRead:
+    """Change a user; what is left out stays."""
+    return await service.patch(principal, user_id, body, expected=version)

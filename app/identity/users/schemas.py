@@ -1,0 +1,57 @@
+"""Users as they cross HTTP."""
+
+from typing import Any
+
+from pydantic import Field
+
+from app.identity.tenants.schemas import Status
+from app.platform.http.fields import Document, Id, Kind, Moment, Name, Schema, Shown, example
+from app.platform.http.pagination import PageQuery
+
+
+class UserCreate(Schema):
+    model_config = example(user_id="ana", agent_id="support", user_name="李明")
+
+    user_id: Id | None = Field(default=None, description="Generated when left out.")
+    agent_id: Id | None = Field(
+        default=None, description="The home agent; the tenant's default agent when left out."
+    )
+    user_name: Name | None = Field(default=None, examples=["李明"])
+    user_type: Kind | None = Field(default=None, examples=["individual"])
+    external_id: Name | None = Field(
+        default=None, description="Your own second id, unique among the agent's users."
+    )
+    profile: Document = {}
+    status: Status = "enabled"
+
+
+class UserPatch(Schema):
+    model_config = example(profile={"language": "zh"})
+
+    agent_id: Id | None = None
+    user_name: Name | None = None
+    user_type: Kind | None = None
+    external_id: Name | None = None
+    profile: Document | None = None
+    status: Status | None = None
+
+
+class UserRead(Shown):
+    user_id: str
+    agent_id: str
+    user_name: str | None
+    user_type: str | None
+    external_id: str | None
+    profile: dict[str, Any]
+    status: Status
+    last_active_time: Moment | None = Field(description="Last appended message.")
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class UserQuery(PageQuery):
+    agent_id: Id | None = None
+    status: Status | None = None
+    user_type: Kind | None = None
+    external_id: Name | None = None

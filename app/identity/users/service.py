@@ -1,0 +1,93 @@
+"""Use cases of users."""
+
+from typing import Any
+
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import KeyRestrictedError
+from app.identity.users.models import User
+from app.identity.users.repository import UserRepository
+from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.http.fields import ENABLED
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+
+
+class UserService:
+    def __init__(self, database: Database, *, auto_create: bool) -> None:
+        self._database = database
+        self._auto_create = auto_create
+
+    async def add(self, principal: Principal, body: UserCreate, *, once: Once = NEVER) -> UserRead:
+        """Create a user at home with an agent, made on first use.
+
+        Raises:
+            AgentNotFoundError: the home agent is missing and may not be made.
+            IdTakenError: the tenant has a user with that id, or the agent one with that
+                external id.
+
+        """
+        values = _columns(body.model_dump())
+        values["user_id"] = body.user_id or principal.access.user_id or new_id("usr")
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            agent = await AgentRepository(db, principal.access).ensure(
+                body.agent_id, create=self._auto_create, creator=principal.key_id
+            )
+            user = User(**values | {"agent_id": agent.agent_id})
+            await UserRepository(db, principal.access).add(user)
+            shown = UserRead.model_validate(user)
+            return await once.keep(db, shown, status=201, user_id=user.user_id)
+
+    async def get(self, principal: Principal, user_id: str) -> UserRead:
+        """Raises UserNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            user = await UserRepository(db, principal.access).get(user_id)
+            return UserRead.model_validate(user)
+
+    async def list(self, principal: Principal, query: UserQuery) -> Page[UserRead]:
+        """Users, newest first."""
+        start = decode_moment(query.cursor)
+        filters = _columns(query.model_dump(exclude={"limit", "cursor"}, exclude_none=True))
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await UserRepository(db, principal.access).list(
+                start=start, limit=query.limit, filters=filters
+            )
+        return page(
+            rows,
+            query.limit,
+            show=UserRead.model_validate,
+            place=lambda user: (user.create_time, user.user_id),
+        )
+
+    async def patch(
+        self, principal: Principal, user_id: str, body: UserPatch, *, expected: int | None
+    ) -> UserRead:
+        """The changed user; a user's own key may neither enable nor rehome that user.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError, VersionConflictError, IdTakenError,
+            KeyRestrictedError: nothing was changed.
+
+        """
+        changes = _columns(body.model_dump(exclude_unset=True))
+        if principal.access.user_id is not None and {"status", "agent_id"} & changes.keys():
+            raise KeyRestrictedError
+        async with self._database.begin(principal.tenant_id) as db:
+            if "agent_id" in changes:
+                await AgentRepository(db, principal.access).get(changes["agent_id"])
+            user = await UserRepository(db, principal.access).patch(user_id, changes, expected)
+            return UserRead.model_validate(user)
+
+
+_NULLABLE = {"user_name", "user_type", "external_id"}
+
+
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    """As the table wants them; null means "leave it" where the column has no null."""
+    kept = {name: value for name, value in values.items() if value is not None or name in _NULLABLE}
+    if "status" in kept:
+        kept["status"] = ENABLED[kept["status"]]
+    return kept

@@ -1,0 +1,1 @@
+"""Other people's dialects, on top of the services."""

@@ -1,0 +1,1 @@
+"""The dialect of LangGraph's checkpoint savers."""

@@ -1,0 +1,156 @@
+"""Pages of LangGraph's checkpoints: where one begins and ends, and how it is written. Pure."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.integrations.langgraph.schemas import (
+    PendingWriteRead,
+    SaverCheckpointRead,
+    SaverPage,
+    TypedBlob,
+    TypedChunks,
+)
+from app.platform.http.fields import Document
+from app.platform.http.pagination import InvalidCursorError
+from app.prompting.checkpoints.saver_errors import InvalidFilterError
+from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverWrite
+
+PAGE_BYTES = 4 * 1024 * 1024
+"""A page ends before more of content, and before more of all else; one checkpoint it has."""
+
+Place = tuple[str, str, str]
+"""Checkpoint, session and namespace: where a page begins."""
+
+Values = Mapping[str, tuple[str, Sequence[bytes]]]
+"""Types and chunks of values by their digest, in hexadecimal digits."""
+
+_FILTER: TypeAdapter[dict[str, Any]] = TypeAdapter(Document)
+
+
+def chunks_of(steps: Sequence[SaverCheckpoint], values: Values) -> set[bytes]:
+    """What the values of `steps` consist of, as far as they are there."""
+    return {
+        part
+        for digest in {one for step in steps for one in step.channels.values()} & values.keys()
+        for part in values[digest][1]
+    }
+
+
+def whole(
+    steps: Sequence[SaverCheckpoint], values: Values, content: Mapping[bytes, bytes]
+) -> list[SaverCheckpoint]:
+    """Those of `steps` of which nothing was deleted while they were read."""
+    return [
+        step
+        for step in steps
+        if values.keys() >= set(step.channels.values())
+        and content.keys() >= chunks_of([step], values)
+    ]
+
+
+def fitting(
+    steps: Sequence[SaverCheckpoint], values: Values, sizes: Mapping[bytes, int]
+) -> Sequence[SaverCheckpoint]:
+    """The first of `steps` whose chunks, each counted once, are not too much for a page."""
+    counted: set[bytes] = set()
+    left = PAGE_BYTES
+    for number, step in enumerate(steps):
+        new = chunks_of([step], values) - counted
+        left -= sum(sizes.get(one, 0) for one in new)
+        if left < 0 and number:
+            return steps[:number]
+        counted |= new
+    return steps
+
+
+def page_json(
+    steps: Sequence[SaverCheckpoint],
+    values: Values,
+    writes: Sequence[SaverWrite],
+    content: Mapping[bytes, bytes],
+    *,
+    more: bool,
+) -> bytes:
+    """A `SaverPage`, written out; without steps that were deleted while they were read."""
+    shown = whole(steps, values, content)
+    held = chunks_of(shown, values)
+    page = SaverPage(
+        items=_shown(shown, values, writes),
+        content={one.hex(): packed for one, packed in content.items() if one in held},
+        next_cursor=_cursor(steps[-1]) if more else None,
+    )
+    return page.model_dump_json(by_alias=True).encode()
+
+
+def _shown(
+    steps: Sequence[SaverCheckpoint],
+    values: Values,
+    writes: Sequence[SaverWrite],
+) -> list[SaverCheckpointRead]:
+    pending: dict[Place, list[PendingWriteRead]] = {}
+    for one in writes:
+        place = (one.checkpoint_id, one.session_id, one.namespace)
+        shown = PendingWriteRead(
+            task_id=one.task_id,
+            task_path=one.task_path,
+            index=one.idx,
+            channel=one.channel,
+            type=one.type,
+            data=one.value,
+        )
+        pending.setdefault(place, []).append(shown)
+    typed = {
+        digest: TypedChunks(type=kind, chunks=[part.hex() for part in parts])
+        for digest, (kind, parts) in values.items()
+    }
+    return [
+        SaverCheckpointRead(
+            session_id=step.session_id,
+            namespace=step.namespace,
+            checkpoint_id=step.checkpoint_id,
+            parent_id=step.parent_id,
+            run_id=step.run_id,
+            checkpoint=TypedBlob(type=step.type, data=step.checkpoint),
+            metadata=step.metadata_,
+            values={name: typed[digest] for name, digest in step.channels.items()},
+            writes=pending.get((step.checkpoint_id, step.session_id, step.namespace), []),
+            create_time=step.create_time,
+        )
+        for step in steps
+    ]
+
+
+def metadata_of(text: str | None) -> dict[str, Any] | None:
+    """What a filter asks for. Raises InvalidFilterError."""
+    if text is None:
+        return None
+    try:
+        return _FILTER.validate_python(json.loads(text))
+    except (ValueError, ValidationError, RecursionError):
+        raise InvalidFilterError from None
+
+
+def _cursor(step: SaverCheckpoint) -> str:
+    raw = json.dumps([step.checkpoint_id, step.session_id, step.namespace])
+    return base64.urlsafe_b64encode(raw.encode()).decode()
+
+
+def place_of(cursor: str | None) -> Place | None:
+    """Where a cursor says that a page begins. Raises InvalidCursorError."""
+    if cursor is None:
+        return None
+    try:
+        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (ValueError, RecursionError):
+        raise InvalidCursorError from None
+    if (
+        not isinstance(place, list)
+        or len(place) != 3
+        or not all(isinstance(one, str) and one.isprintable() for one in place)
+    ):
+        raise InvalidCursorError
+    return place[0], place[1], place[2]

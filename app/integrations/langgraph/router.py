@@ -1,0 +1,186 @@
+"""/v1/sessions/{session_id}/saver and /v1/saver"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from app.conversation.sessions.errors import (
+    SessionEndedError,
+    SessionMismatchError,
+    SessionNotFoundError,
+)
+from app.errors import DisabledError, IdTakenError
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.integrations.langgraph.schemas import (
+    Namespace,
+    SaverCopied,
+    SaverCopy,
+    SaverPage,
+    SaverPrune,
+    SaverPut,
+    SaverPutDone,
+    SaverQuery,
+    SaverRemoved,
+    SaverRunsDelete,
+    SaverWritesPut,
+)
+from app.integrations.langgraph.service import SaverService
+from app.integrations.langgraph.thread_service import SaverThreadService
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+from app.prompting.checkpoints.saver_errors import (
+    InvalidChunkError,
+    InvalidFilterError,
+    SaverCheckpointNotFoundError,
+    SaverContentMissingError,
+)
+
+router = APIRouter(prefix="/v1", tags=["checkpoints"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> SaverService:
+    return SaverService(
+        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
+    )
+
+
+async def get_thread_service(runtime: RuntimeDep) -> SaverThreadService:
+    return SaverThreadService(
+        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
+    )
+
+
+ServiceDep = Annotated[SaverService, Depends(get_service)]
+ThreadsDep = Annotated[SaverThreadService, Depends(get_thread_service)]
+NamespaceQuery = Annotated[Namespace, Query()]
+
+
+@router.put(
+    "/sessions/{session_id}/saver/checkpoints/{checkpoint_id}",
+    responses=responses_for(
+        SessionNotFoundError,
+        SessionMismatchError,
+        SessionEndedError,
+        SaverCheckpointNotFoundError,
+        SaverContentMissingError,
+        InvalidChunkError,
+        UserRequiredError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        IdTakenError,
+        DisabledError,
+        MemoryDisabledError,
+    ),
+)
+async def put_saver_checkpoint(
+    session_id: Id,
+    checkpoint_id: Id,
+    body: SaverPut,
+    principal: WriterDep,
+    service: ServiceDep,
+    namespace: NamespaceQuery = "",
+) -> SaverPutDone:
+    """Store a LangGraph checkpoint; one without a parent opens the session on first use."""
+    return await service.put(principal, session_id, namespace, checkpoint_id, body)
+
+
+@router.put(
+    "/sessions/{session_id}/saver/checkpoints/{checkpoint_id}/writes",
+    responses=responses_for(
+        SessionNotFoundError,
+        SessionEndedError,
+        SaverCheckpointNotFoundError,
+        DisabledError,
+        MemoryDisabledError,
+    ),
+)
+async def put_saver_writes(
+    session_id: Id,
+    checkpoint_id: Id,
+    body: SaverWritesPut,
+    principal: WriterDep,
+    service: ServiceDep,
+    namespace: NamespaceQuery = "",
+) -> SaverPutDone:
+    """Store what a task has written while its step goes on."""
+    return await service.put_writes(principal, session_id, namespace, checkpoint_id, body)
+
+
+@router.get(
+    "/sessions/{session_id}/saver/checkpoints",
+    response_model=SaverPage,
+    responses=responses_for(SessionNotFoundError, InvalidFilterError, InvalidCursorError),
+)
+async def list_saver_checkpoints(
+    session_id: Id,
+    query: Annotated[SaverQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Response:
+    """LangGraph checkpoints of a session with values and writes, newest first.
+
+    A page ends before `limit` where it would hold more than some megabytes.
+    """
+    return Response(await service.list(principal, session_id, query), media_type="application/json")
+
+
+@router.get(
+    "/saver/checkpoints",
+    response_model=SaverPage,
+    responses=responses_for(InvalidFilterError, InvalidCursorError),
+)
+async def list_all_saver_checkpoints(
+    query: Annotated[SaverQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Response:
+    """LangGraph checkpoints of every session, newest first, in pages as those of one."""
+    return Response(await service.list(principal, None, query), media_type="application/json")
+
+
+@router.delete(
+    "/sessions/{session_id}/saver",
+    status_code=204,
+    responses=responses_for(SessionNotFoundError),
+)
+async def delete_saver_thread(session_id: Id, principal: WriterDep, service: ThreadsDep) -> None:
+    """Delete all LangGraph checkpoints of a session; it and its messages stay."""
+    await service.delete(principal, session_id)
+
+
+@router.post(
+    "/sessions/{session_id}/saver/copy",
+    responses=responses_for(
+        SessionNotFoundError,
+        SessionMismatchError,
+        SessionEndedError,
+        IdTakenError,
+        DisabledError,
+        MemoryDisabledError,
+        *ONCE_ERRORS,
+    ),
+)
+async def copy_saver_thread(
+    session_id: Id, body: SaverCopy, principal: WriterDep, service: ThreadsDep, once: OnceDep
+) -> SaverCopied:
+    """Copy all LangGraph checkpoints to another session of the same user and agent."""
+    return await service.copy(principal, session_id, body, once=once)
+
+
+@router.post("/saver/prune", responses=responses_for(*ONCE_ERRORS))
+async def prune_saver_threads(
+    body: SaverPrune, principal: WriterDep, service: ThreadsDep, once: OnceDep
+) -> SaverRemoved:
+    """Delete the older LangGraph checkpoints of sessions, or all of them."""
+    return await service.prune(principal, body, once=once)
+
+
+@router.post("/saver/runs/delete", responses=responses_for(*ONCE_ERRORS))
+async def delete_saver_runs(
+    body: SaverRunsDelete, principal: WriterDep, service: ThreadsDep, once: OnceDep
+) -> SaverRemoved:
+    """Delete the LangGraph checkpoints that runs have put."""
+    return await service.delete_runs(principal, body, once=once)

@@ -1,0 +1,195 @@
+"""LangGraph's checkpoints as they cross HTTP: typed blobs, each piece of a value once."""
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, StringConstraints
+
+from app.platform.http.fields import Document, Id, Moment, Schema, Shown, Storable, example
+from app.platform.http.pagination import CursorText, Limit
+
+Text = Annotated[str, StringConstraints(max_length=255), Storable]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
+Namespace = Annotated[
+    Text, Field(description="LangGraph's `checkpoint_ns`; empty for the outermost graph.")
+]
+Digest = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-f]{32}$"),
+    Field(description="First 16 bytes of the SHA-256 of the decompressed chunk."),
+]
+Kind = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=100),
+    Storable,
+    Field(description="What the serializer calls it, such as `msgpack`."),
+]
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be base64 text")  # noqa: TRY004 (Pydantic reports ValueError)
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("must be base64") from None
+
+
+Blob = Annotated[
+    bytes,
+    BeforeValidator(_decoded, json_schema_input_type=str),
+    PlainSerializer(lambda value: base64.b64encode(value).decode(), return_type=str),
+    Field(description="Bytes in base64.", examples=["gA=="]),
+]
+
+
+class TypedBlob(Schema):
+    """Something a serializer wrote, and which kind it is."""
+
+    type: Kind
+    data: Blob = Field(description="Stored and returned as it is, in base64.")
+
+
+class TypedChunks(Schema):
+    """The value of a channel, cut into chunks."""
+
+    type: Kind
+    chunks: Annotated[list[Digest], Field(max_length=100_000)]
+
+
+class SaverPut(Schema):
+    model_config = example(
+        user_id="ana",
+        checkpoint={"type": "msgpack", "data": "gA=="},
+        metadata={"source": "input", "step": -1},
+        values={
+            "topic": {"type": "msgpack", "chunks": ["d32f61940e393a97752652e84cd2865d"]},
+        },
+        content={"d32f61940e393a97752652e84cd2865d": "eJxbmptYkJMKAAoWArU="},
+    )
+
+    parent_id: Id | None = Field(
+        default=None, description="The checkpoint it follows, which must be there."
+    )
+    user_id: Id | None = Field(
+        default=None, description="Opens the session on first use; otherwise it must match."
+    )
+    agent_id: Id | None = None
+    checkpoint: TypedBlob = Field(description="Everything but the values of channels.")
+    metadata: Document = Field(default={}, description="What lists are filtered by.")
+    values: Annotated[dict[Name, TypedChunks], Field(max_length=10_000)] = Field(
+        default={}, description="Channels that have a new value."
+    )
+    kept: Annotated[list[Name], Field(max_length=10_000)] = Field(
+        default=[], description="Channels with the value that they have in the parent."
+    )
+    content: Annotated[dict[Digest, Blob], Field(max_length=4096)] = Field(
+        default={},
+        description="Chunks that may be new, compressed with zlib: at most 64 KiB each and 16 MiB "
+        "together, decompressed. What is missing is named by a 409 `saver_content_missing`.",
+    )
+
+
+class SaverPutDone(Shown):
+    session_id: str
+    namespace: str
+    checkpoint_id: str
+
+
+class PendingWrite(Schema):
+    index: Annotated[int, Field(ge=-1000, le=100_000)] = Field(
+        description="Place among the writes of the task. Below 0, for LangGraph's own channels, a "
+        "later write replaces an earlier one; otherwise the first stays."
+    )
+    channel: Name
+    type: Kind
+    data: Blob
+
+
+class SaverWritesPut(Schema):
+    model_config = example(
+        task_id="3f1d6bb5", writes=[{"index": 0, "channel": "topic", "type": "null", "data": ""}]
+    )
+
+    task_id: Name
+    task_path: Annotated[str, StringConstraints(max_length=4096), Storable] = ""
+    writes: Annotated[list[PendingWrite], Field(max_length=10_000)]
+
+
+class PendingWriteRead(Shown):
+    task_id: str
+    task_path: str
+    index: int
+    channel: str
+    type: str
+    data: Blob
+
+
+class SaverCheckpointRead(Shown):
+    session_id: str
+    namespace: str
+    checkpoint_id: str
+    parent_id: str | None
+    run_id: str | None
+    checkpoint: TypedBlob
+    metadata: dict[str, Any]
+    values: dict[str, TypedChunks]
+    writes: list[PendingWriteRead] = Field(description="By task path, task and index.")
+    create_time: Moment
+
+
+class SaverPage(BaseModel):
+    """Checkpoints, and what their values consist of, each chunk once."""
+
+    items: list[SaverCheckpointRead]
+    content: dict[str, Blob] = Field(description="Chunks by digest, compressed with zlib.")
+    next_cursor: str | None = None
+
+
+class SaverQuery(Schema):
+    """Query parameters of a list of checkpoints."""
+
+    namespace: Namespace | None = Field(default=None, description="All when left out.")
+    checkpoint_id: Id | None = None
+    before: Id | None = Field(default=None, description="Only ids that sort below this one.")
+    filter: Annotated[str, Field(max_length=8192)] | None = Field(
+        default=None,
+        description="A JSON object that the metadata must contain.",
+        examples=['{"source": "loop"}'],
+    )
+    limit: Limit = 100
+    cursor: Annotated[CursorText, Field(max_length=4096)] | None = None
+
+
+class SaverCopy(Schema):
+    model_config = example(target_session_id="trip-2")
+
+    target_session_id: Id = Field(description="Opened for the same user and agent on first use.")
+
+
+class SaverPrune(Schema):
+    model_config = example(session_ids=["trip"], strategy="keep_latest")
+
+    session_ids: Annotated[list[Id], Field(max_length=1000)]
+    strategy: Literal["keep_latest", "delete"] = Field(
+        default="keep_latest",
+        description="`keep_latest` keeps the newest checkpoint of each namespace and what it is "
+        "rebuilt from; `delete` keeps nothing.",
+    )
+
+
+class SaverRunsDelete(Schema):
+    model_config = example(run_ids=["1f0c9e52-6f62-6f0e-8000-3f1d6bb5a001"])
+
+    run_ids: Annotated[list[Name], Field(max_length=1000)]
+
+
+class SaverRemoved(Shown):
+    checkpoints: int = Field(description="Checkpoints that are gone for good.")
+
+
+class SaverCopied(Shown):
+    checkpoints: int = Field(description="Checkpoints that were copied; a repetition copies none.")

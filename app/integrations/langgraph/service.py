@@ -1,0 +1,243 @@
+"""Use cases of LangGraph's saver: a thread is a session, and every write locks it.
+
+So a prune never takes a chunk from under a put, and what was deleted is seen to be gone by
+whoever waited for it: a late write is refused, and brings nothing back (C-85).
+"""
+
+import asyncio
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import structlog
+
+from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
+from app.conversation.sessions.repository import Participants, SessionRepository
+from app.identity.tenants.access import Principal
+from app.identity.users.errors import UserRequiredError
+from app.integrations.langgraph.pages import (
+    PAGE_BYTES,
+    Values,
+    chunks_of,
+    fitting,
+    metadata_of,
+    page_json,
+    place_of,
+)
+from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
+from app.platform.database.engine import Database
+from app.platform.http.switches import Switches
+from app.prompting.checkpoints.saver_chunks import CHUNK_BYTES, check_content, value_digest
+from app.prompting.checkpoints.saver_errors import (
+    SaverCheckpointNotFoundError,
+    SaverContentMissingError,
+)
+from app.prompting.checkpoints.saver_list_repository import SaverLists, Wanted
+from app.prompting.checkpoints.saver_models import SaverCheckpoint
+from app.prompting.checkpoints.saver_repository import Look, SaverRepository
+from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
+
+log = structlog.get_logger()
+
+INLINE_BYTES = 64 * 1024
+"""Checking or writing this much takes less than a millisecond; more is done in a thread."""
+
+RUN_ID = 255
+"""A longer one is kept with the metadata, and cannot be deleted by."""
+
+
+class SaverService:
+    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
+        self._database = database
+        self._switches = switches
+        self._auto_create = auto_create
+
+    async def put(
+        self,
+        principal: Principal,
+        session_id: str,
+        namespace: str,
+        checkpoint_id: str,
+        body: SaverPut,
+    ) -> SaverPutDone:
+        """Store a checkpoint, all of it or nothing; safe to repeat.
+
+        One without a parent begins a thread: its session is opened on first use. One with a
+        parent goes on with a thread, and is refused when the parent is gone.
+
+        Raises:
+            SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
+            UserRequiredError, UserNotFoundError, AgentNotFoundError, IdTakenError: about the
+                session.
+            SaverCheckpointNotFoundError: the parent is not there.
+            SaverContentMissingError: the request takes content for stored that is not.
+            InvalidChunkError: a chunk is not what its digest says.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        size = sum(len(packed) for packed in body.content.values())
+        checked = (
+            check_content(body.content)
+            if size <= INLINE_BYTES
+            else await asyncio.to_thread(check_content, body.content)
+        )
+        channels, values = _named(body)
+        async with self._database.begin(principal.tenant_id) as db:
+            sessions = SessionRepository(db, principal.access)
+            await self._open(sessions, principal, session_id, body)
+            saver = SaverRepository(db, principal.tenant_id, session_id)
+            needed = {part for _, parts in values.values() for part in parts}
+            look = await saver.look(namespace, checkpoint_id, body.parent_id, needed)
+            channels |= _kept(session_id, checkpoint_id, body, look)
+            missing = needed - look.chunks - checked.keys()
+            if missing:
+                raise SaverContentMissingError(chunks=missing)
+            columns = _columns(body) | {"channels": json.dumps(channels)}
+            new = {digest: checked[digest] for digest in needed - look.chunks}
+            await saver.put(namespace, checkpoint_id, columns, values, new)
+            if look.own is not None and look.own != channels:
+                await SaverThreadRepository(db, principal.tenant_id, session_id).sweep()
+        log.debug("saver_checkpoint_put", session_id=session_id)
+        return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
+
+    async def _open(
+        self, sessions: SessionRepository, principal: Principal, session_id: str, body: SaverPut
+    ) -> None:
+        begins = self._auto_create and body.parent_id is None
+        try:
+            opened = await sessions.open_for_append(
+                session_id,
+                Participants(body.user_id, body.agent_id),
+                create=begins,
+                creator=principal.key_id,
+            )
+        except SessionNotFoundError:
+            if begins and not (body.user_id or principal.access.user_id):
+                raise UserRequiredError from None
+            raise
+        if opened.session.status == 0:
+            raise SessionEndedError(session_id)
+
+    async def put_writes(
+        self,
+        principal: Principal,
+        session_id: str,
+        namespace: str,
+        checkpoint_id: str,
+        body: SaverWritesPut,
+    ) -> SaverPutDone:
+        """Store what a task has written in a step; safe to repeat.
+
+        Raises:
+            SessionNotFoundError, SaverCheckpointNotFoundError: it is gone, or not put yet.
+            SessionEndedError, DisabledError: it can be read, and nothing can be written.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        rows: dict[int, dict[str, Any]] = {}
+        for one in body.writes:
+            if one.index < 0 or one.index not in rows:
+                rows[one.index] = {
+                    "task_id": body.task_id,
+                    "task_path": body.task_path,
+                    "idx": one.index,
+                    "channel": one.channel,
+                    "type": one.type,
+                    "value": one.data,
+                }
+        async with self._database.begin(principal.tenant_id) as db:
+            opened = await SessionRepository(db, principal.access).open_for_append(
+                session_id, Participants(), create=False, creator=None
+            )
+            if opened.session.status == 0:
+                raise SessionEndedError(session_id)
+            saver = SaverRepository(db, principal.tenant_id, session_id)
+            await saver.put_writes(namespace, checkpoint_id, list(rows.values()))
+        return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
+
+    async def list(self, principal: Principal, session_id: str | None, query: SaverQuery) -> bytes:
+        """A `SaverPage`, newest first, written out; of all sessions without one.
+
+        It ends before `query.limit` where it would hold too much, and says where to go on.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            InvalidFilterError, InvalidCursorError: 422.
+
+        """
+        start = place_of(query.cursor)
+        wanted = Wanted(
+            session_id,
+            query.namespace,
+            query.checkpoint_id,
+            query.before,
+            metadata_of(query.filter),
+        )
+        async with self._database.begin(principal.tenant_id) as db:
+            if session_id is not None:
+                await SessionRepository(db, principal.access).get(session_id)
+            lists = SaverLists(db, principal.access)
+            listed, more = await lists.list(wanted, start=start, limit=query.limit)
+            values = await lists.values(listed)
+            steps, chunks = await _fitting(lists, listed, values)
+            content = await lists.content(steps, chunks)
+            writes = await lists.writes(steps)
+        more = more or len(steps) < len(listed)
+        if sum(map(len, content.values())) <= INLINE_BYTES:
+            return page_json(steps, values, writes, content, more=more)
+        return await asyncio.to_thread(page_json, steps, values, writes, content, more=more)
+
+
+async def _fitting(
+    lists: SaverLists, steps: Sequence[SaverCheckpoint], values: Values
+) -> tuple[Sequence[SaverCheckpoint], Collection[bytes]]:
+    """Those of `steps` that one page holds, and their chunks."""
+    chunks = chunks_of(steps, values)
+    if len(steps) <= 1 or len(chunks) * CHUNK_BYTES <= PAGE_BYTES:
+        return steps, chunks
+    held = fitting(steps, values, await lists.chunk_bytes(steps, chunks))
+    return held, chunks_of(held, values)
+
+
+def _named(
+    body: SaverPut,
+) -> tuple[dict[str, str], dict[bytes, tuple[str, Sequence[bytes]]]]:
+    """Digests of the new values by channel, and by digest what they consist of."""
+    channels: dict[str, str] = {}
+    values: dict[bytes, tuple[str, Sequence[bytes]]] = {}
+    for name, value in body.values.items():
+        parts = [bytes.fromhex(one) for one in value.chunks]
+        digest = value_digest(value.type, parts)
+        channels[name] = digest.hex()
+        values[digest] = (value.type, parts)
+    return channels, values
+
+
+def _kept(session_id: str, checkpoint_id: str, body: SaverPut, look: Look) -> dict[str, str]:
+    """Digests of the values that the checkpoint shares with its parent.
+
+    Raises:
+        SaverCheckpointNotFoundError: the parent is not there.
+        SaverContentMissingError: it has no such channel.
+
+    """
+    if body.parent_id is not None and (look.parent is None or body.parent_id == checkpoint_id):
+        raise SaverCheckpointNotFoundError(session_id, body.parent_id)
+    inherited = look.parent or {}
+    missing = set(body.kept) - inherited.keys()
+    if missing:
+        raise SaverContentMissingError(channels=missing)
+    return {name: inherited[name] for name in body.kept}
+
+
+def _columns(body: SaverPut) -> dict[str, Any]:
+    run_id = body.metadata.get("run_id")
+    return {
+        "parent_id": body.parent_id,
+        "run_id": run_id if isinstance(run_id, str) and 0 < len(run_id) <= RUN_ID else None,
+        "metadata": json.dumps(body.metadata),
+        "type": body.checkpoint.type,
+        "checkpoint": body.checkpoint.data,
+    }

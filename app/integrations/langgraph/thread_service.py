@@ -1,0 +1,150 @@
+"""Use cases of LangGraph's saver for whole threads: deleted, copied, pruned."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
+from app.conversation.sessions.repository import Participants, SessionRepository
+from app.identity.tenants.access import Principal
+from app.integrations.langgraph.schemas import (
+    SaverCopied,
+    SaverCopy,
+    SaverPrune,
+    SaverRemoved,
+    SaverRunsDelete,
+)
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.switches import Switches
+from app.prompting.checkpoints.saver_keeping import kept
+from app.prompting.checkpoints.saver_list_repository import SaverLists
+from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
+
+log = structlog.get_logger()
+
+
+class SaverThreadService:
+    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
+        self._database = database
+        self._switches = switches
+        self._auto_create = auto_create
+
+    async def delete(self, principal: Principal, session_id: str) -> None:
+        """Delete all checkpoints and writes of a session; it and its messages stay.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id, lock=True)
+            removed = await SaverThreadRepository(db, principal.tenant_id, session_id).clear()
+        log.info("saver_thread_deleted", session_id=session_id, checkpoints=removed)
+
+    async def copy(
+        self, principal: Principal, session_id: str, body: SaverCopy, *, once: Once = NEVER
+    ) -> SaverCopied:
+        """Copy checkpoints and writes to another session of the same user and agent.
+
+        Raises:
+            SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
+            IdTakenError: about one of the two sessions.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        target_id = body.target_session_id
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            sessions = SessionRepository(db, principal.access)
+            # In one order for everybody, so that opposite copies do not wait for each other. And
+            # before a target is made, which locks the user: an erasure locks sessions first.
+            for one in sorted({session_id, target_id}):
+                try:
+                    await sessions.get(one, lock=True)
+                except SessionNotFoundError:
+                    if one == session_id:
+                        raise
+            source = await sessions.get(session_id)
+            opened = await sessions.open_for_append(
+                target_id,
+                Participants(source.user_id, source.agent_id),
+                create=self._auto_create,
+                creator=principal.key_id,
+            )
+            if opened.session.status == 0:
+                raise SessionEndedError(target_id)
+            thread = SaverThreadRepository(db, principal.tenant_id, session_id)
+            copied = await thread.copy_to(target_id)
+            # What belongs to a checkpoint that the target has in another form.
+            await SaverThreadRepository(db, principal.tenant_id, target_id).sweep()
+            shown = SaverCopied(checkpoints=copied)
+            return await once.keep(db, shown, status=200, user_id=source.user_id)
+
+    async def prune(
+        self, principal: Principal, body: SaverPrune, *, once: Once = NEVER
+    ) -> SaverRemoved:
+        """Delete older checkpoints of sessions, or all; sessions that are not there count none.
+
+        Each session is a transaction of its own. After a failure what is deleted stays so, and
+        the request may be repeated: it goes on with the rest, and counts that.
+        """
+        await self._claim(principal, once)
+        removed = 0
+        for session_id in sorted(set(body.session_ids)):
+            removed += await self._prune(
+                principal, session_id, everything=body.strategy == "delete"
+            )
+        log.info("saver_threads_pruned", sessions=len(body.session_ids), checkpoints=removed)
+        return await self._keep(principal, SaverRemoved(checkpoints=removed), once)
+
+    async def _prune(self, principal: Principal, session_id: str, *, everything: bool) -> int:
+        async with self._database.begin(principal.tenant_id) as db:
+            try:
+                await SessionRepository(db, principal.access).get(session_id, lock=True)
+            except SessionNotFoundError:
+                return 0
+            thread = SaverThreadRepository(db, principal.tenant_id, session_id)
+            if everything:
+                return await thread.clear()
+            steps = await thread.steps()
+            here = {(one.namespace, one.checkpoint_id) for one in steps}
+            return await thread.remove(here - kept(steps))
+
+    async def delete_runs(
+        self, principal: Principal, body: SaverRunsDelete, *, once: Once = NEVER
+    ) -> SaverRemoved:
+        """Delete what runs have put, in every session that the caller may see.
+
+        In transactions as `prune` has them.
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            found = await SaverLists(db, principal.access).sessions_of_runs(body.run_ids)
+        removed = 0
+        for session_id in found:
+            removed += await self._delete_runs(principal, session_id, body.run_ids)
+        log.info("saver_runs_deleted", runs=len(body.run_ids), checkpoints=removed)
+        return await self._keep(principal, SaverRemoved(checkpoints=removed), once)
+
+    async def _delete_runs(
+        self, principal: Principal, session_id: str, run_ids: Sequence[str]
+    ) -> int:
+        async with self._database.begin(principal.tenant_id) as db:
+            try:
+                await SessionRepository(db, principal.access).get(session_id, lock=True)
+            except SessionNotFoundError:
+                return 0
+            thread = SaverThreadRepository(db, principal.tenant_id, session_id)
+            return await thread.remove_runs(run_ids)
+
+    async def _claim(self, principal: Principal, once: Once) -> None:
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+
+    async def _keep(self, principal: Principal, shown: SaverRemoved, once: Once) -> SaverRemoved:
+        """Keep the answer, unless the same request at the same time was quicker."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            return await once.keep(db, shown, status=200)

@@ -1,0 +1,1 @@
+"""Models and text: what reads, ranks and writes language. Knows no table."""

@@ -1,0 +1,103 @@
+"""What a model's answers look like, as strict structured output wants it.
+
+Only forms: what a member means is said in `prompts`. A remark stands before what it is the
+reason of, because a model writes in that order.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+from app.language.llm.chat import JsonSchema
+from app.language.llm.extraction import MEMORY_TYPES, Scope
+from app.language.llm.reconciling import Agenda, ReconcileEvent, ReviewVerdict
+
+
+def _object(**members: JsonSchema) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: JsonSchema) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _list_or_null(items: JsonSchema) -> dict[str, Any]:
+    return {"type": ["array", "null"], "items": items}
+
+
+def _one_of(values: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
+
+
+_TEXT: Final = {"type": "string"}
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_NUMBER: Final = {"type": "number"}
+
+
+_RELATION: Final = _object(
+    source=_TEXT,
+    source_type=_TEXT,
+    relation=_TEXT,
+    destination=_TEXT,
+    destination_type=_TEXT,
+)
+
+
+def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
+    """A reflection, and a list of entries that name these scopes alone."""
+    entry = _object(
+        content=_TEXT,
+        type=_one_of(MEMORY_TYPES),
+        confidence=_NUMBER,
+        evidence=_list(_TEXT),
+        scope=_one_of(scopes),
+        attribute=_TEXT_OR_NULL,
+        valid_from=_TEXT_OR_NULL,
+        valid_to=_TEXT_OR_NULL,
+        expected_valid_days={"type": ["integer", "null"]},
+        source_error=_TEXT_OR_NULL,
+        retracts={"type": "boolean"},
+        relations=_list(_RELATION),
+    )
+    return _object(reflection=_TEXT, memories=_list(entry))
+
+
+EXPERIENCE_SCHEMA: Final[JsonSchema] = _object(
+    reflection=_TEXT,
+    experience={
+        "anyOf": [
+            _object(content=_TEXT, confidence=_NUMBER, evidence=_list(_TEXT)),
+            {"type": "null"},
+        ]
+    },
+)
+
+_DECISIONS: Final = _list(
+    _object(
+        statement=_TEXT,
+        reason=_TEXT,
+        event=_one_of(get_args(ReconcileEvent)),
+        memories=_list(_TEXT),
+        content=_TEXT_OR_NULL,
+    )
+)
+_REVIEWS: Final = _list_or_null(
+    _object(memory=_TEXT, reason=_TEXT, verdict=_one_of(get_args(ReviewVerdict)))
+)
+_MERGES: Final = _list_or_null(
+    _object(memories=_list(_TEXT), reason=_TEXT, content=_TEXT, confidence=_NUMBER)
+)
+
+
+def reconcile_schema(agenda: Agenda) -> JsonSchema:
+    """Decisions; for what is on the agenda further lists, without which the answer counts too."""
+    members: dict[str, JsonSchema] = {"decisions": _DECISIONS}
+    if agenda.due:
+        members["reviews"] = _REVIEWS
+    if agenda.parts:
+        members["merges"] = _MERGES
+    return _object(**members)

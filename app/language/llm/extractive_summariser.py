@@ -1,0 +1,231 @@
+"""The keyless summariser: quotes the sentences on which the others lean, by who said them.
+
+TextRank: sentences are near to each other as far as they share terms, and PageRank says which of
+them stand for the rest. Terms are those of searches, so Chinese and English are read alike.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import rustworkx
+
+from app.language.llm.summarising import Line, Summary, SummaryRequest
+from app.language.text.acknowledgements import is_trivial
+from app.language.text.offload import read_text
+from app.language.text.terms import terms
+from app.language.text.word_limit import cut_at_sentence, mostly_signs, sentences, word_count
+
+MOST: Final = 600
+"""How many sentences are compared, 60 ms of work; of more the newest count, one per message
+at the least."""
+
+LONGEST: Final = 40
+"""Words of one quotation; what is longer is cut."""
+
+READ: Final = 2_000
+"""Code points of one message that are read; a person's statement is not longer."""
+
+ALIKE: Final = 0.6
+"""From which share of common terms on a sentence says what another said already."""
+
+_ATTENTION: Final = {"user": 3.0, "assistant": 1.0, "system": 1.0, "tool": 0.5}
+"""How often PageRank begins anew at a sentence of theirs: what is asked for stays (C-38)."""
+
+_LABELS: Final = {
+    "user": ("User", "用户"),
+    "assistant": ("Assistant", "助手"),
+    "tool": ("Tool", "工具"),
+    "system": ("Event", "事件"),
+}
+_SPEAKERS: Final = {label: speaker for speaker, both in _LABELS.items() for label in both}
+_LABELLED: Final = re.compile(
+    rf"(?P<label>(?P<word>{'|'.join(_SPEAKERS)})(?: ?[(（][^()（）]{{1,80}}[)）])?)[:：] ?"
+    r"(?P<text>.+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """One that may be quoted, and by what it is found alike."""
+
+    text: str
+    speaker: str
+    label: str
+    line: int
+    terms: frozenset[str]
+    source: int = 0
+    """Of several summaries, which one it stands in."""
+
+
+class ExtractiveSummariser:
+    """Quotes. Without a state of its own; nothing leaves the process."""
+
+    @property
+    def name(self) -> str:
+        return "extractive/1"
+
+    @property
+    def model(self) -> None:
+        return None
+
+    async def summarise(self, request: SummaryRequest) -> Summary:
+        """As the port says, within the words asked for; never fails, costs nothing."""
+        characters = sum(len(one.text[:READ]) for one in request.lines)
+        characters += sum(map(len, request.earlier))
+        return Summary(await read_text(characters, extract, request))
+
+
+def extract(request: SummaryRequest) -> str:
+    """The quotations, in the order in which they were said, a line for each speaker's turn."""
+    known = [_terms(one) for text in request.earlier for one in sentences(text)]
+    if request.lines:
+        found = _said(request.lines) or _said(request.lines, trivial=True)
+    else:
+        known, found = [], _quoted(request.earlier)
+    found = _newest(found)
+    chosen: list[int] = []
+    for place in _in_turns(found, _ranked(found)):
+        more = sorted([*chosen, place])
+        fresh = not _alike(found[place], known + [found[one].terms for one in chosen])
+        if fresh and word_count(_written([found[one] for one in more])) <= request.words:
+            chosen = more
+    if not chosen and found:
+        chosen = [max(range(len(found)), key=lambda place: len(found[place].terms))]
+    text = _written([found[place] for place in chosen])
+    return cut_at_sentence(text, lambda part: word_count(part) <= request.words)[0]
+
+
+def _said(lines: Sequence[Line], *, trivial: bool = False) -> list[_Sentence]:
+    chinese = mostly_signs(" ".join(one.text[:READ] for one in lines))
+    return [
+        sentence
+        for place, one in enumerate(lines)
+        if trivial or one.speaker != "user" or not is_trivial(one.text)
+        for sentence in _sentences(
+            one.text[:READ].strip() or f"[{', '.join(one.calls)}]",
+            one.speaker,
+            _label(one, chinese),
+            place,
+            trivial=trivial,
+        )
+    ]
+
+
+def _quoted(earlier: Sequence[str]) -> list[_Sentence]:
+    """Sentences of summaries; those of this summariser say whose they are."""
+    found: list[_Sentence] = []
+    lines = [
+        (source, line)
+        for source, text in enumerate(earlier)
+        for line in text.splitlines()
+        if line.strip()
+    ]
+    for place, (source, line) in enumerate(lines):
+        labelled = _LABELLED.fullmatch(line)
+        if labelled is None:
+            said = _sentences(line, "user", "", place)
+        else:
+            speaker = _SPEAKERS[labelled["word"]]
+            said = _sentences(labelled["text"], speaker, labelled["label"], place)
+        found += [replace(one, source=source) for one in said]
+    return found
+
+
+def _sentences(
+    text: str, speaker: str, label: str, line: int, *, trivial: bool = False
+) -> Iterable[_Sentence]:
+    for one in sentences(text):
+        short, _ = cut_at_sentence(one, lambda part: word_count(part) <= LONGEST)
+        # In one line, so that it reads as one when it is quoted again.
+        short = " ".join(short.split())
+        if short and (trivial or not is_trivial(short)):
+            yield _Sentence(short, speaker, label, line, _terms(short))
+
+
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+def _label(line: Line, chinese: bool) -> str:
+    word = _LABELS["system" if line.event_type else line.speaker][chinese]
+    besides = line.event_type or line.name
+    if besides is None:
+        return word
+    besides = re.sub(r"[()（）:：\s]+", " ", besides).strip()[:80]
+    return f"{word}（{besides}）" if chinese else f"{word} ({besides})"
+
+
+def _newest(found: list[_Sentence]) -> list[_Sentence]:
+    """As many as can be compared: the first of each line, then the rest from the end."""
+    if len(found) <= MOST:
+        return found
+    firsts = {next(places) for _, places in groupby(range(len(found)), lambda i: found[i].line)}
+    order = sorted(range(len(found)), key=lambda place: (place in firsts, place), reverse=True)
+    return [found[place] for place in sorted(order[:MOST])]
+
+
+def _ranked(found: Sequence[_Sentence]) -> list[int]:
+    """Places of the sentences, the weightiest first; of two alike the later one."""
+    if len(found) < 2:
+        return list(range(len(found)))
+    graph = rustworkx.PyDiGraph.from_adjacency_matrix(_nearness(found))
+    attention = {place: _ATTENTION[one.speaker] for place, one in enumerate(found)}
+    ranks = rustworkx.pagerank(graph, weight_fn=float, personalization=attention, max_iter=200)
+    return sorted(range(len(found)), key=lambda place: (ranks[place], place), reverse=True)
+
+
+def _in_turns(found: Sequence[_Sentence], ranked: Sequence[int]) -> list[int]:
+    """The places, the best of each summary before the second of any, newer summaries first.
+
+    By rank alone the summary with most to say would say all of it, fold after fold, and what came
+    later would be lost.
+    """
+    taken: Counter[int] = Counter()
+    rounds = {}
+    for place in ranked:
+        source = found[place].source
+        rounds[place] = taken[source]
+        taken[source] += 1
+    return sorted(ranked, key=lambda place: (rounds[place], -found[place].source))
+
+
+def _nearness(found: Sequence[_Sentence]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """How many terms two sentences share, over how many they could."""
+    columns: dict[str, int] = {}
+    for one in found:
+        for term in one.terms:
+            columns.setdefault(term, len(columns))
+    holds = np.zeros((len(found), len(columns) or 1))
+    for row, one in enumerate(found):
+        holds[row, [columns[term] for term in one.terms]] = 1.0
+    lengths = np.array([math.log1p(len(one.terms)) for one in found])
+    nearness: np.ndarray[tuple[int, int], np.dtype[np.float64]] = holds @ holds.T
+    nearness /= np.maximum(lengths[:, None] + lengths[None, :], 1e-9)
+    np.fill_diagonal(nearness, 0.0)
+    return nearness
+
+
+def _alike(one: _Sentence, others: Iterable[frozenset[str]]) -> bool:
+    return any(
+        len(one.terms & other) > ALIKE * min(len(one.terms), len(other))
+        for other in others
+        if other
+    )
+
+
+def _written(chosen: Sequence[_Sentence]) -> str:
+    lines = []
+    for (_, label), group in groupby(chosen, lambda one: (one.line, one.label)):
+        joined = ""
+        for one in group:
+            apart = "" if not joined or mostly_signs(joined) else " "
+            joined += apart + one.text
+        colon = ": " if label.isascii() else "："
+        lines.append(f"{label}{colon}{joined}" if label else joined)
+    return "\n".join(lines)

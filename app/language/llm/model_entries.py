@@ -1,0 +1,215 @@
+"""One entry of a model's answer, made strict: what a value may be, and what is made of it.
+
+Values that only describe a statement are mended (no confidence is 0.5, no date is none);
+without words or a scope there is no statement. Pure.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from app.language.llm.embeddings import encodable
+from app.language.llm.extraction import LONGEST_VALID_DAYS, MEMORY_TYPES, Proposed, Scope
+
+# As if the model had hesitated: it fails the gate (B-14).
+_NO_CONFIDENCE: Final = 0.5
+
+_ATTRIBUTE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+_LONGEST_ATTRIBUTE: Final = 100
+_SPACES: Final = re.compile(r"[\s-]+")
+_YEAR_OR_MONTH: Final = re.compile(r"\d{4}(?:-\d{2})?")
+
+# What an id may look like (web/fields.py); what does not could be a sentence, and would be
+# kept as an unknown id beside the verdict.
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}")
+_NO_ID: Final = "unknown"
+_MOST_EVIDENCE: Final = 50
+
+_ALIASES: Final = {"behavior": "habit", "behaviour": "habit"}
+
+
+def storable(text: str) -> str:
+    """`text` as a database can keep it, without what surrounds it."""
+    return encodable(text.replace("\x00", "")).strip()
+
+
+def _words(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("no text")  # noqa: TRY004 (pydantic collects this one)
+    text = storable(value)
+    if not text:
+        raise ValueError("blank")
+    return text
+
+
+def remark(value: Any) -> str | None:
+    return (storable(value) or None) if isinstance(value, str) else None
+
+
+def confidence_of(value: Any) -> float:
+    """0 to 1; a value out of bounds is the bound, and what is no number counts as unsure (C-04)."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return _NO_CONFIDENCE
+    # JSON's true is no number, though Python's is.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _NO_CONFIDENCE
+    # Compared first, because an integer may be too large for a float.
+    if value >= 1 and value != math.inf:
+        return 1.0
+    return max(float(value), 0.0) if math.isfinite(value) else _NO_CONFIDENCE
+
+
+def _type(value: Any) -> str:
+    """A type we have; the statement counts, so an unknown one makes it a plain fact."""
+    name = value.strip().lower() if isinstance(value, str) else ""
+    name = _ALIASES.get(name, name)
+    return name if name in MEMORY_TYPES else "fact"
+
+
+def _attribute(value: Any) -> str | None:
+    if not isinstance(value, str) or len(value) > _LONGEST_ATTRIBUTE:
+        return None
+    name = _SPACES.sub("_", value.strip().lower())
+    return name if _ATTRIBUTE.fullmatch(name) else None
+
+
+def _moment(value: Any) -> datetime | None:
+    """A date, or a year or month from its first day; None for everything else."""
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if _YEAR_OR_MONTH.fullmatch(text):
+        text = f"{text}-01-01" if len(text) == 4 else f"{text}-01"
+    try:
+        time = datetime.fromisoformat(text)
+        # Without a zone it is the user's, which nobody knows.
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _days(value: Any) -> int | None:
+    """Whole days from 1 on; None for what is no such number, as if nothing was said."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < math.inf:
+        return None
+    return int(min(value, LONGEST_VALID_DAYS))
+
+
+def _scope(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _evidence(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    ids = [_evidence_id(one) for one in values[:_MOST_EVIDENCE] if one is not None and one != ""]
+    return tuple(dict.fromkeys(ids))
+
+
+def _evidence_id(value: Any) -> str:
+    # Small models write 3 for t3.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"t{value}" if abs(value) < 1_000_000 else _NO_ID
+    text = value.strip() if isinstance(value, str) else ""
+    return text if _ID.fullmatch(text) else _NO_ID
+
+
+def _truth(value: Any) -> bool:
+    """True only when it says so: what is unclear must not take back anything."""
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
+
+
+class _Statement(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    content: Annotated[str, BeforeValidator(_words)]
+    confidence: Annotated[float, BeforeValidator(confidence_of)] = _NO_CONFIDENCE
+    evidence: Annotated[tuple[str, ...], BeforeValidator(_evidence)] = ()
+
+
+class _Entry(_Statement):
+    type: Annotated[str, BeforeValidator(_type)] = "fact"
+    scope: Annotated[Scope, BeforeValidator(_scope)]
+    attribute: Annotated[str | None, BeforeValidator(_attribute)] = None
+    valid_from: Annotated[datetime | None, BeforeValidator(_moment)] = None
+    valid_to: Annotated[datetime | None, BeforeValidator(_moment)] = None
+    expected_valid_days: Annotated[int | None, BeforeValidator(_days)] = None
+    source_error: Annotated[str | None, BeforeValidator(remark)] = None
+    retracts: Annotated[bool, BeforeValidator(_truth)] = False
+
+    @model_validator(mode="after")
+    def _run_forwards(self) -> Self:
+        """A time that ends before it begins is no time."""
+        if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
+            self.valid_to = None
+        return self
+
+
+_S = TypeVar("_S", bound=_Statement)
+
+
+class MalformedEntryError(ValueError):
+    """An entry that is no statement; the message names members, never their values."""
+
+
+def read_entry(value: Any, message_ids: Mapping[str, str]) -> Proposed:
+    """The proposal that one entry of an extraction makes.
+
+    Args:
+        value: as it stands in the answer.
+        message_ids: by the short id in the prompt; evidence under another id stays as it is,
+            for whoever checks it.
+
+    Raises:
+        MalformedEntryError: it has no words, or no scope, or one that does not exist.
+
+    """
+    entry = _checked(_Entry, value)
+    return Proposed(
+        content=entry.content,
+        memory_type=entry.type,
+        confidence=entry.confidence,
+        evidence=_messages(entry, message_ids),
+        scope=entry.scope,
+        attribute=entry.attribute,
+        valid_from=entry.valid_from,
+        valid_to=entry.valid_to,
+        source_error=entry.source_error,
+        retracts=entry.retracts,
+        expected_valid_days=entry.expected_valid_days,
+    )
+
+
+def read_experience(value: Any, message_ids: Mapping[str, str], scope: Scope) -> Proposed:
+    """The proposal that an experience summary makes; arguments and errors as for an entry."""
+    statement = _checked(_Statement, value)
+    return Proposed(
+        content=statement.content,
+        memory_type="experience",
+        confidence=statement.confidence,
+        evidence=_messages(statement, message_ids),
+        scope=scope,
+    )
+
+
+def _messages(statement: _Statement, message_ids: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(message_ids.get(one, one) for one in statement.evidence))
+
+
+def _checked(form: type[_S], value: Any) -> _S:
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        # Not chained, and without messages: both quote what the model wrote.
+        faults = error.errors(include_input=False, include_context=False, include_url=False)
+    names = sorted({str(fault["loc"][0]) for fault in faults if fault["loc"]})
+    what = f"unusable: {', '.join(names)}" if names else "not an object"
+    raise MalformedEntryError(what)

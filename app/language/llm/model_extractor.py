@@ -1,0 +1,143 @@
+"""The extractor that asks a model: any that can be chatted with.
+
+What it answers is a wish. Here it is made strict entry by entry, so that one bad entry costs
+none of the others; whether a statement stands is judged afterwards, by code (`design.md` 5).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema
+from app.language.llm.chat import ChatModel
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.extraction import (
+    Extraction,
+    ExtractionRequest,
+    Malformed,
+    ModelUse,
+    Proposed,
+    Scope,
+)
+from app.language.llm.model_entries import MalformedEntryError, read_entry, read_experience
+from app.language.llm.model_relations import read_relations
+from app.language.llm.prompt_lines import conversation
+from app.language.llm.prompts import (
+    EXTRACTION_VERSION,
+    INSTRUCTIONS,
+    experience_prompt,
+    extraction_prompt,
+)
+from app.language.text.normalise import normalise
+
+MOST_ENTRIES: Final = 50
+"""Of one answer; a model that lists more is usually repeating itself."""
+
+# 50 entries of 80 tokens.
+_MOST_TOKENS: Final = 4_000
+_MOST_TOKENS_OF_EXPERIENCE: Final = 1_000
+
+# An ended session is read for its course, and it may be long.
+_LONGEST_OF_EXPERIENCE: Final = {"user": 1_000, "assistant": 1_000}
+
+_OURS: Final = tuple(normalise(text) for text in INSTRUCTIONS)
+
+
+class ModelExtractor:
+    """Asks one chat model. Without a state of its own, so calls may overlap."""
+
+    def __init__(self, chat: ChatModel) -> None:
+        self._chat = chat
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    @property
+    def model(self) -> str:
+        return self._chat.model
+
+    @property
+    def prompt_version(self) -> str:
+        return EXTRACTION_VERSION
+
+    async def extract(self, request: ExtractionRequest) -> Extraction:
+        """As the port says; a request without new turns asks nobody."""
+        if all(turn.context for turn in request.turns):
+            return Extraction(())
+        read = conversation(request)
+        answer = await self._chat.answer(
+            extraction_prompt(
+                scopes=request.scopes, signals=request.signals, wishes=request.prompt
+            ),
+            read.text,
+            schema=extraction_schema(request.scopes),
+            schema_name="memories",
+            max_output_tokens=_MOST_TOKENS,
+        )
+        entries = answer.data["memories"]
+        # A model without schemas may write null for an empty list.
+        return _read(_list(entries, answer.use), read.message_ids, answer.use)
+
+    async def summarise(self, request: ExtractionRequest) -> Extraction:
+        """As the port says; for the user, where that is a scope."""
+        if all(turn.context for turn in request.turns):
+            return Extraction(())
+        read = conversation(request, longest=_LONGEST_OF_EXPERIENCE)
+        answer = await self._chat.answer(
+            experience_prompt(wishes=request.prompt),
+            read.text,
+            schema=EXPERIENCE_SCHEMA,
+            schema_name="experience",
+            max_output_tokens=_MOST_TOKENS_OF_EXPERIENCE,
+        )
+        found = answer.data["experience"]
+        if found is None:
+            return Extraction((), use=answer.use)
+        scope: Scope = "user" if "user" in request.scopes else request.scopes[0]
+        try:
+            proposed = _not_ours(read_experience(found, read.message_ids, scope))
+        except MalformedEntryError as error:
+            return Extraction((), (Malformed(0, str(error)),), answer.use)
+        return Extraction((proposed,), use=answer.use)
+
+
+def _list(entries: Any, use: ModelUse) -> list[Any]:
+    if entries is None:
+        return []
+    if not isinstance(entries, list):
+        raise ModelUnavailableError("bad_answer", fault="unreadable", use=use)
+    return entries
+
+
+def _read(entries: Sequence[Any], message_ids: Mapping[str, str], use: ModelUse) -> Extraction:
+    proposals: list[Proposed] = []
+    malformed: list[Malformed] = []
+    for index, entry in enumerate(entries[:MOST_ENTRIES]):
+        try:
+            proposed = _not_ours(read_entry(entry, message_ids))
+        except MalformedEntryError as error:
+            malformed.append(Malformed(index, str(error)))
+            continue
+        relations, faults = read_relations(entry.get("relations"))
+        proposals.append(replace(proposed, relations=relations))
+        malformed += [Malformed(index, fault) for fault in faults]
+    surplus = len(entries) - MOST_ENTRIES
+    if surplus > 0:
+        malformed.append(
+            Malformed(MOST_ENTRIES, f"{surplus} entries beyond the {MOST_ENTRIES} that are read")
+        )
+    return Extraction(tuple(proposals), tuple(malformed), use)
+
+
+def _not_ours(proposed: Proposed) -> Proposed:
+    """The proposal, unless it is a piece of our own instructions (C-94).
+
+    Raises:
+        MalformedEntryError: nobody said it.
+
+    """
+    words = normalise(proposed.content)
+    if any(words in text for text in _OURS):
+        raise MalformedEntryError("taken from the instructions")
+    return proposed

@@ -1,0 +1,83 @@
+"""Data in a prompt: one JSON object per line, out of which no text can break (C-15).
+
+Whoever reads it sees roles apart, as they were (C-94), and letters of every script as they
+were written (C-06). Turns are called t1, t2, … here: a model copies two letters without a
+mistake, and costs less than with ids of 36.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from app.language.llm.extraction import ExtractionRequest, Turn
+
+# A statement about oneself is short; what is longer is mostly pasted. Of an assistant's
+# message only the drift is needed (C-06).
+_LONGEST: Final = {"user": 8_000, "assistant": 1_000}
+_CUT: Final = " […] "
+
+_WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+# `<` also opens the marks between roles that many local models read (`<|im_start|>`). The
+# last three end a line for some readers.
+_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>\x85\u2028\u2029"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The lines for a request, and which message each short id means."""
+
+    text: str
+    message_ids: Mapping[str, str]
+
+
+def line(**members: object) -> str:
+    """One object on one line; members that are None, False or empty are left out."""
+    kept = {name: value for name, value in members.items() if value}
+    return json.dumps(kept, ensure_ascii=False).translate(_ESCAPES)
+
+
+def day(time: datetime | None) -> str | None:
+    return None if time is None else time.date().isoformat()
+
+
+def moment(time: datetime) -> str:
+    """With its weekday, which "next Friday" needs and models get wrong."""
+    return f"{_WEEKDAYS[time.weekday()]} {time.isoformat(timespec='minutes')}"
+
+
+def conversation(
+    request: ExtractionRequest, *, longest: Mapping[str, int] = _LONGEST
+) -> Conversation:
+    """What a request gives to read; only new turns get an id, so only they can be cited."""
+    lines = [line(kind="known", text=text) for text in request.recalled]
+    message_ids: dict[str, str] = {}
+    for turn in request.turns:
+        short = None
+        if not turn.context:
+            short = f"t{len(message_ids) + 1}"
+            message_ids[short] = turn.message_id
+        lines.append(_turn(turn, short, longest[turn.role]))
+    return Conversation("\n".join(lines), message_ids)
+
+
+def _turn(turn: Turn, short: str | None, longest: int) -> str:
+    return line(
+        kind="earlier" if turn.context else "message",
+        id=short,
+        role=turn.role,
+        name=turn.name,
+        time=moment(turn.said_at),
+        text=cut(turn.content, longest),
+    )
+
+
+def cut(text: str, longest: int) -> str:
+    """Beginning and end of a text that is too long; what matters rarely stands in the middle."""
+    if len(text) <= longest:
+        return text
+    kept = longest - len(_CUT)
+    tail = kept // 4
+    return text[: kept - tail] + _CUT + text[len(text) - tail :]

@@ -1,0 +1,185 @@
+"""The port to whatever decides how new statements change what is remembered (B-01).
+
+Adapters: `rules/reconciler` (keyless) and `llm/model_reconciler`. What one decides is a
+wish: ids outside the candidates are refused, protected memories stay, and removals are
+counted, all in code afterwards (`design.md` 5).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Final, Literal, Protocol
+
+from app.language.llm.extraction import ModelUse, Proposed
+
+ReconcileEvent = Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "DELETE", "NONE"]
+ReviewVerdict = Literal["KEEP", "EXTEND", "REMOVE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A memory that a proposal might concern.
+
+    Args:
+        similarity: cosine to the proposal, 0 to 1.
+        possible_duplicate: at or above the embedder's threshold.
+        protected: a person saved it, or it is a correction: it may be repeated (NONE), and
+            nothing else; but a correction may mend an earlier one that nobody saved by hand.
+        saved_by_person: it was not extracted.
+
+    """
+
+    memory_id: str
+    content: str
+    memory_type: str
+    confidence: float
+    similarity: float
+    possible_duplicate: bool = False
+    protected: bool = False
+    saved_by_person: bool = False
+    attribute: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    create_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One proposal and its neighbours, nearest first."""
+
+    proposed: Proposed
+    neighbours: Sequence[Neighbour]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to become of one proposal.
+
+    ADD       it is new.
+    UPDATE    it says one neighbour more precisely; `content` is the new text.
+    SUPERSEDE one neighbour held until now, this holds from now on.
+    MERGE     it and several neighbours become one; `content` is the text of all.
+    DELETE    one neighbour holds no longer, and nothing takes its place.
+    NONE      a neighbour says so already, or there is nothing to retract.
+
+    Args:
+        memory_ids: of neighbours of this question; empty for ADD.
+        content: for UPDATE and MERGE.
+        reason: a short sentence for the history.
+
+    """
+
+    event: ReconcileEvent
+    memory_ids: tuple[str, ...] = ()
+    content: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A memory that is looked at whatever the new statements say.
+
+    Args:
+        days: since it was last said, changed or reviewed.
+        expected_valid_days: how long it was thought to hold, where somebody could tell.
+
+    """
+
+    memory_id: str
+    content: str
+    memory_type: str
+    confidence: float
+    days: int = 0
+    expected_valid_days: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What a model looks at besides, in a call that is made anyway (C-24, C-25).
+
+    Args:
+        today: the day of the call.
+        due: memories nobody has spoken of for long, the stalest first.
+        parts: memories of one type, some of which may be one matter in pieces.
+
+    """
+
+    today: date | None = None
+    due: tuple[Standing, ...] = ()
+    parts: tuple[Standing, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.due or self.parts)
+
+
+NO_AGENDA: Final = Agenda()
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What is to become of one memory that was due.
+
+    KEEP    nobody can tell that it is over.
+    EXTEND  it holds, and for longer than was thought.
+    REMOVE  it is over.
+    """
+
+    memory_id: str
+    verdict: ReviewVerdict
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Several memories that are to become one.
+
+    Args:
+        memory_ids: of the parts; empty where one was named that was not shown.
+        confidence: how sure the whole is; None where nothing was said.
+
+    """
+
+    memory_ids: tuple[str, ...]
+    content: str
+    confidence: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """One decision per question, in the order of the questions, and what became of the agenda:
+    a memory without a review is kept.
+    """
+
+    decisions: tuple[Decision, ...]
+    use: ModelUse = field(default_factory=ModelUse)
+    reviews: tuple[Review, ...] = ()
+    joins: tuple[Join, ...] = ()
+
+
+class Reconciler(Protocol):
+    """Decides. Shared by the process; calls may overlap and may be cancelled."""
+
+    @property
+    def name(self) -> str:
+        """As an extractor's."""
+        ...
+
+    @property
+    def model(self) -> str | None: ...
+
+    async def reconcile(
+        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+    ) -> Reconciliation:
+        """One decision per question; questions without neighbours need not be asked.
+
+        Args:
+            agenda: what a model that is asked looks at besides. It is no reason to ask one,
+                and without a model nothing on it changes.
+
+        Raises:
+            ModelUnavailableError: nothing was decided; try again.
+
+        """
+        ...

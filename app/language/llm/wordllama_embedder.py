@@ -1,0 +1,173 @@
+"""Local embeddings: the table of token vectors that comes inside the `wordllama` wheel.
+
+A text's vector is the mean of its tokens' vectors, so it is quick and needs no key, and it
+knows words, not sentences. Only wordllama's two files are used: importing the package
+configures the root logger, needs a home folder and takes 0.4 s, and looking up and adding
+in numpy here is several times faster than its `embed()` with the same result.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from app.errors import ConfigurationError
+from app.language.llm.embeddings import (
+    DenseShare,
+    DuplicateThreshold,
+    EmbeddingUse,
+    Vectors,
+    encodable,
+)
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+MODEL: Final = "l2_supercat"
+DIMENSION: Final = 256
+
+# UTF-8 bytes that are embedded on the event loop. Bytes, because a token is at least one:
+# 1,000 took 0.5 ms of English, 0.4 ms of Chinese and 0.6 ms of the rarest characters, while
+# a thread costs 0.05 to 0.1 ms before it begins.
+INLINE_BYTES: Final = 1_000
+
+# What one visit to a thread takes on, some 5 ms of work: a cancelled call stops at the next.
+_CHUNK_TEXTS: Final = 64
+_CHUNK_CHARACTERS: Final = 20_000
+
+# Tokens added at a time: 2 MB instead of 400 MB for the longest texts, and the interpreter
+# is handed back to the event loop in between.
+_TOKENS: Final = 2_048
+
+
+class WordLlamaEmbedder:
+    """`l2_supercat` with 256 dimensions. Read-only after `open`, so any thread may use it."""
+
+    name: Final = f"wordllama/{MODEL}:{DIMENSION}"
+    model: Final = MODEL
+    dimension: Final = DIMENSION
+    # Measured on 120 labelled pairs, with the guard behind it (design.md 5): English at 0.75
+    # merges 13 % of contradictions and loses no paraphrase; Chinese scores run higher.
+    duplicate_threshold: Final = DuplicateThreshold(latin=0.75, cjk=0.85)
+    # Measured on LoCoMo and on Chinese dialogues (`benchmarks/results/recall.md`): its table
+    # knows some 700 Chinese characters.
+    dense_share: Final = DenseShare(latin=0.5, cjk=0.2)
+    # On the pairs above: keeps all 125 Chinese and 118 of 126 English paraphrases and
+    # contradictions, and lets 1 % of unrelated English and 9 % of unrelated Chinese pairs by.
+    neighbour_floor: Final = 0.45
+
+    def __init__(self, tokenizer: "Tokenizer", weights: Vectors) -> None:
+        self._tokenizer = tokenizer
+        self._weights = weights
+
+    @classmethod
+    async def open(cls) -> Self:
+        """Load the model in a thread; it takes 0.1 s and 35 MB.
+
+        Raises:
+            ConfigurationError: the package or its files are not there.
+
+        """
+        return await asyncio.to_thread(cls.load)
+
+    @classmethod
+    def load(cls, package: str = "wordllama") -> Self:
+        """As `open`, and blocks. `package` holds `weights/` and `tokenizers/`.
+
+        Raises:
+            ConfigurationError: the package or its files are not there.
+
+        """
+        # Finding a top-level package does not run it.
+        spec = find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise ConfigurationError(
+                f"The local embedder needs the package {package!r}, which is not installed: "
+                "run `pip install 'kemem[server]'`. It has no wheel for Linux on ARM; there, "
+                "set MEMORY_EMBEDDING_MODEL to openai/<model>."
+            )
+        folder = Path(spec.submodule_search_locations[0])
+        weights = folder / "weights" / f"{MODEL}_{DIMENSION}.safetensors"
+        tokenizer = folder / "tokenizers" / f"{MODEL}_tokenizer_config.json"
+        if not (weights.is_file() and tokenizer.is_file()):
+            raise ConfigurationError(
+                f"The installed {package!r} does not carry {weights.name} and {tokenizer.name}: "
+                "run `pip install 'wordllama==0.4.*'`."
+            )
+        return cls(_read_tokenizer(tokenizer), _read_weights(weights))
+
+    async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:  # noqa: ARG002 (nobody is paid)
+        """As the port says; never fails, costs nothing. Long calls run in a thread, in chunks."""
+        if _is_short(texts):
+            return self._embed_now(texts)
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        for start, stop in _chunks(texts):
+            vectors[start:stop] = await asyncio.to_thread(self._embed_now, texts[start:stop])
+        return vectors
+
+    def _embed_now(self, texts: Sequence[str]) -> Vectors:
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        # The batch call even for one text, because it alone lets go of the interpreter:
+        # `encode` held it for 0.36 s on 100,000 emoji. A blank text has tokens, too, but
+        # they would make it like every other blank or one-letter text.
+        encodings = self._tokenizer.encode_batch_fast(
+            [encodable(text) if text and not text.isspace() else "" for text in texts],
+            add_special_tokens=False,
+        )
+        for row, encoding in enumerate(encodings):
+            vectors[row] = self._direction(encoding.ids)
+        return vectors
+
+    def _direction(self, ids: Sequence[int]) -> Vectors:
+        """The sum of the tokens' vectors at unit length, which is that of their mean."""
+        total = np.zeros(self.dimension, np.float32)
+        for start in range(0, len(ids), _TOKENS):
+            total += self._weights.take(ids[start : start + _TOKENS], axis=0).sum(axis=0)
+        length = float(np.sqrt(total.dot(total)))
+        if length > 0.0:
+            total /= length
+        return total
+
+
+def _is_short(texts: Sequence[str]) -> bool:
+    # Characters first: counting them is free, and there are never fewer bytes.
+    if len(texts) > 8 or sum(map(len, texts)) > INLINE_BYTES:
+        return False
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) <= INLINE_BYTES
+
+
+def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Bounds of consecutive runs of texts; a text longer than a chunk is one of its own."""
+    start = 0
+    characters = 0
+    for position, text in enumerate(texts):
+        full = position - start == _CHUNK_TEXTS or characters + len(text) > _CHUNK_CHARACTERS
+        if full and position > start:
+            yield start, position
+            start, characters = position, 0
+        characters += len(text)
+    if start < len(texts):
+        yield start, len(texts)
+
+
+def _read_tokenizer(path: Path) -> "Tokenizer":
+    # Imported by name: without wordllama there is no tokenizers package either, and this
+    # module must still import, so that `load` can say what to do about it.
+    tokenizer: Tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(str(path))
+    # The file asks for neither, but both would change vectors silently.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _read_weights(path: Path) -> Vectors:
+    """The table, one row per token; stored in half precision, added in single."""
+    tensors = importlib.import_module("safetensors.numpy").load_file(path)
+    weights: Vectors = np.ascontiguousarray(tensors["embedding.weight"], dtype=np.float32)
+    # Every request of the process reads it.
+    weights.flags.writeable = False
+    return weights

@@ -1,0 +1,87 @@
+"""DOCX by python-docx: paragraphs, headings and tables in their order."""
+
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from io import BytesIO
+from typing import Final
+
+import docx
+from docx.opc.exceptions import PackageNotFoundError
+from docx.table import Table
+from docx.text.paragraph import Paragraph
+from lxml.etree import LxmlError
+
+from app.language.parsing.documents import Document, Limits, checked
+from app.language.parsing.errors import ParseError
+
+NAME: Final = f"python-docx/{version('python-docx')}"
+
+MOST_PARTS: Final = 5_000
+RATIO: Final = 200
+"""How many times smaller than itself a part may be packed; prose is some ten times smaller."""
+SMALL_PART: Final = 1024 * 1024
+"""Below this no ratio is suspicious: styles repeat themselves."""
+
+
+def read(content: bytes, limits: Limits) -> Document:
+    """Raises ParseError."""
+    _refuse_bombs(content, limits)
+    try:
+        document = docx.Document(BytesIO(content))
+        blocks = list(_blocks(document.iter_inner_content()))
+    except (
+        PackageNotFoundError, LxmlError, zipfile.BadZipFile, KeyError, ValueError, AttributeError,
+        IndexError, TypeError, RecursionError, OSError, EOFError, NotImplementedError,
+    ):  # fmt: skip
+        raise ParseError("malformed", "It is broken, so that Word could not open it.") from None
+    return checked(Document("\n\n".join(blocks)), limits)
+
+
+def _refuse_bombs(content: bytes, limits: Limits) -> None:
+    """Raises ParseError when unpacking would take far more than the file says."""
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise ParseError("malformed", "It is broken, so that Word could not open it.") from None
+    if any(one.flag_bits & 1 for one in parts):
+        raise ParseError("encrypted", "It is protected by a password.")
+    unpacked = sum(one.file_size for one in parts)
+    squeezed = any(
+        one.file_size > SMALL_PART and one.file_size > RATIO * max(one.compress_size, 1)
+        for one in parts
+    )
+    if squeezed or unpacked > limits.unpacked or len(parts) > MOST_PARTS:
+        raise ParseError("too_large", "Unpacked it is far larger than a document may be.")
+
+
+def _blocks(content: Iterator[Paragraph | Table]) -> Iterator[str]:
+    for block in content:
+        if isinstance(block, Table):
+            rows = [" | ".join(_cells(row.cells)) for row in block.rows]
+            text = "\n".join(row for row in rows if row.strip(" |"))
+        else:
+            text = _heading(block) + block.text.strip() if block.text.strip() else ""
+        if text:
+            yield text
+
+
+def _heading(paragraph: Paragraph) -> str:
+    style = paragraph.style
+    name = (style.name or "") if style is not None else ""
+    if name == "Title":
+        return "# "
+    level = name.removeprefix("Heading ")
+    return "#" * int(level) + " " if level != name and level in set("123456") else ""
+
+
+def _cells(cells: object) -> list[str]:
+    """Texts of the cells of a row; one that spans several comes once."""
+    texts: list[str] = []
+    seen: set[int] = set()
+    for cell in cells:  # type: ignore[attr-defined]  # a tuple of cells
+        if id(cell._tc) not in seen:  # noqa: SLF001 (what tells merged cells from equal ones)
+            seen.add(id(cell._tc))  # noqa: SLF001 (as above)
+            texts.append(" ".join(cell.text.split()))
+    return texts

@@ -1,0 +1,96 @@
+"""How much each part of a relevance counts: the weights, their names, and how they are written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from app.language.ranking.errors import InvalidWeightsError
+
+_EVEN: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Boosts:
+    """How much each part counts, beside arms that are scaled to 1. Each is 0 to 1; 0 is off.
+
+    `dense_latin` and `dense_cjk` are the shares of the vectors in a query of either script, the
+    words have the rest; None leaves them to the embedder (`with_dense`).
+    """
+
+    dense_latin: float | None = None
+    dense_cjk: float | None = None
+    rrf: float = 0.0
+    """How far an arm counts by the reciprocal ranks of its rows and not by their scores: 1 is
+    reciprocal rank fusion, here with weights."""
+    near: float = 0.5
+    """Terms of the rows before and after in the session, as if so much of them stood here."""
+    far: float = 0.25
+    """As `near`, two rows away."""
+    adjacent: float = 0.1
+    """The fused score of the rows before and after."""
+    answer: float = 0.2
+    """The fused score of a short question, for the row that follows it."""
+    session: float = 0.4
+    """The session as one document."""
+    speaker: float = 0.6
+    """Who the query names has said it, or it is about them."""
+    date: float = 0.4
+    """Nearness to a date in the query."""
+    when: float = 0.15
+    """A time expression, when the query asks for a time."""
+    question: float = 0.2
+    """Taken off a short question."""
+    graph: float = 0.0
+    """It speaks of what the query names, or of what is one relation away."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            # Written so that NaN fails too.
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise InvalidWeightsError(f"The weight {each.name} must be 0 to 1.")
+
+    def with_changes(self, weights: Mapping[str, float]) -> "Boosts":
+        """These weights, some of them replaced, by name."""
+        return replace(self, **weights)
+
+    def with_dense(self, *, latin: float, cjk: float) -> "Boosts":
+        """These weights, with the embedder's shares where nobody has said another."""
+        return replace(
+            self,
+            dense_latin=latin if self.dense_latin is None else self.dense_latin,
+            dense_cjk=cjk if self.dense_cjk is None else self.dense_cjk,
+        )
+
+    def dense_share(self, cjk: float) -> float:
+        """Return the share of the vectors in a query of which `cjk` (0 to 1) is CJK.
+
+        Where neither anybody nor an embedder has said one, vectors have as much as words.
+        """
+        latin = _EVEN if self.dense_latin is None else self.dense_latin
+        chinese = _EVEN if self.dense_cjk is None else self.dense_cjk
+        return latin + (chinese - latin) * min(max(cjk, 0.0), 1.0)
+
+
+BOOSTS: Final = tuple(each.name for each in fields(Boosts))
+
+
+def parsed_weights(text: str, names: Sequence[str] = BOOSTS) -> dict[str, float]:
+    """Weights by name out of `speaker=0.6, date=0`.
+
+    Raises:
+        InvalidWeightsError: it is written otherwise, or a name is unknown or there twice.
+
+    """
+    weights: dict[str, float] = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        name, _, value = (one.strip() for one in part.partition("="))
+        if name not in names:
+            raise InvalidWeightsError(f"{name} is no weight; they are {', '.join(names)}.")
+        if name in weights:
+            raise InvalidWeightsError(f"{name} is there twice: which is meant?")
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            raise InvalidWeightsError(f"Write {name}=0.5, a number from 0 to 1.") from None
+    return weights

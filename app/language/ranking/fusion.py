@@ -1,0 +1,323 @@
+"""One relevance from what the words, the vectors and the context of each row say. Pure arithmetic.
+
+Both arms are scaled per query and summed; the context adds to the sum by rules that know no data
+set. The weights are round and stand on a plateau: moved by a third, one at a time, they change
+recall@10 on LoCoMo by -0.4 to +0.5 points (`benchmarks/results/recall.md`).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from app.language.ranking.bm25 import Floats, Ints, bm25, rarity
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.seats import Flags, Seats
+
+DAY: Final = 86_400.0
+WEEK: Final = 7 * DAY
+
+FAINT_LEAD: Final = 0.12
+CLEAR_LEAD: Final = 0.2
+"""By how much the best cosine must exceed the usual one for the vectors to be heard at all, and
+in full. With wordllama it is 0.45 for English questions, 0.25 for English dialogues and 0.11 for
+Chinese ones, since its table knows some 700 characters: scaling would make noise loud."""
+
+LONG_QUERY: Final = 48
+"""Distinct terms from which a query is a conversation and no question any more: rows that ask, or
+tell a time, are then like others, and vectors of few characters say nothing of so many."""
+
+SHORT_QUESTION_WORDS: Final = 30
+
+SIGNALS: Final = (
+    "near",
+    "adjacent",
+    "answer",
+    "session",
+    "speaker",
+    "date",
+    "when",
+    "question",
+    "graph",
+)
+
+RRF_RANK: Final = 60
+"""What is added to a rank before it is turned over, as is usual (Cormack and others, 2009)."""
+
+_BLOCK: Final = 32_768
+"""Counts worked on at a time, so that they stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What is known of each row, in any order, all arrays as long; rows are the first axis."""
+
+    counts: npt.NDArray[np.uint8]
+    """How often each distinct term of the query (second axis) stands in the row; no terms in
+    semantic mode."""
+    lengths: Floats
+    """Terms in the row."""
+    cosine: Floats | None
+    """To the query as it is ranked; NaN for a row without a vector, None in lexical mode."""
+    named: Flags
+    """The query names the row's speaker or subject."""
+    session: Ints
+    """The same number for rows of one session; 0 for none."""
+    order: Ints
+    """Where in its session the row stands; gaps are closed."""
+    time: npt.NDArray[np.float64]
+    """When it was said, in seconds of the epoch; NaN for unknown."""
+    question: Flags
+    """It asks something."""
+    words: Ints
+    """Words and CJK characters."""
+    timed: Flags
+    """It holds a time expression."""
+    linked: Floats | None = None
+    """How near it is in the graph to what the query names, 0 to 1; None where nobody looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Statistics of all rows of the user, before filters."""
+
+    holders: Ints
+    """How many rows hold each term of the query."""
+    rows: int
+    mean_length: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTraits:
+    """What is known of the query."""
+
+    term_counts: Floats
+    """How often each of its distinct terms stands in it."""
+    cjk: float = 0.0
+    """The share of CJK characters among its letters."""
+    when: bool = False
+    """It asks for a time."""
+    dates: tuple[tuple[float, float], ...] = ()
+    """Start and end of each date in it, in seconds of the epoch."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a conversation."""
+        return len(self.term_counts) >= LONG_QUERY
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """One value per row, in the order of the features.
+
+    `relevance` is 0 to 1. Before it is cut and scaled, it is `lexical * (1 - dense_share) + dense *
+    dense_share` plus the other arrays, whose weights are applied; for a row without a vector
+    `dense` is its `lexical`.
+    """
+
+    relevance: Floats
+    lexical: Floats
+    dense: Floats
+    near: Floats
+    """Of the words around a row, one and two rows away; may take away, where others have more."""
+    adjacent: Floats
+    answer: Floats
+    session: Floats
+    speaker: Floats
+    date: Floats
+    when: Floats
+    question: Floats
+    graph: Floats
+    dense_share: float
+
+    def boosts(self, row: int) -> dict[str, float]:
+        """Return what each signal of the context added to one row, by name."""
+        # A penalty of nothing is 0, not minus 0.
+        return {name: float(getattr(self, name)[row]) + 0.0 for name in SIGNALS}
+
+
+def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts) -> Fused:
+    """Rate every row for the query; never NaN, nothing is changed in place."""
+    order = np.lexsort((features.order, features.session))
+    seats = Seats.of(features.session[order])
+    words = _Words.of(features, bucket, traits, boosts, order, seats)
+    vectors = _Vectors.of(features.cosine, order, boosts)
+    share = vectors.share(traits, boosts, worded=bool(words.alone.any()))
+
+    dense = vectors.heard(words.alone)
+    # Without a vector a row's words speak for it, in context as alone.
+    base = _mixed(words.in_context, vectors.heard(words.in_context), share)
+    asked_before = seats.after(base * _asks(features)[order])
+
+    parts = {
+        "lexical": _put_back(words.alone, order),
+        "dense": _put_back(dense, order),
+        "near": _put_back(base - _mixed(words.alone, dense, share), order),
+        "adjacent": _put_back(seats.gather(base, boosts.adjacent, 0.0), order),
+        "answer": _put_back(asked_before, order) * np.float32(boosts.answer),
+        "session": _put_back(words.session, order) * np.float32(boosts.session),
+        "speaker": features.named * np.float32(boosts.speaker),
+        "date": _nearness(features.time, traits.dates) * np.float32(boosts.date),
+        "when": features.timed * np.float32(_time_weight(traits, boosts)),
+        "question": _asks(features) * np.float32(-_penalty(traits, boosts)),
+        "graph": _links(features) * np.float32(boosts.graph),
+    }
+    total = _mixed(parts["lexical"], parts["dense"], share)
+    for name in SIGNALS:
+        total += parts[name]
+    return Fused(relevance=_bounded(total), dense_share=share, **parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The lexical arm, of rows sorted by session and order; each part is 1 for the best row."""
+
+    alone: Floats
+    in_context: Floats
+    """As if a part of its neighbours stood in the row. Unlike adding their scores, this rewards
+    rows that hold *different* words of the query."""
+    session: Floats
+    """Of the row's session as one document; 0 for rows of none."""
+
+    @classmethod
+    def of(
+        cls,
+        features: Features,
+        bucket: Bucket,
+        traits: QueryTraits,
+        boosts: Boosts,
+        order: Ints,
+        seats: Seats,
+    ) -> "_Words":
+        counts = np.ascontiguousarray(features.counts[order].T)
+        # Said twice is asked for more, but not twice as much.
+        emphasis = np.sqrt(traits.term_counts.astype(np.float32))
+        weights = rarity(bucket.holders, bucket.rows) * emphasis
+        lengths = features.lengths[order].astype(np.float32)
+        wide_lengths = lengths + seats.gather(lengths, boosts.near, boosts.far)
+        wide_mean = bucket.mean_length * _mean(wide_lengths) / (_mean(lengths) or 1.0)
+        totals = seats.totals(lengths)
+
+        alone, wide, sessions = (np.zeros_like(each) for each in (lengths, lengths, totals))
+        step = max(1, _BLOCK // max(1, len(lengths)))
+        for part in (slice(start, start + step) for start in range(0, len(weights), step)):
+            block = counts[part].astype(np.float32)
+            alone += bm25(block, lengths, weights[part], bucket.mean_length)
+            whole = seats.totals(block)
+            rare = rarity(np.count_nonzero(whole, axis=1), len(totals)) * emphasis[part]
+            sessions += bm25(whole, totals, rare, _mean(totals))
+            block += seats.gather(block, boosts.near, boosts.far)
+            wide += bm25(block, wide_lengths, weights[part], wide_mean)
+        return cls(_arm(alone, boosts.rrf), _arm(wide, boosts.rrf), seats.spread(_scaled(sessions)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """The dense arm, of rows sorted by session and order."""
+
+    known: Flags
+    scores: Floats
+    """Of each known row; 1 for the best."""
+    lead: float
+    """How far the best cosine is above the usual one, which is the median."""
+
+    @classmethod
+    def of(cls, cosine: Floats | None, order: Ints, boosts: Boosts) -> "_Vectors":
+        if cosine is None:
+            return cls(np.zeros(len(order), dtype=np.bool_), np.zeros(0, dtype=np.float32), 0.0)
+        cosine = cosine[order]
+        known = np.isfinite(cosine)
+        found = cosine[known].astype(np.float32)
+        # Of one or two rows the median is no background, but what was looked for.
+        usual = np.median(found) * len(found) / (len(found) + 2) if len(found) else 0.0
+        leads = np.maximum(found - np.float32(usual), 0.0)
+        return cls(known, _arm(leads, boosts.rrf), float(leads.max(initial=0.0)))
+
+    def share(self, traits: QueryTraits, boosts: Boosts, *, worded: bool) -> float:
+        """Return how much of the sum is theirs: less where they hardly tell rows apart.
+
+        Args:
+            worded: whether any row has a word of the query; without one there is nothing to
+                share with.
+
+        """
+        if not len(self.scores):
+            return 0.0
+        if not len(traits.term_counts):
+            return 1.0
+        clear = min(max((self.lead - FAINT_LEAD) / (CLEAR_LEAD - FAINT_LEAD), 0.0), 1.0)
+        if traits.is_long:
+            clear *= 1.0 - traits.cjk
+        return clear * boosts.dense_share(traits.cjk) if worded else clear
+
+    def heard(self, words: Floats) -> Floats:
+        """Return the score of each row; for a row without a vector its words speak."""
+        dense = words.copy()
+        dense[self.known] = self.scores
+        return dense
+
+
+def _time_weight(traits: QueryTraits, boosts: Boosts) -> float:
+    return boosts.when if traits.when and not traits.is_long else 0.0
+
+
+def _penalty(traits: QueryTraits, boosts: Boosts) -> float:
+    return 0.0 if traits.is_long else boosts.question
+
+
+def _asks(features: Features) -> Flags:
+    asks: Flags = features.question & (features.words <= SHORT_QUESTION_WORDS)
+    return asks
+
+
+def _links(features: Features) -> Floats:
+    return (
+        np.zeros(len(features.lengths), np.float32) if features.linked is None else features.linked
+    )
+
+
+def _nearness(time: npt.NDArray[np.float64], dates: tuple[tuple[float, float], ...]) -> Floats:
+    """Return 1 within a date of the query, fading over the length of it, but at least a week."""
+    nearest = np.zeros(len(time))
+    for start, end in dates:
+        gap = np.maximum(np.maximum(start - time, time - end), 0.0)
+        np.fmax(nearest, np.exp(-gap / max(end - start, WEEK)), out=nearest)
+    return nearest.astype(np.float32)
+
+
+def _mixed(words: Floats, vectors: Floats, share: float) -> Floats:
+    return words * np.float32(1.0 - share) + vectors * np.float32(share)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _scaled(scores: Floats) -> Floats:
+    best = float(scores.max(initial=0.0))
+    return scores / np.float32(best) if best > 0 and math.isfinite(best) else scores * 0
+
+
+def _arm(scores: Floats, rrf: float) -> Floats:
+    """Return what one arm says, 1 for the best: its scores, reciprocal ranks, or between them."""
+    scaled = _scaled(scores)
+    if not rrf:
+        return scaled
+    better = np.searchsorted(np.sort(-scores), -scores)
+    # What the arm has not found has no rank in it; what is equal shares one.
+    ranks = np.where(scores > 0, (RRF_RANK + 1) / (RRF_RANK + 1 + better), 0.0)
+    return scaled + (ranks.astype(np.float32) - scaled) * np.float32(rrf)
+
+
+def _bounded(total: Floats) -> Floats:
+    """Return the totals as 0 to 1. The best is 1 when it has more than the two arms can give."""
+    return np.clip(total, 0.0, None) / np.float32(max(1.0, float(total.max(initial=0.0))))
+
+
+def _put_back(values: Floats, order: Ints) -> Floats:
+    """Undo the sorting."""
+    placed = np.empty_like(values)
+    placed[order] = values
+    return placed

@@ -1,0 +1,122 @@
+"""Terms as sparse vectors, and their frequencies read back out of inner products.
+
+A stored text is a sparse vector of term frequencies. PostgreSQL can give its inner product
+with another one and nothing else, so a query's terms weigh 1, 16, 256 and so on: the digits
+of the product to base 16 are the frequencies of six terms. With them, exact BM25 needs no
+statistics that somebody has to keep up to date (`docs/decisions/0010`).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pgvector import SparseVector
+
+from app.language.text.terms import term_key
+
+DIMENSION: Final = 1_000_000_000
+"""The most that pgvector allows; `term_key` is below it."""
+
+TERMS_PER_VECTOR: Final = 6
+DIGIT_BITS: Final = 4
+BASE: Final = 2**DIGIT_BITS
+"""Six digits to base 16 fill the 24 bits that a 32-bit float counts with exactly."""
+
+MOST_OFTEN: Final = BASE - 1
+"""Higher frequencies count as this: with k1 = 1.2, 15 occurrences give 93 % of what
+infinitely many would."""
+
+MOST_TERMS: Final = 4_000
+"""Distinct terms of one text; pgvector allows 16,000. A text at the gate's limit of 2,000
+characters has no more, the longest that a deployment may allow is cut."""
+
+LONGEST_QUERY: Final = 384
+_SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
+"""How many vectors a query may come as: few, so that statements stay prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTerms:
+    """What is kept of a text: its terms' frequencies, and how many terms it has in all."""
+
+    vector: SparseVector
+    count: int
+
+
+def stored_terms(terms: Sequence[str], marks: Sequence[str] = ()) -> StoredTerms:
+    """`terms` as a row keeps them; those of a very long text from its beginning.
+
+    Args:
+        terms: in order, repeated as often as they occur.
+        marks: terms that are asked for apart, and are no words of the text.
+
+    """
+    frequencies: Counter[int] = Counter()
+    count = 0
+    for term in terms:
+        key = term_key(term)
+        if key not in frequencies and len(frequencies) == MOST_TERMS:
+            continue
+        frequencies[key] += 1
+        count += 1
+    values = {key: float(min(often, MOST_OFTEN)) for key, often in frequencies.items()}
+    values |= {term_key(mark): 1.0 for mark in marks}
+    return StoredTerms(SparseVector(values, DIMENSION), min(count, np.iinfo(np.int16).max))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedQuery:
+    """Distinct terms, and the vectors that ask for their frequencies, six each.
+
+    Args:
+        vectors: as many as one of a few sizes; those past the terms are empty.
+
+    """
+
+    terms: tuple[str, ...]
+    vectors: tuple[SparseVector, ...]
+
+
+def packed_query(terms: Sequence[str]) -> PackedQuery:
+    """The distinct terms of a query in order; of a very long one, those that came last."""
+    distinct = tuple(dict.fromkeys(terms))[-LONGEST_QUERY:]
+    # Two terms of one key would add up in one digit.
+    kept = tuple({term_key(term): term for term in distinct}.values())
+    needed = -(-len(kept) // TERMS_PER_VECTOR)
+    size = next(size for size in (0, *_SIZES) if size >= needed)
+    vectors = tuple(
+        SparseVector(
+            {
+                term_key(term): float(BASE**digit)
+                for digit, term in enumerate(kept[start : start + TERMS_PER_VECTOR])
+            },
+            DIMENSION,
+        )
+        for start in range(0, size * TERMS_PER_VECTOR, TERMS_PER_VECTOR)
+    )
+    return PackedQuery(kept, vectors)
+
+
+def any_of(marks: Sequence[str]) -> SparseVector:
+    """The vector whose product is above 0 for rows that have one of `marks`."""
+    return SparseVector({term_key(mark): 1.0 for mark in marks}, DIMENSION)
+
+
+def frequencies(products: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.uint8]:
+    """How often each of `count` terms occurs in each row.
+
+    Args:
+        products: per row the inner products with the vectors of a `PackedQuery`; shape
+            (rows, vectors).
+
+    Returns:
+        Shape (rows, count); whole numbers from 0 to `MOST_OFTEN`.
+
+    """
+    digits = DIGIT_BITS * np.arange(TERMS_PER_VECTOR, dtype=np.int32)
+    sums = np.rint(products).astype(np.int32)
+    read = (sums[:, :, np.newaxis] >> digits) & (BASE - 1)
+    return read.reshape(len(products), sums.shape[1] * TERMS_PER_VECTOR)[:, :count].astype(np.uint8)

@@ -1,0 +1,296 @@
+"""What keeps two near-identical sentences apart: a number, a no, an opposite, a name, a term.
+
+Nearness alone cannot tell a duplicate from a contradiction ("lives in Berlin", "lives in
+Munich"), so it nominates and this decides (design 5). Meant for single statements that an
+embedder already found close; of unrelated texts it says nothing useful.
+"""
+
+import re
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import Final, Literal
+from unicodedata import normalize
+
+from app.language.text import distinction_words as words
+from app.language.text.normalise import has_cjk, normalise
+from app.language.text.quantities import counts_differ, take_quantities
+
+Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+# Private use: a Chinese word with synonyms, folded to one sign; see _SYNONYM_SIGN.
+_SIGN = f"{_HAN}\ue000-\uf8ff"
+_TOKEN = re.compile(rf"[{_SIGN}]|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
+_SENTENCE_START = re.compile(r"(?:^|[.!?。！？:：\n])[\"'“‘「(\s]*$")
+
+
+def _either(alternatives: str) -> str:
+    """Build an alternation, the longest first; Latin words only whole."""
+    ordered = "|".join(sorted(alternatives.split("|"), key=len, reverse=True))
+    return f"(?:{ordered})" if has_cjk(alternatives) else rf"\b(?:{ordered})\b"
+
+
+_CONTRACTION = re.compile(r"n't\b|(?<=\bcan)not\b")
+_IDIOM = re.compile(f"{_either(words.CHINESE_NEGATION_IDIOMS)}|{_either(words.NEGATION_IDIOMS)}")
+_NO = f"{_either(words.NEGATORS)}|{_either(words.CHINESE_NEGATORS)}"
+_NEGATIVE_VERB = f"{_either(words.NEGATIVE_VERBS)}|{_either(words.CHINESE_NEGATIVE_VERBS)}"
+_DOUBLE_NO = re.compile(f"(?:{_NO})[^,.;，。；]{{0,8}}?(?:{_NEGATIVE_VERB})")
+_NEGATION = re.compile(f"{_NEGATIVE_VERB}|{_NO}")
+_WHOLE = re.compile(rf"[{_SIGN}、]|[^\W{_SIGN}]+")
+_MUTUAL = re.compile(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
+_CHINESE_MOVABLE = re.compile(_either(words.CHINESE_MOVABLE))
+_COMPARED = re.compile(f"{_either(words.COMPARISONS)}|{_either(words.CHINESE_COMPARISONS)}")
+_REWRITTEN: Final = tuple(
+    (re.compile(_either(said)), instead)
+    for said, instead in (words.REWRITTEN | words.CHINESE_REWRITTEN).items()
+)
+_OPPOSITES: Final = tuple(
+    re.compile(_either(group)) for group in (*words.OPPOSITES, *words.CHINESE_OPPOSITES)
+)
+
+
+def differs(a: str, b: str) -> Difference | None:
+    """Say what keeps two near-identical sentences from stating the same, or None.
+
+    The order of the two does not matter. A number or a name that only one of them has counts
+    as a difference: to treat the two as one would lose it.
+
+    "order" is the same words in another order, said of other names (in Chinese: in any order
+    but that of who and when). "antonym" is a pair of opposites, or a comparison whose sides
+    changed places. "name" is a capitalised word inside a sentence that the other
+    does not have.
+    "term" is a word (in Chinese, up to four characters) that stands in the place of
+    another while most
+    of the rest is shared, unless both are listed as synonyms: what is left when no rule above
+    explains the difference, and all there is to see names by where a script has no capitals.
+    """
+    form_a, form_b = _form(a), _form(b)
+    if form_a == form_b:
+        return None
+    counts_a, rest_a = take_quantities(form_a)
+    counts_b, rest_b = take_quantities(form_b)
+    if counts_differ(counts_a, counts_b):
+        return "number"
+    said_a, said_b = _Said(rest_a), _Said(rest_b)
+    opposed = _opposed(rest_a, rest_b)
+    if said_a.negative != said_b.negative:
+        # "Is not open" and "is closed": two differences that undo each other.
+        return None if opposed else "negation"
+    if said_a.denies_what(said_b) or said_b.denies_what(said_a):
+        return "negation"
+    if opposed or _swapped(rest_a, rest_b):
+        return "antonym"
+    return _name_or_term(a, b, said_a, said_b)
+
+
+def _name_or_term(a: str, b: str, said_a: "_Said", said_b: "_Said") -> Difference | None:
+    if _names(a) - _words(_form(b)) or _names(b) - _words(_form(a)):
+        return "name"
+    if _reordered(a, b):
+        return "order"
+    replaced = _replaced(said_a.tokens, said_b.tokens) or _replaced_beside_more(
+        said_a.tokens, said_b.tokens
+    )
+    return "term" if replaced else None
+
+
+def _reordered(a: str, b: str) -> bool:
+    """Tell whether the same words in another order say it of others: Ana paid Ben, Ben paid Ana."""
+    form_a, form_b = _form(a), _form(b)
+    if _MUTUAL.search(form_a):
+        return False
+    if has_cjk(form_a):
+        form_a, form_b = (_CHINESE_MOVABLE.sub("", take_quantities(x)[1]) for x in (form_a, form_b))
+    all_a, all_b = (_WHOLE.findall(form) for form in (form_a, form_b))
+    if all_a == all_b or sorted(all_a) != sorted(all_b) or _turned(all_a, all_b):
+        return False
+    if has_cjk(form_a):
+        return not _moved(all_a, all_b)
+    names = _names(a) | _names(b)
+    return len(names) >= 2 and _roles(all_a, names) != _roles(all_b, names)
+
+
+def _turned(a: list[str], b: list[str]) -> bool:
+    """Tell whether two parts changed places around an "and" or an "is"."""
+    start = _common(a, b)
+    for middle in [n for n, token in enumerate(a) if token in _TURNED_AROUND][:3]:
+        for left in range(max(middle - 16, 0), min(middle, start + 1)):
+            for right in range(middle + 2, min(middle + 18, len(a) + 1)):
+                moved = [*a[middle + 1 : right], a[middle], *a[left:middle]]
+                if moved == b[left:right] and a[:left] == b[:left] and a[right:] == b[right:]:
+                    return True
+    return False
+
+
+def _moved(a: list[str], b: list[str]) -> bool:
+    """Tell whether only a place moved before the verb: 出生在维也纳, 在维也纳出生."""
+    start = _common(a, b)
+    end = _common(a[start:][::-1], b[start:][::-1])
+    left, right = a[start : len(a) - end], b[start : len(b) - end]
+    return any(
+        one[at:] + one[:at] == other
+        for one, other in ((left, right), (right, left))
+        for at in [n for n, sign in enumerate(one) if sign in "在从從用"][:3]
+    )
+
+
+def _roles(tokens: list[str], names: set[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the names as they follow each other, and apart, sorted, those with prepositions."""
+    bare: list[str] = []
+    led: list[tuple[str, str]] = []
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        if _stem(token) in names:
+            if before in _PREPOSITIONS:
+                led.append((before, token))
+            else:
+                bare.append(token)
+    return bare, sorted(led)
+
+
+def _replaced_beside_more(a: list[str], b: list[str]) -> bool:
+    """Tell whether one word stands for another while one of the two says more besides."""
+    a, b = ([token for token in each if token not in _SUBJECTS] for each in (a, b))
+    if max(len(a), len(b)) > 40 or any(has_cjk(token) for token in (*a, *b)):
+        return False
+    changes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    kinds = [kind for kind, *_ in changes if kind != "equal"]
+    if sorted(kinds) not in (["delete", "replace"], ["insert", "replace"]):
+        return False
+    at = next(n for n, change in enumerate(changes) if change[0] == "replace")
+    _, left, left_end, right, right_end = changes[at]
+    between = 0 < at < len(changes) - 1
+    alone = left_end - left == right_end - right == 1
+    return between and alone and a[left] not in b and b[right] not in a
+
+
+class _Said:
+    """A statement without its numbers, taken apart into what it says and what it denies."""
+
+    def __init__(self, text: str) -> None:
+        text = _CONTRACTION.sub(" not", text.replace("can't", "can not"))
+        text = _DOUBLE_NO.sub(" ", text)
+        for pattern, said in _REWRITTEN:
+            text = pattern.sub(said, text)
+        plain = _IDIOM.sub(" ", text)
+        matches = list(_NEGATION.finditer(plain))
+        self.negative = bool(matches)
+        self.denied = {_next_words(plain, match.end()) for match in matches} - {()}
+        self.tokens = _content(_NEGATION.sub(" ", plain))
+
+    def denies_what(self, other: "_Said") -> bool:
+        """Tell whether this denies something that the other, denying other things, says."""
+        return self.negative and any(
+            target == tuple(other.tokens[start : start + len(target)])
+            for target in self.denied - other.denied
+            for start in range(len(other.tokens))
+        )
+
+
+def _next_words(text: str, start: int) -> tuple[str, ...]:
+    """Return the word after a negation, or two Chinese characters, which are about a word."""
+    tokens = _content(text[start : start + 60])
+    return tuple(tokens[: 2 if tokens and has_cjk(tokens[0]) else 1])
+
+
+def _form(text: str) -> str:
+    return normalise(text).replace("’", "'").rstrip(" .!?。")
+
+
+def _words(form: str) -> set[str]:
+    return {_stem(token) for token in _TOKEN.findall(form)}
+
+
+def _names(text: str) -> set[str]:
+    """Collect the stems of capitalised words that do not begin a sentence."""
+    found: set[str] = set()
+    text = normalize("NFKC", text).replace("’", "'")
+    for match in _TOKEN.finditer(text):
+        word = match[0].casefold()
+        if not match[0][0].isupper() or word in _NO_NAMES:
+            continue
+        if not _SENTENCE_START.search(text[max(match.start() - 20, 0) : match.start()]):
+            found.add(_stem(word))
+    return found
+
+
+def _content(text: str) -> list[str]:
+    """Split into words that carry meaning, synonyms and endings folded; signs for Chinese."""
+    text = _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_SIGN[match[0]], text)
+    stems = (_stem(token) for token in _TOKEN.findall(text) if token not in _STOP_WORDS)
+    return [_SYNONYMS.get(stem, stem) for stem in stems if stem]
+
+
+def _stem(word: str) -> str:
+    """Cut the commonest English endings, so that "likes" and "liked" are one word."""
+    word = word.removesuffix("'s")
+    if not word.isascii() or len(word) < 4:
+        return word
+    for ending, rest in (("ies", "y"), ("ing", ""), ("ed", ""), ("ly", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word.removesuffix(ending) + rest
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]
+    return word.removesuffix("e")
+
+
+def _opposed(a: str, b: str) -> bool:
+    for group in _OPPOSITES:
+        found_a, found_b = set(group.findall(a)), set(group.findall(b))
+        if found_a and found_b and not found_a & found_b:
+            return True
+    return False
+
+
+def _swapped(a: str, b: str) -> bool:
+    """Tell whether the sides of a comparison changed places: tea over coffee, coffee over tea."""
+    sides = [[set(_content(side)) for side in _COMPARED.split(text, maxsplit=1)] for text in (a, b)]
+    if len(sides[0]) != 2 or len(sides[1]) != 2:
+        return False
+    (left_a, right_a), (left_b, right_b) = sides
+    return bool(right_a & left_b - left_a and right_b & left_a - left_b)
+
+
+def _replaced(a: list[str], b: list[str]) -> bool:
+    """Tell whether one place holds the whole difference, and words on both sides of it.
+
+    A place is what is left between the common beginning and the common end.
+    """
+    a, b = ([token for token in each if token not in _SUBJECTS] for each in (a, b))
+    start = _common(a, b)
+    end = _common(a[start:][::-1], b[start:][::-1])
+    left, right = a[start : len(a) - end], b[start : len(b) - end]
+    # Words that only moved, or were only added, take nobody's place.
+    if set(left) <= set(b) or set(right) <= set(a):
+        return False
+    return max(_size(left), _size(right)) <= 4
+
+
+def _common(a: list[str], b: list[str]) -> int:
+    """Count the tokens that both begin with."""
+    same = (one == other for one, other in zip(a, b, strict=False))
+    return len(list(takewhile(bool, same)))
+
+
+def _size(tokens: list[str]) -> int:
+    """Count a Latin word as two characters of Chinese."""
+    return sum(1 if has_cjk(token) else 2 for token in tokens)
+
+
+_STOP_WORDS: Final = frozenset(words.STOP_WORDS.split("|")) | frozenset(words.CHINESE_STOP_SIGNS)
+_NO_NAMES: Final = frozenset(
+    ("i", "am", "pm", *words.MONTHS, *words.WEEKDAYS, *words.NUMBER_WORDS, *_STOP_WORDS)
+)
+_PREPOSITIONS: Final = frozenset(words.PREPOSITIONS.split("|"))
+_TURNED_AROUND: Final = frozenset(words.TURNED_AROUND.split("|"))
+_SYNONYMS: Final = {
+    _stem(word): _stem(group.split("|")[0]) for group in words.SYNONYMS for word in group.split("|")
+}
+_SYNONYM_SIGN: Final = {
+    word: chr(0xE000 + number)
+    for number, group in enumerate(words.CHINESE_SYNONYMS)
+    for word in group.split("|")
+}
+# Who is spoken of is "the user" in one statement, "he" in another and left out in a third.
+_SUBJECTS: Final = {_SYNONYMS["user"], _SYNONYM_SIGN["用户"]}
+_CHINESE_SYNONYM = re.compile(_either("|".join(_SYNONYM_SIGN)))

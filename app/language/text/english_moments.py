@@ -1,0 +1,384 @@
+"""How dates and periods are said in English: "last Friday", "in early June 2022", "8 May"."""
+
+import re
+from datetime import date, timedelta
+from typing import Final
+
+from app.language.text import distinction_words as words
+from app.language.text.moment_periods import (
+    FEASTS,
+    SEASONS,
+    Reader,
+    Span,
+    ago,
+    back_from,
+    beside,
+    days,
+    either,
+    feast,
+    latest,
+    month_of,
+    month_part,
+    months,
+    season_of,
+    some_ago,
+    week_of,
+    weekend_of,
+    year_of,
+    year_part,
+)
+
+_WEEKDAYS: Final = {name: n for name, n in words.WEEKDAYS.items() if not name.endswith("s")}
+_DAYS: Final = {
+    "the day before yesterday": -2, "day before yesterday": -2, "yesterday": -1, "last night": -1,
+    "last evening": -1, "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0,
+    "this evening": 0, "the day after tomorrow": 2, "day after tomorrow": 2, "tomorrow": 1,
+}  # fmt: skip
+_PARTS: Final = {
+    "early": "early", "beginning": "early", "start": "early", "mid": "mid", "middle": "mid",
+    "late": "late", "end": "late", "first half": "first", "second half": "second",
+}  # fmt: skip
+_STEPS: Final = {"last": -1, "this": 0, "next": 1}
+
+_MONTH = rf"(?P<month>{either(words.MONTHS)})\b\.?"
+_DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>(?:19|20)[0-9]{2})(?![\w%€$£]|[-./:,][0-9])"
+_WEEKDAY = rf"(?P<weekday>{either(_WEEKDAYS)})"
+_WHICH = r"(?P<which>last|this|next)"
+_UNIT = r"(?P<unit>day|week|month|year)s?"
+_COUNT = rf"(?P<count>[0-9]{{1,3}}|an?|one|a couple(?: of)?|{either(words.NUMBER_WORDS)})"
+_FEW = r"(?P<few>(?:a |the )?(?:few|several))"
+_SEASON = r"(?P<season>spring|summer|autumn|fall|winter)"
+_PART = (
+    r"(?:(?P<part>early|mid|late|(?:the )?(?:beginning|start|middle|end|first half|second half)"
+    r"(?= of))(?: of(?: the)?)?[ -])"
+)
+# "In 2023 pieces" counts; "in 2023 was" does not.
+_COUNTED = r"(?! (?!(?:is|was|as|does|has|this|his|its|us|versus)\b)[a-z]+s\b)"
+_DURING = r"(?:in|during|over|throughout)"
+# Names and verbs as well as months; "this may", "from April" and "of June" are left to them.
+_WITHIN = r"(?:in|during|since|until|till|throughout)"
+_CERTAIN = r"january|february|july|september|october|november|december"
+
+
+def _english(pattern: str) -> re.Pattern[str]:
+    # ASCII, so that a Chinese sign beside a word is no part of it; an é is.
+    return re.compile(
+        rf"(?<![\w\u00c0-\u024f$€£#-])(?:{pattern})(?![\w\u00c0-\u024f-])",
+        re.IGNORECASE | re.ASCII,
+    )
+
+
+def _number(said: str) -> int:
+    said = said.casefold().removeprefix("a ").removesuffix(" of")
+    return int(said) if said.isdecimal() else words.NUMBER_WORDS.get(said, 1)
+
+
+def _step(match: re.Match[str]) -> int | None:
+    which = match["which"]
+    return _STEPS[which.casefold()] if which else None
+
+
+def _numeric(match: re.Match[str], _today: date) -> Span:
+    return days(date(*map(int, re.findall(r"[0-9]+", match[0]))))
+
+
+def _slashed(match: re.Match[str], _today: date) -> Span:
+    """The month first, as in 8/5/2023 for 5 August, unless only the day can be first."""
+    first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
+    if first > 12 or match["sign"] == ".":
+        first, second = second, first
+    return days(date(year, first, second))
+
+
+def _numeric_month(match: re.Match[str], _today: date) -> Span:
+    return months(int(match["year"]), int(match["month"]))
+
+
+def _is_verb(match: re.Match[str]) -> bool:
+    """Tell "you may 5 times" and "march 10 miles" from dates."""
+    said = match[0]
+    if match["month"] not in {"may", "march", "mar"} or match["year"] or said.startswith("the "):
+        return False
+    before, after = match.string[max(match.start() - 6, 0) : match.start()], match.string
+    led = re.search(r"\b(?:on|by|of|since|until|till|from)(?: the)? $", before, re.IGNORECASE)
+    return not led and re.match(r" [a-z]", after[match.end() : match.end() + 2]) is not None
+
+
+def _day_of_month(match: re.Match[str], today: date) -> Span | None:
+    if _is_verb(match):
+        return None
+    month, day, other = words.MONTHS[match["month"].casefold()], int(match["day"]), match["other"]
+    first, last = sorted((day, int(other))) if other else (day, day)
+
+    def named(year: int) -> Span:
+        return days(date(year, month, first), last - first + 1)
+
+    if match["year"]:
+        date(int(match["year"]), month, last)
+        return named(int(match["year"]))
+    return latest(today, named)
+
+
+def _month(match: re.Match[str], today: date) -> Span | None:
+    month, part = words.MONTHS[match["month"].casefold()], _part(match)
+
+    def named(year: int) -> Span:
+        span = months(year, month)
+        return month_part(span, part) if part else span
+
+    groups = match.groupdict()
+    if groups.get("year"):
+        return named(int(match["year"]))
+    which = (groups.get("which") or "").casefold()
+    if which == "this" and match["month"] in {"may", "march", "mar"}:
+        return None
+    if which == "last" and month == today.month:
+        return named(today.year - 1)
+    if which == "next":
+        return named(today.year + (month <= today.month))
+    return named(today.year) if which == "this" else latest(today, named)
+
+
+def _part(match: re.Match[str]) -> str | None:
+    said = match.groupdict().get("part")
+    return _PARTS[said.casefold().removeprefix("the ")] if said else None
+
+
+def _quarter(match: re.Match[str], today: date) -> Span:
+    said = match["quarter"].casefold()
+    number = int(said[1]) if said[0] == "q" else _NTH[said.split()[0]]
+    if match["year"]:
+        return months(int(match["year"]), number * 3 - 2, 3)
+    return latest(today, lambda year: months(year, number * 3 - 2, 3))
+
+
+_NTH: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
+
+
+def _year(match: re.Match[str], _today: date) -> Span:
+    part, year = _part(match), int(match["year"])
+    return year_part(year, part) if part else year_of(year)
+
+
+def _decade(match: re.Match[str], _today: date) -> Span:
+    said = int(match["decade"])
+    return months(said if said > 99 else 1900 + said, 1, 120)
+
+
+def _ago(match: re.Match[str], today: date) -> Span:
+    unit = match["unit"].casefold()
+    if match["few"]:
+        return some_ago(today, unit)
+    if match["half"]:
+        return ago(today, 6, "month")
+    return ago(today, _number(match["count"]), unit)
+
+
+def _trailing(match: re.Match[str], today: date) -> Span:
+    count = 5 if match["few"] else _number(match["count"] or "a")
+    return back_from(today, count, match["unit"].casefold())
+
+
+def _named_day(match: re.Match[str], today: date) -> Span:
+    return days(today + timedelta(days=_DAYS[match[0].casefold()]))
+
+
+def _unit(match: re.Match[str], today: date) -> Span:
+    unit, step = match["unit"].casefold(), _STEPS[match["which"].casefold()]
+    if unit == "quarter":
+        quarter = today.year * 4 + (today.month - 1) // 3 + step
+        return months(quarter // 4, quarter % 4 * 3 + 1, 3)
+    if unit == "week":
+        return week_of(today, step)
+    if unit == "weekend":
+        return weekend_of(today, step)
+    return month_of(today, step) if unit == "month" else year_of(today.year + step)
+
+
+def _weekend(_match: re.Match[str], today: date) -> Span:
+    """The last weekend that has begun."""
+    return weekend_of(today, 0 if today.weekday() >= 5 else -1)
+
+
+def _weekday(match: re.Match[str], today: date) -> Span | None:
+    """The last such day before today; "this" stays in the week, "next" is the next to come."""
+    number, which = _WEEKDAYS[match["weekday"].casefold()], (match["which"] or "").casefold()
+    if len(match["weekday"]) == 3 and not which:
+        led = match.string[max(match.start() - 3, 0) : match.start()].casefold() == "on "
+        if not led:
+            return None
+    if which == "this":
+        return days(week_of(today).first + timedelta(days=number - 1))
+    return beside(days(today), str(number - 1), None, 1 if which == "next" else -1)
+
+
+def _weekday_of_week(match: re.Match[str], today: date) -> Span:
+    number = _WEEKDAYS[match["weekday"].casefold()]
+    return days(week_of(today, _step(match) or 0).first + timedelta(days=number - 1))
+
+
+def _season(match: re.Match[str], today: date) -> Span:
+    name, groups = match["season"].casefold(), match.groupdict()
+    if groups.get("year"):
+        return season_of(int(match["year"]), name)
+    which = (groups.get("which") or "").casefold()
+    if which == "this":
+        return season_of(today.year, name)
+    if which == "next":
+        return season_of(today.year + (today.month >= SEASONS[name]), name)
+    span = latest(today, lambda year: season_of(year, name))
+    if which == "last" and span.after > today:
+        return season_of(span.first.year - 1, name)
+    return span
+
+
+def _feast(match: re.Match[str], today: date) -> Span:
+    name = match["feast"].casefold().replace("’", "'")
+    year, step = match["year"], _step(match)
+    # "Last Christmas" is the last one, of whichever year.
+    return feast(today, name, int(year) if year else None, None if step == -1 else step)
+
+
+_BEFORE_DAY = rf"(?:{_WHICH.replace('which', 'leading')} )?(?:{either(_WEEKDAYS)}),? (?:on )?"
+_NUMBER_SIGN = r"(?<![0-9])(?<![0-9][-./])"
+_NUMBER_END = r"(?![0-9])(?![-./:][0-9])"
+
+# The more exact before what it contains; what is found first keeps its place.
+READERS: Final[tuple[Reader, ...]] = (
+    (
+        re.compile(
+            rf"{_NUMBER_SIGN}(?:19|20)[0-9]{{2}}(?:(?P<sign>[-/])[0-9]{{1,2}}"
+            # Two signs each, for 2023.1.2 is a version.
+            rf"(?P=sign)[0-9]{{1,2}}|\.[0-9]{{2}}\.[0-9]{{2}})"
+            rf"{_NUMBER_END}"
+        ),
+        _numeric,
+    ),
+    (
+        re.compile(
+            rf"{_NUMBER_SIGN}(?P<first>[0-9]{{1,2}})(?P<sign>[-/.])(?P<second>[0-9]{{1,2}})"
+            rf"(?P=sign)(?P<year>(?:19|20)[0-9]{{2}}){_NUMBER_END}"
+        ),
+        _slashed,
+    ),
+    (
+        re.compile(
+            rf"(?<!\w){_NUMBER_SIGN}(?P<year>(?:19|20)[0-9]{{2}})-(?P<month>0[1-9]|1[0-2])"
+            rf"{_NUMBER_END}(?![A-Za-z-])"
+        ),
+        _numeric_month,
+    ),
+    (
+        _english(
+            rf"(?:{_BEFORE_DAY})?(?:the )?"
+            r"(?:(?P<other>[0-9]{1,2})(?:st|nd|rd|th)? ?(?:-|–|to|and|until) ?)?"
+            rf"{_DAY}(?: day)? (?:of )?{_MONTH}(?:,? {_YEAR})?"
+        ),
+        _day_of_month,
+    ),
+    (
+        _english(
+            rf"(?:{_BEFORE_DAY})?{_MONTH} (?:the )?{_DAY}(?![:.][0-9])"
+            rf"(?: ?(?:-|–|to|until) ?(?P<other>[0-9]{{1,2}})(?:st|nd|rd|th)?)?(?:,? {_YEAR})?"
+        ),
+        _day_of_month,
+    ),
+    (
+        _english(
+            rf"(?:{_WHICH} )?(?P<feast>{either(name for name in FEASTS if name.isascii())})"
+            rf"(?:,? (?:of |in )?{_YEAR})?(?! (?:egg|island|bunny)s?)"
+        ),
+        _feast,
+    ),
+    (_english(rf"{_PART}?{_MONTH}(?: of|,| in)? {_YEAR}"), _month),
+    (_english(rf"{_PART}{_MONTH}(?!')"), _month),
+    (_english(rf"{_WHICH} {_MONTH}(?!'s)"), _month),
+    (_english(rf"{_WITHIN} (?P<said>{_PART}?{_MONTH})(?!'s)"), _month),
+    (
+        _english(
+            rf"(?:from|between) (?P<said>{_MONTH})"
+            rf"(?= (?:to|until|till|through|and) (?:{either(words.MONTHS)}))"
+        ),
+        _month,
+    ),
+    (_english(rf"(?P<month>{_CERTAIN})"), _month),
+    (
+        _english(
+            r"(?:the )?(?P<quarter>q[1-4]|(?:first|second|third|fourth|last) quarter)"
+            rf"(?:,? (?:of )?{_YEAR})"
+        ),
+        _quarter,
+    ),
+    (_english(r"in (?P<quarter>q[1-4])(?P<year>)"), _quarter),
+    (_english(rf"{_SEASON}(?: of|,)? {_YEAR}"), _season),
+    (_english(rf"{_PART}(?:the year )?{_YEAR}"), _year),
+    (
+        _english(
+            r"(?:in|during|of|since|from|to|until|till|by|before|after|around|throughout|year)"
+            rf"(?: the year)? (?P<said>{_PART}?{_YEAR}){_COUNTED}"
+        ),
+        _year,
+    ),
+    (re.compile(r"(?<![\w.$€£-])(?P<decade>(?:19|20)[0-9]0)['’]?[sS](?!\w)"), _decade),
+    (re.compile(r"(?<=the )['’]?(?P<decade>[5-9]0)['’]?[sS](?!\w)"), _decade),
+    (_english(rf"(?:{_FEW}|(?P<half>half an?)|{_COUNT}) {_UNIT} (?:ago|back)"), _ago),
+    (_english(rf"(?:last|past|previous) (?:{_FEW}|{_COUNT}) {_UNIT}(?! of)"), _trailing),
+    (_english(rf"past (?P<few>)(?P<count>){_UNIT}(?! of)"), _trailing),
+    (_english(either(_DAYS)), _named_day),
+    (_english(r"the week before last"), lambda _match, today: week_of(today, -2)),
+    (_english(r"the weekend before last"), lambda _match, today: weekend_of(today, -2)),
+    (_english(r"the month before last"), lambda _match, today: month_of(today, -2)),
+    (_english(r"the year before last"), lambda _match, today: year_of(today.year - 2)),
+    (_english(rf"{_WEEKDAY}(?: of| in)? {_WHICH} week"), _weekday_of_week),
+    (_english(rf"{_WHICH} week(?:'s| on)? {_WEEKDAY}"), _weekday_of_week),
+    (_english(rf"{_WHICH} (?P<unit>week|weekend|month|quarter|year)(?! of)"), _unit),
+    (_english(r"(?:on|over|during|at) (?P<said>the weekend)"), _weekend),
+    (_english(rf"(?:{_WHICH} )?{_WEEKDAY}"), _weekday),
+    (_english(rf"{_WHICH} {_SEASON}(?! of)"), _season),
+    (_english(rf"{_DURING}(?: the)? (?P<said>{_SEASON})(?! of)"), _season),
+)
+
+LED_BY: Final = re.compile(
+    rf"\b(?:(?:the last|the|last|{_COUNT}) )?"
+    rf"(?P<unit>day|week|weekend|month|year|{either(_WEEKDAYS)})s?"
+    r" (?P<way>before|prior to|leading up to|after|following)(?: the)? (?:on )?$",
+    re.IGNORECASE | re.ASCII,
+)
+"""What may stand before a date and move it: "two weeks before 8 May"."""
+_SIGNS: Final = frozenset(
+    (
+        *words.MONTHS, *words.WEEKDAYS, *SEASONS, "yesterday", "today", "tonight", "tomorrow",
+        "morning", "afternoon", "evening", "night", "day", "days", "week", "weeks", "weekend",
+        "month", "months", "quarter", "q", "year", "years", "ago",
+        *(name.split()[-1].split("-")[-1] for name in FEASTS if name.isascii()),
+    )
+)  # fmt: skip
+_WORD: Final = re.compile(r"[a-z]+")
+_NUMBER_SIGNS: Final = re.compile(r"[0-9０-９]{4}|[0-9]0['’]?s")
+
+
+def has_sign(text: str) -> bool:
+    """Tell quickly whether a text may name a time; `False` is certain."""
+    if not _SIGNS.isdisjoint(_WORD.findall(text.casefold())):
+        return True
+    return _NUMBER_SIGNS.search(text) is not None
+
+
+EXTENDED: Final = re.compile(r"\bsince(?: the)? $", re.IGNORECASE | re.ASCII)
+"""What may stand before a period and stretch it until now."""
+JOINED: Final = re.compile(r" ?(?:-|–|—) ?| (?:to|until|till|through) ", re.IGNORECASE | re.ASCII)
+JOINED_WITHIN: Final = re.compile(r"\bbetween(?: the)? $", re.IGNORECASE | re.ASCII)
+RECURRING: Final = re.compile(
+    r"\b(?:every|each|black|good|ruby|ash|cyber|casual)(?: other)? $", re.IGNORECASE
+)
+
+
+def led_by(match: re.Match[str], span: Span) -> Span:
+    """Return the time that words like "two weeks before" make of the date behind them."""
+    unit = match["unit"].casefold()
+    if unit in _WEEKDAYS:
+        unit = str(_WEEKDAYS[unit] - 1)
+    count = _number(match["count"]) if match["count"] else None
+    after = match["way"].casefold() in {"after", "following"}
+    return beside(span, unit, count, 1 if after else -1)

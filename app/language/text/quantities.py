@@ -1,0 +1,234 @@
+"""The numbers a sentence states, in one form for digits, words and Chinese numerals.
+
+"3 PM", "15:00" and "下午三点" are one time; "1,500 dollars" and "$1500" are one amount. The words
+"one" and "一" are not counted: languages say them where nothing is counted.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Final
+
+from app.language.text import distinction_words as words
+
+Quantity = tuple[str, str]
+"""A value and its unit, the unit empty where none is said."""
+_Read = Callable[[re.Match[str]], Quantity]
+
+# Private use: a minus that was told from a hyphen.
+_NEGATIVE = "\ue0ff"
+_DIGIT = "零〇一二两兩三四五六七八九"
+_SIGN = rf"[{_DIGIT}十百千万萬亿億]"
+# Bounded: Python refuses to read or write a number of thousands of digits.
+_NUMERAL = rf"{_SIGN}{{1,24}}"
+_ANY = rf"(?:[0-9]{{1,2}}|{_SIGN}{{1,3}})"
+
+
+def _either(options: Iterable[str]) -> str:
+    """Build an alternation, the longest first, so that "min" does not hide "mins"."""
+    return "|".join(re.escape(each) for each in sorted(options, key=len, reverse=True))
+
+
+_UNIT_NAMES: Final = {
+    name: unit for unit, names in words.UNITS.items() for name in names.split("|")
+}
+_LATIN_UNITS = _either(name for name in _UNIT_NAMES if name.isalpha() and name.isascii())
+_OTHER_UNITS = _either(name for name in _UNIT_NAMES if not (name.isalpha() and name.isascii()))
+_UNIT = rf"(?:\s?(?P<unit>(?:{_LATIN_UNITS})(?![a-z])|{_OTHER_UNITS}))?"
+_SCALE_WORDS = ("hundred", "thousand", "million", "billion")
+
+_TIME = re.compile(
+    r"(?<![0-9:.])([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?([ap])\.?m\b\.?"
+    r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:])"
+)
+_CHINESE_TIME = re.compile(
+    rf"(凌晨|早上|早晨|上午|中午|下午|傍晚|晚上)?({_ANY})(?:点钟|点|點|时(?!间|候))(?:(半)|({_ANY})分?)?"
+)
+_CHINESE_WEEKDAY = re.compile(r"(?:周|週|星期|礼拜|禮拜)([一二三四五六日天])")
+_WEEKDAY = re.compile(rf"\b({_either(words.WEEKDAYS)})\b")
+_MONTH = re.compile(
+    rf"\b({_either(m for m in words.MONTHS if m not in {'may', 'march', 'mar'})})\b"
+    # The verbs only beside a day or a year.
+    r"|\b(may|march|mar)(?=\.? [0-9])|(?<=[0-9] )(may|march|mar)\b|(?<=[0-9][a-z]{2} )(may|march)\b"
+)
+_DIGITS = re.compile(
+    rf"(?P<minus>{_NEGATIVE})?"
+    r"(?P<sign>[$€£¥])?\s?(?P<number>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)*)"
+    rf"(?:st|nd|rd|th)?(?P<scale>\s?(?:hundred|thousand|million|billion|k)\b|[百千万萬亿億]{{1,3}})?{_UNIT}"
+)
+_WORD = re.compile(
+    rf"\b(?P<number>(?:{_either([*words.NUMBER_WORDS, *_SCALE_WORDS])})"
+    rf"(?:[ -](?:and )?(?:{_either([*words.NUMBER_WORDS, *_SCALE_WORDS, 'one'])})\b){{0,12}})\b"
+    rf"{_UNIT}"
+)
+# 一 alone is an article as often as a number, so it stays in the text as "one" does.
+_CHINESE = re.compile(rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_SIGN})){_NUMERAL}){_UNIT}")
+_MINUS = re.compile(
+    rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
+    rf"|(?:零下|负)(?=[0-9]|{_SIGN})"
+)
+_MONTH_NAME = rf"(?:{_either(words.MONTHS)})"
+_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
+_DATE = re.compile(
+    rf"\b({_DAY}) (?:of )?({_MONTH_NAME})\b|\b({_MONTH_NAME})\.? (?:the )?({_DAY})(?![0-9:.])\b"
+    rf"|({_ANY})月({_ANY})[日号號]"
+)
+_CHINESE_IDIOM = re.compile(words.CHINESE_NUMBER_IDIOMS)
+
+
+# An idiom is a word and stays; only its numerals must not be read, so they hide meanwhile.
+_HIDE: Final = {ord(sign): chr(0xE000 + n) for n, sign in enumerate(_DIGIT + "十百千万萬亿億")}
+_SHOW: Final = {ord(hidden): chr(sign) for sign, hidden in _HIDE.items()}
+
+
+def take_quantities(text: str) -> tuple[frozenset[Quantity], str]:
+    """Return what a normalised text counts, dates and times included, and the text without it."""
+    found: set[Quantity] = set()
+
+    def take(pattern: re.Pattern[str], read: _Read, text: str) -> str:
+        def replace(match: re.Match[str]) -> str:
+            found.add(read(match))
+            return " "
+
+        return pattern.sub(replace, text)
+
+    found.update(_dates(text))
+    text = _MINUS.sub(_NEGATIVE, text)
+    for pattern, read in _READERS:
+        text = take(pattern, read, text)
+    text = _CHINESE_IDIOM.sub(lambda match: match[0].translate(_HIDE), text)
+    text = take(_CHINESE, _chinese, text).translate(_SHOW)
+    return frozenset(found), text.replace(_NEGATIVE, " ")
+
+
+def _dates(text: str) -> Iterator[Quantity]:
+    """Yield each day of a month as one, besides its numbers: 3 May and 5 March share those."""
+    for day, month, other_month, other_day, chinese_month, chinese_day in _DATE.findall(text):
+        if chinese_month:
+            yield f"{_plain(chinese_day)}.{_plain(chinese_month)}", "date"
+        else:
+            name = words.MONTHS[month or other_month]
+            yield f"{int((day or other_day).rstrip('stndrh'))}.{name}", "date"
+
+
+def counts_differ(a: frozenset[Quantity], b: frozenset[Quantity]) -> bool:
+    """Tell whether two texts count differently; a unit only one of them says does not differ."""
+    dates_a, dates_b = ({each for each in both if each[1] == "date"} for both in (a, b))
+    if dates_a and dates_b and dates_a != dates_b:
+        return True
+    a, b = a - dates_a, b - dates_b
+    values_a, values_b = {value for value, _ in a}, {value for value, _ in b}
+    if values_a != values_b:
+        return True
+    return any(
+        one == other and unit and other_unit and unit != other_unit
+        for one, unit in a - b
+        for other, other_unit in b - a
+    )
+
+
+def chinese_number(numeral: str) -> int:
+    """Read a Chinese numeral; digits in a row, as in a year, are read one by one."""
+    if not set(numeral) - set(_DIGIT):
+        return int("".join(str(words.CHINESE_DIGITS[sign]) for sign in numeral))
+    total = section = digit = 0
+    last_scale = 1
+    for sign in numeral:
+        if sign in words.CHINESE_DIGITS:
+            digit = words.CHINESE_DIGITS[sign]
+            last_scale = 1 if sign in "零〇" else last_scale
+            continue
+        scale = 10 if sign == "十" else words.SCALES[sign]
+        if scale >= 10**4:
+            total = (total + section + digit) * scale
+            section = 0
+        else:
+            section += (digit or 1) * scale
+        digit, last_scale = 0, scale
+    # 一万五 is 15,000: the last digit counts tenths of the scale before it.
+    return total + section + digit * (last_scale // 10 if last_scale >= 100 else 1)
+
+
+def _unit(match: re.Match[str]) -> str:
+    name = match["unit"]
+    return _UNIT_NAMES[name] if name else ""
+
+
+def _clock(hour: int, minute: int, afternoon: bool | None) -> Quantity:
+    if afternoon is not None:
+        hour = hour % 12 + (12 if afternoon else 0)
+    return f"{hour}:{minute:02}", "time"
+
+
+def _time(match: re.Match[str]) -> Quantity:
+    if match[3]:
+        return _clock(int(match[1]), int(match[2] or 0), match[3] == "p")
+    return _clock(int(match[4]), int(match[5]), None)
+
+
+def _chinese_time(match: re.Match[str]) -> Quantity:
+    part, hour, half, minute = match.groups()
+    afternoon = None if part is None else part in {"中午", "下午", "傍晚", "晚上"}
+    hours = _plain(hour)
+    if part == "中午" and hours >= 11:
+        afternoon = hours == 12
+    return _clock(hours, 30 if half else _plain(minute or "0"), afternoon)
+
+
+def _plain(numeral: str) -> int:
+    return int(numeral) if numeral.isdecimal() else chinese_number(numeral)
+
+
+def _chinese_weekday(match: re.Match[str]) -> Quantity:
+    return str(min("一二三四五六日天".index(match[1]) + 1, 7)), "weekday"
+
+
+def _month(match: re.Match[str]) -> Quantity:
+    return str(words.MONTHS[match[0]]), ""
+
+
+def _digits(match: re.Match[str]) -> Quantity:
+    number = match["number"].replace(",", "")
+    minus = "-" if match["minus"] else ""
+    unit = _unit(match) or words.CURRENCY_SIGNS.get(match["sign"] or "", "")
+    if match["scale"]:
+        factor = 1
+        for word in re.findall(r"[a-z]+|[^a-z\s]", match["scale"]):
+            factor *= words.SCALES[word]
+        return minus + _scaled(number, factor), unit
+    # As written: 3.10 and 3.1 are two versions. Only 05 and 5 are one number.
+    return minus + (number if "." in number else number.lstrip("0") or "0"), unit
+
+
+def _scaled(number: str, factor: int) -> str:
+    if number.count(".") > 1 or len(number) > 20:
+        return f"{number}*{factor}"
+    return f"{(Decimal(number) * factor).normalize():f}"
+
+
+def _spoken(match: re.Match[str]) -> Quantity:
+    total = section = 0
+    for word in re.findall(r"[a-z]+", match["number"]):
+        if word in words.SCALES:
+            section = (section or 1) * words.SCALES[word]
+            if words.SCALES[word] >= 1000:
+                total, section = total + section, 0
+        else:
+            section += words.NUMBER_WORDS.get(word, 1 if word == "one" else 0)
+    return str(total + section), _unit(match)
+
+
+def _chinese(match: re.Match[str]) -> Quantity:
+    minus = "-" if match["minus"] else ""
+    return f"{minus}{chinese_number(match['number'])}", _unit(match)
+
+
+_READERS: Final[tuple[tuple[re.Pattern[str], _Read], ...]] = (
+    (_TIME, _time),
+    (_CHINESE_TIME, _chinese_time),
+    (_CHINESE_WEEKDAY, _chinese_weekday),
+    (_WEEKDAY, lambda match: (str(words.WEEKDAYS[match[1]]), "weekday")),
+    (_MONTH, _month),
+    (_DIGITS, _digits),
+    (_WORD, _spoken),
+)

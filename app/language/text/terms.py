@@ -1,0 +1,87 @@
+"""What a text says in the words of the lexical arm: one analysis for documents and queries (B-55).
+
+Words are lower-cased, stemmed and without accents; numbers, dates, versions and identifiers are
+kept whole and in parts; scripts without spaces give signs and pairs of signs. A text is taken to
+be in one language, guessed from its function words; scripts other than Latin tell theirs.
+"""
+
+import re
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import chain
+from typing import Final
+from unicodedata import category, normalize
+
+from app.language.text.cjk_terms import cjk_terms
+from app.language.text.latin_terms import bare_term, latin_terms, month_term
+from app.language.text.variants import simplify
+
+ANALYSER_VERSION: Final[int] = 1
+"""Raised whenever the terms of any text change; terms stored under another number are stale."""
+
+KEYS: Final = 1_000_000_000
+"""How many keys there are: the most dimensions of a `sparsevec`."""
+
+_CACHED_KEYS: Final = 65_536
+_CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3100-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u1100-\u11ff"
+    "\U00020000-\U0003fffd"
+    # Thai, Lao, Burmese, Khmer: no spaces between words either.
+    "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+# Vowel signs and points, which are no letters to `\w`.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_FIRST = rf"[^\W_{_CJK}]"
+_LETTER = rf"(?:{_FIRST}|[{_MARKS}])"
+_JOINT = rf"(?:[.@/\\:'&-]|_+|::|(?<=[0-9]),(?=[0-9]{{3}}(?![0-9])))(?={_FIRST})"
+_SUFFIX = rf"(?<=[0-9])%|(?<=[^\W\d_])(?:\+\+|\#)(?!{_LETTER})"
+_RUN = re.compile(
+    rf"([{_CJK}]+)"
+    rf"|((?:(?<![\w.])\.(?=[^\W\d_]))?{_FIRST}{_LETTER}*(?:{_JOINT}{_LETTER}+)*(?:{_SUFFIX})?)"
+)
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff]")
+_QUOTES: Final = str.maketrans("’‘ʼ", "'''")
+_CHINESE_MONTH = re.compile(
+    r"(?<![0-9])(1[0-2]|0?[1-9])月|(十[一二]?|(?<!十)[一二三四五六七八九])月"
+)
+_NUMERALS: Final = ("", *"一二三四五六七八九十", "十一", "十二")
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms of a text in order, with repetitions; months of Chinese dates at the end.
+
+    Takes time linear in the text's length. A text of stop words alone keeps them, and one of
+    symbols alone keeps those; none of any is left of punctuation.
+    """
+    text = _fold(text)
+    runs: list[tuple[str, str]] = _RUN.findall(text)
+    latin = latin_terms([run for _, run in runs if run])
+    found = list(chain.from_iterable(cjk_terms(cjk) if cjk else next(latin) for cjk, _ in runs))
+    if "月" in text:
+        found += (
+            month_term(int(digits) if digits else _NUMERALS.index(numeral))
+            for digits, numeral in _CHINESE_MONTH.findall(text)
+        )
+    if found:
+        return found
+    if runs:
+        return [cjk or bare_term(run) for cjk, run in runs]
+    return [sign for sign in text if category(sign) in {"So", "Sc", "Sm"}]
+
+
+def _fold(text: str) -> str:
+    """Fold width, script and quotes; case stays, as it parts the words of an identifier."""
+    if text.isascii():
+        return text
+    return simplify(_UNSEEN.sub("", normalize("NFKC", text)).translate(_QUOTES))
+
+
+@lru_cache(_CACHED_KEYS)
+def term_key(term: str) -> int:
+    """Return the term's dimension, 0 to 999,999,999: the same on every machine, for ever.
+
+    Of 100,000 different terms some ten share a key with another and count as one with it.
+    """
+    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % KEYS

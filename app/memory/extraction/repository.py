@@ -1,0 +1,263 @@
+"""SQL for extraction: what is unread, how far it was read, and the log of runs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.models import Message
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.reading_order import EXTRACT, RESCUE
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.projects.models import Project
+from app.identity.tenants.access import Access
+from app.identity.users.errors import UserNotFoundError
+from app.identity.users.models import User
+from app.identity.users.repository import visible_user_ids
+from app.memory.extraction.errors import RunNotFoundError
+from app.memory.extraction.models import ExtractionRun
+from app.memory.memories.models import ContextInjection, Memory
+from app.platform.database.keyset import after
+from app.platform.jobs.models import Job
+from app.platform.jobs.orders import ClaimedJob
+
+DAY = timedelta(hours=24)
+
+_COUNTS = and_(
+    Memory.status == "active",
+    or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
+    or_(Memory.valid_to.is_(None), Memory.valid_to > func.now()),
+)
+
+
+class Recalled(NamedTuple):
+    """A memory that was put before the model, and whether it counts still."""
+
+    content: str
+    source_error: str | None
+    counts: bool
+
+
+class ExtractionRepository:
+    """Readings of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    async def after(
+        self, session_id: str, sequence_no: int, *, limit: int, to: int | None = None
+    ) -> Sequence[Message]:
+        """Messages behind a place, up to `to` at the most, in order."""
+        statement = self._messages(session_id).where(Message.sequence_no > sequence_no)
+        if to is not None:
+            statement = statement.where(Message.sequence_no <= to)
+        rows = await self._db.scalars(statement.order_by(Message.sequence_no).limit(limit))
+        return rows.all()
+
+    async def is_being_read(self, job: ClaimedJob) -> bool:
+        """Whether another job began before this one to read the same session."""
+        other = await self._db.scalar(
+            select(Job.job_id)
+            .where(
+                Job.tenant_id == self._tenant_id,
+                Job.session_id == job.session_id,
+                Job.kind.in_((EXTRACT, RESCUE)),
+                Job.job_id != job.job_id,
+                Job.status == "running",
+                Job.lease_expires_at > func.now(),
+                tuple_(Job.started_at, Job.job_id) < (job.started_at, job.job_id),
+            )
+            .limit(1)
+        )
+        return other is not None
+
+    async def before(self, session_id: str, sequence_no: int, *, limit: int) -> list[Message]:
+        """The last messages up to a place, in order."""
+        rows = await self._db.scalars(
+            self._messages(session_id)
+            .where(Message.sequence_no <= sequence_no)
+            .order_by(Message.sequence_no.desc())
+            .limit(limit)
+        )
+        return list(reversed(rows.all()))
+
+    async def system_texts(self, session_id: str, *, limit: int) -> Sequence[str]:
+        """The newest texts of system messages: what the model was told, by nobody's mouth."""
+        rows = await self._db.scalars(
+            select(Message.content)
+            .where(
+                Message.tenant_id == self._tenant_id,
+                Message.session_id == session_id,
+                Message.role == "system",
+            )
+            .order_by(Message.sequence_no.desc())
+            .limit(limit)
+        )
+        return rows.all()
+
+    async def recalled(self, session_id: str, *, limit: int) -> Sequence[Recalled]:
+        """Memories that stood in the session's context, those of last first; none deleted."""
+        rows = await self._db.execute(
+            select(Memory.content, Memory.source_error, _COUNTS)
+            .join(
+                ContextInjection,
+                (ContextInjection.tenant_id == Memory.tenant_id)
+                & (ContextInjection.memory_id == Memory.memory_id),
+            )
+            .where(
+                ContextInjection.tenant_id == self._tenant_id,
+                ContextInjection.session_id == session_id,
+                Memory.status != "deleted",
+            )
+            .order_by(ContextInjection.last_at.desc(), Memory.memory_id)
+            .limit(limit)
+        )
+        return [Recalled(*row) for row in rows]
+
+    def _messages(self, session_id: str) -> Any:
+        return select(Message).where(
+            Message.tenant_id == self._tenant_id, Message.session_id == session_id
+        )
+
+    async def hold(self, session_id: str | None, user_id: str | None) -> None:
+        """Keep the session and the user from being erased before the transaction ends.
+
+        In the order in which an erasure takes them, and before any memory: so the two wait
+        for each other once, and never in a ring.
+
+        Raises:
+            SessionNotFoundError, UserNotFoundError: they were erased before.
+
+        """
+        if session_id is not None:
+            await SessionRepository(self._db, self._access).get(session_id, lock=True)
+        if user_id is None:
+            return
+        held = await self._db.scalar(
+            select(User.user_id)
+            .where(User.tenant_id == self._tenant_id, User.user_id == user_id)
+            .with_for_update(read=True, key_share=True)
+        )
+        if held is None:
+            raise UserNotFoundError(user_id)
+
+    async def hold_project(self, project_id: str) -> None:
+        """Let nobody change who may write into a project before the transaction ends; whoever
+        does takes the project first.
+        """
+        await self._db.scalar(
+            select(Project.project_id)
+            .where(Project.tenant_id == self._tenant_id, Project.project_id == project_id)
+            .with_for_update(read=True, key_share=True)
+        )
+
+    async def move_watermark(self, session_id: str, *, read: int, last: int) -> bool:
+        """Compare and set: whether the session was read up to `read`, and now is up to `last`."""
+        moved = await self._db.scalar(
+            update(Session)
+            .where(
+                Session.tenant_id == self._tenant_id,
+                Session.session_id == session_id,
+                Session.last_extracted_seq == read,
+            )
+            .values(last_extracted_seq=last)
+            .returning(Session.session_id)
+            .execution_options(synchronize_session=False)
+        )
+        return moved is not None
+
+    async def lock_short(self, session_id: str) -> Sequence[Memory]:
+        """Short-term memories that count in this session alone and have not ended, locked."""
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.scope == "session",
+                Memory.scope_id == session_id,
+                Memory.tier == "short",
+                Memory.status == "active",
+                or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
+            )
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        return rows.all()
+
+    async def add_run(self, values: Mapping[str, Any]) -> None:
+        await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
+
+    async def finish_run(
+        self, run_id: str, outcomes: Mapping[str, int], upkeep: Mapping[str, Any]
+    ) -> None:
+        await self._db.execute(
+            update(ExtractionRun)
+            .where(ExtractionRun.tenant_id == self._tenant_id, ExtractionRun.run_id == run_id)
+            .values(
+                status="committed",
+                outcomes=dict(outcomes),
+                upkeep=dict(upkeep),
+                finish_time=func.clock_timestamp(),
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+    async def model_runs(
+        self, session_id: str, triggers: Sequence[str]
+    ) -> tuple[int, datetime | None]:
+        """Readings of a rolling day by a model, and when the first of them was (B-02).
+
+        What failed was not read, and what was read again after a crash counts once.
+        """
+        row = (
+            await self._db.execute(
+                select(
+                    func.count(ExtractionRun.first_sequence_no.distinct()),
+                    func.min(ExtractionRun.create_time),
+                ).where(
+                    ExtractionRun.tenant_id == self._tenant_id,
+                    ExtractionRun.session_id == session_id,
+                    ExtractionRun.trigger.in_(list(triggers)),
+                    ExtractionRun.reached_model,
+                    ExtractionRun.status != "failed",
+                    ExtractionRun.create_time > func.now() - DAY,
+                )
+            )
+        ).one()
+        return int(row[0]), row[1]
+
+    def _visible(self) -> ColumnElement[bool]:
+        mine = ExtractionRun.tenant_id == self._tenant_id
+        if not self._access.restricted:
+            return mine
+        theirs = and_(mine, ExtractionRun.user_id.in_(visible_user_ids(self._access)))
+        if self._access.agent_id is None:
+            return theirs
+        return and_(theirs, ExtractionRun.agent_id == self._access.agent_id)
+
+    async def get_run(self, run_id: str) -> ExtractionRun:
+        """Raises RunNotFoundError."""
+        run = await self._db.scalar(
+            select(ExtractionRun).where(self._visible(), ExtractionRun.run_id == run_id)
+        )
+        if run is None:
+            raise RunNotFoundError(run_id)
+        return run
+
+    async def runs(
+        self, equal: Mapping[str, Any], *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[ExtractionRun]:
+        """Newest first, one more than `limit` when another page follows."""
+        rows = await self._db.scalars(
+            after(
+                select(ExtractionRun).where(self._visible()).filter_by(**equal),
+                (ExtractionRun.create_time, ExtractionRun.run_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()

@@ -1,0 +1,112 @@
+"""Memories that were written by hand, read by rules for the graph (K-26, K-51).
+
+No model is asked: what somebody wrote without having it inferred costs no tokens.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Access
+from app.language.keyless.relations import relations_of
+from app.language.llm.extraction import Proposed
+from app.language.text.name_keys import name_key
+from app.memory.extraction.choosing import draws_graph
+from app.memory.extraction.graphing import note_spoken
+from app.memory.extraction.relating import graph_place, triples_of
+from app.memory.extraction.speaker_repository import SpeakerRepository
+from app.memory.graph.repository import EntityRepository
+from app.memory.graph.statements import GraphPlace
+from app.memory.graph.writing import GraphWriting
+from app.memory.memories.models import Memory
+from app.memory.memories.place import Place
+
+
+class Rereading:
+    """A `MemoryReader` of the graph's. Never begins or ends a transaction."""
+
+    async def read(
+        self,
+        db: AsyncSession,
+        access: Access,
+        memories: Sequence[Memory],
+        config: Mapping[str, Any],
+        *,
+        job_id: str,
+        now: datetime,
+    ) -> dict[str, int]:
+        """Write whom they speak of; nothing for an agent, or a tenant, that wants no graph."""
+        counts: dict[str, int] = defaultdict(int)
+        writing = GraphWriting(db, access, actor=None, job_id=job_id, now=now)
+        for place, rows in (await self._by_place(db, access, memories, config)).items():
+            speakers = SpeakerRepository(db, access)
+            speaker = None
+            proposals = [(row, _proposed(row)) for row in rows]
+            if place.user_id is not None and any(one.relations for _, one in proposals):
+                speaker = await speakers.settled(place, place.user_id)
+            statements = [
+                statement
+                for row, proposed in proposals
+                for statement in triples_of(
+                    proposed,
+                    speaker,
+                    name_key(row.content),
+                    evidence=row.evidence,
+                    memory_ids=[row.memory_id],
+                )
+            ]
+            if statements:
+                written = await writing.store(place, statements)
+                if speaker is not None:
+                    await speakers.remember(place, speaker)
+                counts["relations"] += written.relations_added
+                counts["entities"] += written.entities_created
+            texts = [(row.memory_id, row.content) for row in rows]
+            await note_spoken(EntityRepository(db, access), place, texts)
+        return counts
+
+    async def _by_place(
+        self,
+        db: AsyncSession,
+        access: Access,
+        memories: Sequence[Memory],
+        config: Mapping[str, Any],
+    ) -> dict[GraphPlace, list[Memory]]:
+        agents = AgentRepository(db, access)
+        drawn: dict[str | None, bool] = {None: draws_graph(config)}
+        found: dict[GraphPlace, list[Memory]] = defaultdict(list)
+        for row in memories:
+            if row.agent_id not in drawn:
+                agent = await agents.find(row.agent_id or "")
+                drawn[row.agent_id] = draws_graph(agent.config if agent else {}, config)
+            place = graph_place(
+                Place(
+                    row.scope,
+                    row.scope_id,
+                    row.user_id,
+                    row.agent_id,
+                    row.session_id,
+                    row.project_id,
+                )
+            )
+            if place is not None and drawn[row.agent_id]:
+                found[place].append(row)
+        return found
+
+
+def _proposed(row: Memory) -> Proposed:
+    """A stored memory as what rules would propose of its words."""
+    return Proposed(
+        content=row.content,
+        memory_type=row.memory_type,
+        confidence=row.confidence,
+        evidence=tuple(row.evidence),
+        attribute=row.attribute,
+        valid_from=row.valid_from,
+        valid_to=row.valid_to,
+        relations=relations_of(row.content),
+    )

@@ -1,0 +1,95 @@
+"""Extraction as it crosses HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.http.pagination import PageQuery
+
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable]
+Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"]
+RunStatus = Literal["extracted", "committed", "failed"]
+
+
+class AddQuery(Schema):
+    async_: bool = Field(
+        default=False,
+        alias="async",
+        description="Answer 202 at once with a job that does the work; see GET /v1/jobs/{job_id}.",
+    )
+
+
+class JobAccepted(Shown):
+    """Work that was put into the queue."""
+
+    job_id: str
+    status: Literal["pending", "running"] = Field(
+        description="running: the present run is followed by another."
+    )
+    due_at: Moment
+
+
+class ExtractRequest(Schema):
+    model_config = example(wait=True)
+
+    wait: bool = Field(
+        default=False, description="Wait until it is done, at most a minute, then 202 as without."
+    )
+    prompt: Prompt | None = Field(
+        default=None, description="Your own instructions to the extractor, for this time."
+    )
+
+
+class ExtractAnswer(Shown):
+    """How far a session is read."""
+
+    session_id: str
+    scheduled: bool = Field(description="False when everything was read already.")
+    done: bool = Field(description="Whether everything said before the request is read.")
+    job_id: str | None = None
+    status: str | None = Field(default=None, description="Of the job.")
+    due_at: Moment | None = None
+    last_extracted_seq: int = Field(description="Messages up to this number are read.")
+    result: dict[str, Any] | None = Field(
+        default=None, description="Of the last run: its id, and how many proposals ended as what."
+    )
+
+
+class RunRead(Shown):
+    run_id: str
+    job_id: str | None
+    trigger: Trigger
+    status: RunStatus = Field(
+        description="extracted: the extractor answered and nothing is stored yet, or never was."
+    )
+    error_code: str | None
+    agent_id: str | None
+    user_id: str | None
+    session_id: str | None
+    first_sequence_no: int | None
+    last_sequence_no: int | None
+    messages: int = Field(description="How many were new to it.")
+    extractor: str
+    model: str | None
+    prompt_version: str | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    latency_ms: int
+    proposals: int
+    outcomes: dict[str, int] = Field(description="How many proposals ended as what.")
+    upkeep: dict[str, Any] = Field(
+        description="What a model looked at besides: how many memories it reviewed and kept, "
+        "extended or removed, and how many merges it made of which type."
+    )
+    create_time: Moment
+    finish_time: Moment | None
+
+
+class RunQuery(PageQuery):
+    session_id: Id | None = None
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    job_id: Id | None = None
+    status: RunStatus | None = None

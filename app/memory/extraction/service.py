@@ -1,0 +1,165 @@
+"""Use cases of extraction on demand: read a session now, and look at the log of runs."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.reading_order import read_now
+from app.conversation.sessions.repository import SessionRepository, refuse_disabled
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Principal
+from app.identity.users.repository import UserRepository
+from app.language.llm.model_catalogue import ModelCatalogue
+from app.memory.extraction.choosing import chosen
+from app.memory.extraction.errors import ExtractionLimitError
+from app.memory.extraction.reading import Limits
+from app.memory.extraction.repository import DAY, ExtractionRepository
+from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.http.switches import MemoryPausedError, Switches
+from app.platform.jobs.models import Job
+from app.platform.jobs.repository import JobRepository
+
+LONGEST_WAIT_SECONDS = 60.0
+FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.02, 0.5
+
+OVER = {"succeeded", "dead", "cancelled"}
+
+
+class ExtractionService:
+    def __init__(
+        self,
+        database: Database,
+        models: ModelCatalogue,
+        switches: Switches,
+        limits: Limits,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._models = models
+        self._switches = switches
+        self._limits = limits
+        self._now = now
+
+    async def extract(
+        self, principal: Principal, session_id: str, body: ExtractRequest, *, once: Once = NEVER
+    ) -> tuple[ExtractAnswer, int]:
+        """Have what is unread in a session read now.
+
+        It joins the job that is waiting for the session to fall silent, if there is one, so
+        that nothing is read twice.
+
+        Returns:
+            How far it came, and 200 when everything is read, else 202.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            ExtractionLimitError: a model has read it as often as it may in a day (B-02).
+            MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        model = chosen(self._models, await self._config(principal, session_id), principal.config)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            session = await SessionRepository(db, principal.access).get(session_id, lock=True)
+            target = session.last_sequence_no
+            if session.last_extracted_seq >= target:
+                answer = _answer(session, None, target)
+                return await once.keep(db, answer, status=200, user_id=session.user_id), 200
+            if model.extractor.model is not None:
+                await self._check_limit(ExtractionRepository(db, principal.access), session_id)
+            payload: dict[str, Any] = {"explicit": True}
+            if body.prompt is not None:
+                payload["prompt"] = body.prompt
+            jobs = JobRepository(db, principal.tenant_id)
+            scheduled = await jobs.schedule(
+                read_now(session, creator=principal.key_id, payload=payload)
+            )
+            assert scheduled is not None  # noqa: S101 (the order is no postponement)
+            answer = _answer(session, await jobs.get(scheduled.job_id), target)
+            if not body.wait:
+                return await once.keep(db, answer, status=202, user_id=session.user_id), 202
+        return await self._wait(principal, session_id, scheduled.job_id, target)
+
+    async def _config(self, principal: Principal, session_id: str) -> Mapping[str, Any]:
+        """Settings of the session's agent; whoever is switched off is refused here."""
+        async with self._database.begin(principal.tenant_id) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            agent = await AgentRepository(db, principal.access).get(session.agent_id)
+            user = await UserRepository(db, principal.access).find(session.user_id)
+            refuse_disabled(agent, user)
+            if not agent.memory_enabled:
+                raise MemoryPausedError("agent", agent.agent_id)
+            if not session.memory_enabled:
+                raise MemoryPausedError("session", session_id)
+        return agent.config
+
+    async def _check_limit(self, runs: ExtractionRepository, session_id: str) -> None:
+        """What a caller asks for counts with what happens by itself."""
+        most = self._limits.automatic_runs
+        count, first = await runs.model_runs(session_id, ["automatic", "explicit"])
+        if count >= most:
+            now = self._now()
+            raise ExtractionLimitError(most, (first or now) + DAY - now)
+
+    async def _wait(
+        self, principal: Principal, session_id: str, job_id: str, target: int
+    ) -> tuple[ExtractAnswer, int]:
+        """Look until everything up to `target` is read, the job is over, or a minute is."""
+        pause = FIRST_LOOK_SECONDS
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LONGEST_WAIT_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LAST_LOOK_SECONDS)
+            async with self._database.begin(principal.tenant_id) as db:
+                sessions = SessionRepository(db, principal.access)
+                session = await sessions.get(session_id)
+                # Read after the session: what has moved its watermark has also ended a run.
+                job = await JobRepository(db, principal.tenant_id).get(job_id)
+                if job.status in OVER:
+                    await db.refresh(session)
+            answer = _answer(session, job, target)
+            if answer.done:
+                return answer, 200
+            if job.status in OVER or loop.time() >= end:
+                return answer, 202
+
+    async def runs(self, principal: Principal, query: RunQuery) -> Page[RunRead]:
+        """The log of runs, newest first."""
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await ExtractionRepository(db, principal.access).runs(
+                equal, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=RunRead.model_validate,
+            place=lambda run: (run.create_time, run.run_id),
+        )
+
+    async def run(self, principal: Principal, run_id: str) -> RunRead:
+        """One run. Raises RunNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            found = await ExtractionRepository(db, principal.access).get_run(run_id)
+            return RunRead.model_validate(found)
+
+
+def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:
+    return ExtractAnswer(
+        session_id=session.session_id,
+        scheduled=job is not None,
+        done=session.last_extracted_seq >= target,
+        job_id=None if job is None else job.job_id,
+        status=None if job is None else job.status,
+        due_at=None if job is None else job.due_at,
+        last_extracted_seq=session.last_extracted_seq,
+        result=None if job is None else job.result,
+    )

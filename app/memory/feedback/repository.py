@@ -1,0 +1,104 @@
+"""SQL for feedback on memories."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, or_, select, true
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.identity.users.repository import visible_user_ids
+from app.memory.feedback.models import MemoryFeedback
+from app.memory.memories.errors import MemoryNotFoundError
+from app.memory.memories.models import Memory
+from app.memory.memories.visibility import visible
+from app.platform.database.constraints import conflicts
+from app.platform.database.keyset import after
+
+
+class FeedbackRepository:
+    """Feedback a caller may see. Never begins or ends a transaction.
+
+    Who may read a memory that is shared may not read what everybody said of it: a restricted
+    key sees feedback on the memories of its users, and feedback that its users gave. A key of
+    an agent also sees what nobody in particular said of that agent's knowledge.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _mine(self) -> ColumnElement[bool]:
+        return and_(MemoryFeedback.tenant_id == self._access.tenant_id, self._readable())
+
+    def _readable(self) -> ColumnElement[bool]:
+        if not self._access.restricted:
+            return true()
+        users = visible_user_ids(self._access)
+        own = or_(MemoryFeedback.user_id.in_(users), MemoryFeedback.author_id.in_(users))
+        if self._access.user_id is not None:
+            return own
+        nobody = and_(MemoryFeedback.user_id.is_(None), MemoryFeedback.author_id.is_(None))
+        return or_(own, nobody)
+
+    async def add(self, feedback: MemoryFeedback) -> None:
+        """Insert `feedback`. Raises MemoryNotFoundError: its memory went meanwhile."""
+        feedback.tenant_id = self._access.tenant_id
+        self._db.add(feedback)
+        gone = MemoryNotFoundError(feedback.memory_id)
+        with conflicts({"memory_feedback_fk_memories": gone, "memory_feedback_fk_users": gone}):
+            await self._db.flush()
+        await self._db.refresh(feedback)
+
+    async def list(
+        self, memory_id: str, *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[MemoryFeedback]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Whether the caller may see the memory is for its own repository to say, first.
+        """
+        statement = select(MemoryFeedback).where(
+            self._mine(), MemoryFeedback.memory_id == memory_id
+        )
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (MemoryFeedback.create_time, MemoryFeedback.feedback_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def counts(self, equal: Mapping[str, Any]) -> tuple[dict[str, int], int]:
+        """Feedback by rating, and how many memories it is about; deleted ones never.
+
+        Args:
+            equal: column of the memories to the value it must have.
+
+        """
+        chosen = (
+            select(MemoryFeedback.rating, MemoryFeedback.memory_id)
+            .join(
+                Memory,
+                and_(
+                    Memory.tenant_id == MemoryFeedback.tenant_id,
+                    Memory.memory_id == MemoryFeedback.memory_id,
+                ),
+            )
+            .where(
+                self._mine(),
+                Memory.status != "deleted",
+                visible(self._access),
+                *(getattr(Memory, name) == value for name, value in equal.items()),
+            )
+            .subquery()
+        )
+        rows = await self._db.execute(
+            select(chosen.c.rating, func.count()).group_by(chosen.c.rating)
+        )
+        by_rating = {row[0]: int(row[1]) for row in rows}
+        memories = await self._db.scalar(select(func.count(chosen.c.memory_id.distinct())))
+        return by_rating, int(memories or 0)

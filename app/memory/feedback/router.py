@@ -1,0 +1,82 @@
+"""/v1/memories/{memory_id}/feedback and /v1/feedback"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.errors import DisabledError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.memory.feedback.errors import SensitiveCommentError
+from app.memory.feedback.schemas import (
+    FeedbackAdded,
+    FeedbackCreate,
+    FeedbackRead,
+    FeedbackStats,
+    FeedbackStatsQuery,
+)
+from app.memory.feedback.service import FeedbackService
+from app.memory.memories.errors import MemoryNotFoundError
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+
+router = APIRouter(prefix="/v1", tags=["feedback"], responses=responses_for(*KEY_ERRORS))
+
+
+async def get_service(runtime: RuntimeDep) -> FeedbackService:
+    settings = runtime.settings
+    return FeedbackService(
+        runtime.database,
+        runtime.switches,
+        secrets=settings.secrets_action,
+        identifiers=settings.identifiers_action,
+    )
+
+
+ServiceDep = Annotated[FeedbackService, Depends(get_service)]
+
+
+@router.post(
+    "/memories/{memory_id}/feedback",
+    status_code=201,
+    responses=responses_for(
+        MemoryNotFoundError,
+        SensitiveCommentError,
+        DisabledError,
+        MemoryDisabledError,
+        *ONCE_ERRORS,
+    ),
+)
+async def add_feedback(
+    memory_id: Id,
+    body: FeedbackCreate,
+    principal: WriterDep,
+    service: ServiceDep,
+    once: OnceDep,
+) -> FeedbackAdded:
+    """Say that a memory is helpful, wrong or outdated. It is recorded and changes no memory."""
+    return await service.add(principal, memory_id, body, once=once)
+
+
+@router.get(
+    "/memories/{memory_id}/feedback",
+    responses=responses_for(MemoryNotFoundError, InvalidCursorError),
+)
+async def list_feedback(
+    memory_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[FeedbackRead]:
+    """What was said of a memory, newest first."""
+    return await service.list(principal, memory_id, query)
+
+
+@router.get("/feedback/stats")
+async def get_feedback_stats(
+    query: Annotated[FeedbackStatsQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> FeedbackStats:
+    """Count feedback by rating."""
+    return await service.stats(principal, query)

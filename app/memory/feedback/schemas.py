@@ -1,0 +1,45 @@
+"""Feedback as it crosses HTTP."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
+
+Rating = Literal["helpful", "wrong", "outdated"]
+Comment = Annotated[
+    str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True), Storable
+]
+
+
+class FeedbackCreate(Schema):
+    model_config = example(rating="outdated", comment="She moved to Bonn in March.")
+
+    rating: Rating
+    comment: Comment | None = Field(default=None, examples=["She moved to Bonn in March."])
+
+
+class FeedbackAdded(Shown):
+    """Without the comment, so that no kept answer holds anybody's words."""
+
+    feedback_id: str
+    memory_id: str
+    rating: Rating
+    version: int = Field(description="The version of the memory it was given for.")
+    create_time: Moment
+
+
+class FeedbackRead(FeedbackAdded):
+    comment: str | None
+    actor: str | None = Field(description="Id of the key that gave it.")
+
+
+class FeedbackStatsQuery(Schema):
+    user_id: Id | None = Field(default=None, description="On this user's memories.")
+    agent_id: Id | None = Field(default=None, description="On this agent's own memories.")
+
+
+class FeedbackStats(Shown):
+    total: int
+    by_rating: dict[Rating, int]
+    memories: int = Field(description="Memories it was given on.")

@@ -1,0 +1,121 @@
+"""Use cases of feedback: it is recorded and counted, and changes no memory."""
+
+from typing import Literal, get_args
+
+import structlog
+
+from app.identity.tenants.access import Principal
+from app.language.text.sensitive import Kind, find_sensitive, redact
+from app.memory.feedback.errors import SensitiveCommentError
+from app.memory.feedback.models import MemoryFeedback
+from app.memory.feedback.repository import FeedbackRepository
+from app.memory.feedback.schemas import (
+    FeedbackAdded,
+    FeedbackCreate,
+    FeedbackRead,
+    FeedbackStats,
+    FeedbackStatsQuery,
+    Rating,
+)
+from app.memory.memories.place import refuse_closed
+from app.memory.memories.repository import MemoryRepository
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, page
+from app.platform.http.switches import Switches
+
+log = structlog.get_logger()
+
+Action = Literal["reject", "redact", "allow"]
+
+
+class FeedbackService:
+    def __init__(
+        self, database: Database, switches: Switches, *, secrets: Action, identifiers: Action
+    ) -> None:
+        """Keep feedback in `database`.
+
+        Args:
+            database: where memories are.
+            switches: what the deployment allows.
+            secrets: what becomes of keys and passwords in a comment, as in a memory.
+            identifiers: what becomes of card, identity and account numbers in one.
+
+        """
+        self._database = database
+        self._switches = switches
+        self._actions: dict[Kind, Action] = {"secret": secrets, "identifier": identifiers}
+
+    async def add(
+        self, principal: Principal, memory_id: str, body: FeedbackCreate, *, once: Once = NEVER
+    ) -> FeedbackAdded:
+        """Record what the caller thinks of a memory it may read. The memory stays as it is.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller, or it is deleted.
+            SensitiveCommentError: the comment holds what is not kept; nothing was stored.
+            DisabledError, MemoryDisabledError: writing is switched off here or everywhere.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            memory = await MemoryRepository(db, principal.access).get(memory_id)
+            await refuse_closed(db, principal, memory, remembering=False)
+            row = MemoryFeedback(
+                feedback_id=new_id("fbk"),
+                memory_id=memory_id,
+                user_id=memory.user_id,
+                author_id=principal.access.user_id,
+                rating=body.rating,
+                comment=self._clean(body.comment),
+                version=memory.version,
+                actor=principal.key_id,
+            )
+            await FeedbackRepository(db, principal.access).add(row)
+            added = FeedbackAdded.model_validate(row)
+            await once.keep(db, added, status=201, user_id=memory.user_id)
+        log.info("feedback_added", memory_id=memory_id, rating=body.rating)
+        return added
+
+    def _clean(self, comment: str | None) -> str | None:
+        if comment is None:
+            return None
+        # At most 2,000 characters: a millisecond.
+        refused = {
+            finding.detector
+            for finding in find_sensitive(comment)
+            if self._actions[finding.kind] == "reject"
+        }
+        if refused:
+            raise SensitiveCommentError(sorted(refused))
+        return redact(
+            comment, [kind for kind, action in self._actions.items() if action == "redact"]
+        )
+
+    async def list(
+        self, principal: Principal, memory_id: str, query: PageQuery
+    ) -> Page[FeedbackRead]:
+        """Feedback on a memory, newest first. Raises MemoryNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await MemoryRepository(db, principal.access).get(memory_id)
+            rows = await FeedbackRepository(db, principal.access).list(
+                memory_id, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=FeedbackRead.model_validate,
+            place=lambda row: (row.create_time, row.feedback_id),
+        )
+
+    async def stats(self, principal: Principal, query: FeedbackStatsQuery) -> FeedbackStats:
+        """Counts over all feedback the caller may see."""
+        async with self._database.begin(principal.tenant_id) as db:
+            counts, memories = await FeedbackRepository(db, principal.access).counts(
+                query.model_dump(exclude_none=True)
+            )
+        by_rating = {rating: counts.get(rating, 0) for rating in get_args(Rating)}
+        return FeedbackStats(total=sum(by_rating.values()), by_rating=by_rating, memories=memories)

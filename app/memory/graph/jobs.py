@@ -1,0 +1,97 @@
+"""The handler of jobs `graph_tidy`: what changes of memories have ordered.
+
+One job, one bucket, one transaction: a worker killed anywhere leaves all of it owed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.identity.tenants.repository import TenantRepository
+from app.identity.users.graph_order import bucket_of, reworded, to_read
+from app.memory.graph.owner_repository import OwnerRepository
+from app.memory.graph.tidying import Tidying
+from app.memory.graph.timeline import RelationTimeline
+from app.memory.memories.models import Memory
+from app.memory.memories.repository import MemoryRepository
+from app.platform.database.engine import Database
+from app.platform.http.switches import Switches
+from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
+
+SWITCHED_OFF: Final = timedelta(minutes=5)
+DISABLED: Final = timedelta(hours=1)
+"""How long work waits before it looks again whether it may go on."""
+
+
+class MemoryReader(Protocol):
+    """Reads memories that no run has read, for the graph; extraction has one."""
+
+    async def read(
+        self,
+        db: AsyncSession,
+        access: Access,
+        memories: Sequence[Memory],
+        config: Mapping[str, Any],
+        *,
+        job_id: str,
+        now: datetime,
+    ) -> dict[str, int]:
+        """Write whom they speak of; counts for the job's result."""
+        ...
+
+
+class GraphJobs:
+    """Keeps graphs in line with the memories they stand on."""
+
+    def __init__(
+        self,
+        database: Database,
+        reader: MemoryReader,
+        switches: Switches,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._reader = reader
+        self._switches = switches
+        self._now = now
+
+    async def tidy(self, job: ClaimedJob) -> None:
+        """Bring one graph in line, and finish the job.
+
+        Raises:
+            DeferJobError: memory is switched off, or the tenant is disabled.
+            LeaseLostError: another worker has done it, or the job went with its person.
+
+        """
+        if not self._switches.enabled:
+            raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
+        bucket = bucket_of(job.key)
+        now = self._now()
+        access = Access(job.tenant_id)
+        async with self._database.begin(job.tenant_id) as db:
+            tenant = await TenantRepository(db, job.tenant_id).get()
+            if tenant.status == 0:
+                raise DeferJobError(now + DISABLED, "tenant_disabled")
+            await MemoryRepository(db, access).lock_bucket(*bucket)
+            read = to_read(job.payload)
+            await OwnerRepository(db, job.tenant_id).hold_all(bucket, read)
+            timeline = RelationTimeline(db, access, now=now, job_id=job.job_id)
+            tidying = Tidying(db, job.tenant_id, bucket, timeline)
+            counts = {"reworded": await tidying.unsay(reworded(job.payload), now)}
+            memories = await tidying.readable(read)
+            counts |= await self._reader.read(
+                db, access, memories, tenant.config, job_id=job.job_id, now=now
+            )
+            counts |= {
+                "reopened": await tidying.reopen(now),
+                "closed": await tidying.close(now),
+                "removed": sum((await tidying.forget()).values()),
+            }
+            await JobRepository(db, job.tenant_id).finish(
+                job, {name: count for name, count in counts.items() if count}
+            )

@@ -1,0 +1,340 @@
+"""SQL for entities, their names, and the memories that speak of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    any_,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.identity.tenants.access import Access
+from app.memory.graph.errors import AliasNotFoundError, EntityMergedError, EntityNotFoundError
+from app.memory.graph.models import GraphAlias, GraphEntity, GraphMention
+from app.memory.graph.statements import GraphPlace
+from app.memory.graph.visibility import spoken_of, visible
+from app.memory.memories.models import Memory
+from app.memory.memories.repository import existing
+from app.platform.database.keyset import after
+
+
+def place_of(row: Any) -> GraphPlace:
+    """The bucket of an entity, a relation or a change."""
+    return GraphPlace(row.scope, row.scope_id, row.user_id, row.agent_id, row.project_id)
+
+
+def _among(column: InstrumentedAttribute[str], keys: Iterable[str]) -> ColumnElement[bool]:
+    """One value, however many keys: of several hundred memories there are more than a statement
+    may have values.
+    """
+    return column == any_(literal(list(keys), ARRAY(Text)))
+
+
+class EntityRepository:
+    """Entities a caller may see, and all of one bucket. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    def _visible(self) -> Select[GraphEntity]:
+        return select(GraphEntity).where(
+            visible(self._access, GraphEntity), spoken_of(self._access)
+        )
+
+    async def get(self, entity_id: str, *, lock: bool = False) -> GraphEntity:
+        """Raises EntityNotFoundError."""
+        statement = self._visible().where(GraphEntity.entity_id == entity_id)
+        if lock:
+            # As it is behind the lock, not as it was read before.
+            statement = statement.with_for_update().execution_options(populate_existing=True)
+        row = await self._db.scalar(statement)
+        if row is None:
+            raise EntityNotFoundError(entity_id)
+        return row
+
+    async def get_live(self, entity_id: str, *, lock: bool = False) -> GraphEntity:
+        """Raises EntityNotFoundError, EntityMergedError."""
+        row = await self.get(entity_id, lock=lock)
+        if row.merged_into is not None:
+            raise EntityMergedError(entity_id, row.merged_into)
+        return row
+
+    async def get_all(self, entity_ids: Iterable[str]) -> dict[str, GraphEntity]:
+        """Those of them in graphs of the caller's, by id: sides of relations that it may read."""
+        rows = await self._db.scalars(
+            select(GraphEntity).where(
+                visible(self._access, GraphEntity), GraphEntity.entity_id.in_(list(entity_ids))
+            )
+        )
+        return {row.entity_id: row for row in rows}
+
+    async def list(
+        self,
+        *,
+        equal: Mapping[str, Any],
+        contains: str | None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[GraphEntity]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Args:
+            equal: column to the value it must have.
+            contains: a piece of a key of its name, or of an alias.
+
+        """
+        statement = self._visible().where(
+            GraphEntity.merged_into.is_(None),
+            *(getattr(GraphEntity, name) == value for name, value in equal.items()),
+        )
+        if contains is not None:
+            alias = select(GraphAlias.entity_id).where(
+                GraphAlias.tenant_id == self._tenant_id,
+                GraphAlias.alias_key.contains(contains, autoescape=True),
+            )
+            statement = statement.where(
+                or_(
+                    GraphEntity.name_key.contains(contains, autoescape=True),
+                    GraphEntity.entity_id.in_(alias),
+                )
+            )
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (GraphEntity.create_time, GraphEntity.entity_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def named(
+        self, keys: Sequence[str], *, equal: Mapping[str, Any], limit: int
+    ) -> Sequence[GraphEntity]:
+        """Entities with one of these names or aliases, the longest name first."""
+        conditions = (
+            visible(self._access, GraphEntity),
+            spoken_of(self._access),
+            GraphEntity.merged_into.is_(None),
+            *(getattr(GraphEntity, name) == value for name, value in equal.items()),
+        )
+        by_alias = select(GraphAlias.entity_id).where(
+            GraphAlias.tenant_id == self._tenant_id, GraphAlias.alias_key.in_(keys)
+        )
+        by_name = select(GraphEntity.entity_id).where(
+            GraphEntity.tenant_id == self._tenant_id, GraphEntity.name_key.in_(keys)
+        )
+        rows = await self._db.scalars(
+            select(GraphEntity)
+            .where(*conditions, GraphEntity.entity_id.in_(by_name.union(by_alias)))
+            .order_by(func.length(GraphEntity.name_key).desc(), GraphEntity.entity_id)
+            .limit(limit)
+        )
+        return rows.all()
+
+    # One bucket, whoever asks: a run writes for the people it has read.
+
+    def _in(self, place: GraphPlace) -> ColumnElement[bool]:
+        return and_(
+            GraphEntity.tenant_id == self._tenant_id,
+            GraphEntity.scope_id == place.scope_id,
+            GraphEntity.scope == place.scope,
+            GraphEntity.user_id.is_not_distinct_from(place.user_id),
+            GraphEntity.agent_id.is_not_distinct_from(place.agent_id),
+            GraphEntity.merged_into.is_(None),
+        )
+
+    async def by_keys(self, place: GraphPlace, keys: Iterable[str]) -> dict[str, GraphEntity]:
+        """Entities of a bucket by the key of their name."""
+        rows = await self._db.scalars(
+            select(GraphEntity).where(self._in(place), _among(GraphEntity.name_key, keys))
+        )
+        return {row.name_key: row for row in rows}
+
+    async def by_aliases(
+        self, place: GraphPlace, keys: Iterable[str]
+    ) -> Sequence[tuple[str, GraphEntity]]:
+        """Aliases among `keys` with the entities of a bucket that have them, the oldest first."""
+        rows = await self._db.execute(
+            select(GraphAlias.alias_key, GraphEntity)
+            .join(
+                GraphEntity,
+                and_(
+                    GraphEntity.tenant_id == GraphAlias.tenant_id,
+                    GraphEntity.entity_id == GraphAlias.entity_id,
+                ),
+            )
+            .where(
+                GraphAlias.tenant_id == self._tenant_id,
+                _among(GraphAlias.alias_key, keys),
+                self._in(place),
+            )
+            .order_by(GraphEntity.create_time, GraphEntity.entity_id)
+        )
+        return [(key, row) for key, row in rows.all()]
+
+    async def nearest(
+        self, place: GraphPlace, entity_type: str, model: str, vector: Any, *, limit: int
+    ) -> Sequence[tuple[GraphEntity, float]]:
+        """Entities of one type in a bucket with their cosine distance, the nearest first."""
+        distance = GraphEntity.embedding.cosine_distance(vector)
+        rows = await self._db.execute(
+            select(GraphEntity, distance.label("distance"))
+            .where(
+                self._in(place),
+                GraphEntity.entity_type == entity_type,
+                GraphEntity.embedding_model == model,
+                GraphEntity.embedding.is_not(None),
+            )
+            .order_by(distance, GraphEntity.entity_id)
+            .limit(limit)
+        )
+        return [(row, float(far)) for row, far in rows.all()]
+
+    async def insert(self, rows: Sequence[Mapping[str, Any]]) -> set[str]:
+        """Insert entities; ids of those that nobody else had made before (pain 23)."""
+        if not rows:
+            return set()
+        made = await self._db.scalars(
+            insert(GraphEntity)
+            .values([{"tenant_id": self._tenant_id, **row} for row in rows])
+            .on_conflict_do_nothing()
+            .returning(GraphEntity.entity_id)
+        )
+        return set(made)
+
+    async def note_aliases(self, names: Iterable[tuple[str, str, str]]) -> int:
+        """Let entities have other names too; how many are new.
+
+        Args:
+            names: the id, the key and the alias as it is written.
+
+        """
+        values = [
+            {
+                "tenant_id": self._tenant_id,
+                "entity_id": entity_id,
+                "alias_key": key,
+                "alias": alias,
+            }
+            for entity_id, key, alias in names
+        ]
+        if not values:
+            return 0
+        made = await self._db.scalars(
+            insert(GraphAlias)
+            .values(values)
+            .on_conflict_do_nothing()
+            .returning(GraphAlias.entity_id)
+        )
+        return len(made.all())
+
+    async def remove_alias(self, entity_id: str, key: str) -> None:
+        """Raises AliasNotFoundError."""
+        gone = await self._db.scalar(
+            delete(GraphAlias)
+            .where(
+                GraphAlias.tenant_id == self._tenant_id,
+                GraphAlias.entity_id == entity_id,
+                GraphAlias.alias_key == key,
+            )
+            .returning(GraphAlias.alias_key)
+        )
+        if gone is None:
+            raise AliasNotFoundError(entity_id)
+
+    async def aliases(self, entity_ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """Other names of entities, the oldest first."""
+        rows = await self._db.execute(
+            select(GraphAlias.entity_id, GraphAlias.alias)
+            .where(
+                GraphAlias.tenant_id == self._tenant_id,
+                GraphAlias.entity_id.in_(list(entity_ids)),
+            )
+            .order_by(GraphAlias.create_time, GraphAlias.alias_key)
+        )
+        found = defaultdict(list)
+        for entity_id, alias in rows.all():
+            found[entity_id].append(alias)
+        return found
+
+    async def note_mentions(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Write which memories speak of which entities; of memories that are there."""
+        wanted = sorted(set(pairs))
+        if not wanted:
+            return
+        columns = [literal(list(one), ARRAY(Text)) for one in zip(*wanted, strict=True)]
+        spoken = (
+            func.unnest(*columns)
+            .table_valued("memory_id", "entity_id", name="spoken")
+            .render_derived()
+        )
+        await self._db.execute(
+            insert(GraphMention)
+            .from_select(
+                ["tenant_id", "memory_id", "entity_id"],
+                select(Memory.tenant_id, Memory.memory_id, spoken.c.entity_id)
+                .select_from(spoken)
+                .join(Memory, Memory.memory_id == spoken.c.memory_id)
+                .where(Memory.tenant_id == self._tenant_id),
+            )
+            .on_conflict_do_nothing()
+        )
+
+    async def count_mentions(self, entity_ids: Iterable[str]) -> dict[str, int]:
+        """How many memories the caller may see speak of each."""
+        rows = await self._db.execute(
+            select(GraphMention.entity_id, func.count())
+            .where(
+                GraphMention.tenant_id == self._tenant_id,
+                GraphMention.entity_id.in_(list(entity_ids)),
+                exists().where(existing(self._access), Memory.memory_id == GraphMention.memory_id),
+            )
+            .group_by(GraphMention.entity_id)
+        )
+        return {entity_id: int(count) for entity_id, count in rows.all()}
+
+    async def memories_of(self, entity_id: str, *, start: str | None, limit: int) -> Sequence[str]:
+        """Ids of memories the caller may see that speak of an entity, the newest first; one more
+        than `limit` when another page follows.
+        """
+        statement = (
+            select(GraphMention.memory_id)
+            .where(
+                GraphMention.tenant_id == self._tenant_id,
+                GraphMention.entity_id == entity_id,
+                exists().where(existing(self._access), Memory.memory_id == GraphMention.memory_id),
+            )
+            .order_by(GraphMention.memory_id.desc())
+            .limit(limit + 1)
+        )
+        if start is not None:
+            statement = statement.where(GraphMention.memory_id < start)
+        return (await self._db.scalars(statement)).all()
+
+    async def missing_memories(self, memory_ids: Iterable[str]) -> set[str]:
+        """Those that the caller may not see, or that are not there."""
+        wanted = set(memory_ids)
+        if not wanted:
+            return set()
+        there = await self._db.scalars(
+            select(Memory.memory_id).where(existing(self._access), Memory.memory_id.in_(wanted))
+        )
+        return wanted - set(there)

@@ -1,0 +1,274 @@
+"""What the graph tells: entities, relations at any moment, walks."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from app.errors import SelectorRequiredError
+from app.identity.tenants.access import Principal
+from app.language.text.name_keys import name_key
+from app.memory.graph.answers import entities_shown, relations_shown
+from app.memory.graph.models import GraphEntity, GraphRelation
+from app.memory.graph.neighbourhood import MOST_EDGES, Neighbourhood, When
+from app.memory.graph.repository import EntityRepository
+from app.memory.graph.schemas import (
+    EntityDetail,
+    EntityQuery,
+    EntityRead,
+    EntityShort,
+    GraphFound,
+    GraphSearchQuery,
+    MentionPage,
+    NeighbourQuery,
+    NeighbourRead,
+    Neighbours,
+    PathQuery,
+    PathRead,
+    Paths,
+    RelationQuery,
+    RelationRead,
+    WhenQuery,
+)
+from app.memory.graph.statements import keys_in
+from app.memory.graph.timeline import RelationTimeline
+from app.platform.database.engine import Database
+from app.platform.http.pagination import Page, PageQuery, decode_moment, decode_number, encode, page
+
+OWNERS: Final = ("user_id", "agent_id", "project_id")
+MOST_SEEDS: Final = 20
+
+
+class GraphService:
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+
+    async def entities(self, principal: Principal, query: EntityQuery) -> Page[EntityRead]:
+        """Entities, newest first; merged ones are not among them."""
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(include={*OWNERS, "scope"}, exclude_none=True)
+        if query.type is not None:
+            equal["entity_type"] = query.type
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await EntityRepository(db, principal.access).list(
+                equal=equal,
+                contains=name_key(query.q) if query.q else None,
+                start=start,
+                limit=query.limit,
+            )
+            shown = {one.entity_id: one for one in await entities_shown(db, principal.access, rows)}
+        return page(rows, query.limit, show=lambda row: shown[row.entity_id], place=_made)
+
+    async def entity(self, principal: Principal, entity_id: str) -> EntityDetail:
+        """One entity, a merged one too. Raises EntityNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            entities = EntityRepository(db, principal.access)
+            row = await entities.get(entity_id)
+            [shown] = await entities_shown(db, principal.access, [row])
+            counted = await entities.count_mentions([entity_id])
+        return EntityDetail.model_validate(row).model_copy(
+            update={"aliases": shown.aliases, "mentions": counted.get(entity_id, 0)}
+        )
+
+    async def memories(self, principal: Principal, entity_id: str, query: PageQuery) -> MentionPage:
+        """Ids of memories that speak of an entity, newest first. Raises EntityNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            entities = EntityRepository(db, principal.access)
+            row = await entities.get(entity_id)
+            ids = await entities.memories_of(
+                entity_id, start=start[1] if start else None, limit=query.limit
+            )
+        more = len(ids) > query.limit
+        return MentionPage(
+            items=list(ids[: query.limit]),
+            next_cursor=encode(row.create_time, ids[query.limit - 1]) if more else None,
+        )
+
+    async def relations(self, principal: Principal, query: RelationQuery) -> Page[RelationRead]:
+        """Relations, newest first: what holds at a moment, by what was known at a moment."""
+        start = decode_moment(query.cursor)
+        when = self._when(query)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await RelationTimeline(db, principal.access, now=self._now()).list(
+                equal=query.model_dump(
+                    include={*OWNERS, "relation", "source_id", "destination_id"}, exclude_none=True
+                ),
+                entity_id=query.entity_id,
+                known_at=when.known_at,
+                as_of=None if query.include_closed else when.as_of,
+                start=start,
+                limit=query.limit,
+            )
+            told = await relations_shown(db, principal.access, rows)
+        return _page_of(rows, told, query.limit, _learned)
+
+    async def history(
+        self, principal: Principal, relation_id: str, query: PageQuery
+    ) -> Page[RelationRead]:
+        """All that was ever known of a relation, newest first; also of one that was withdrawn.
+
+        Raises:
+            RelationNotFoundError: there is none for this caller.
+
+        """
+        start = decode_number(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await RelationTimeline(db, principal.access, now=self._now()).history(
+                relation_id, start=start, limit=query.limit
+            )
+            told = await relations_shown(db, principal.access, rows)
+        return _page_of(rows, told, query.limit, lambda row: (row.version, row.relation_id))
+
+    async def neighbours(self, principal: Principal, query: NeighbourQuery) -> Neighbours:
+        """The nearest entities around one, and the relations among them all.
+
+        Raises:
+            EntityNotFoundError: the id is none for this caller. Of a name nobody has, nothing is
+                around.
+            SelectorRequiredError: a name, and nobody says in whose graph.
+
+        """
+        if query.name is not None:
+            _refuse_all_graphs(principal, query)
+        when = self._when(query)
+        async with self._database.begin(principal.tenant_id) as db:
+            entities = EntityRepository(db, principal.access)
+            seeds = await self._seeds(entities, query)
+            near = Neighbourhood(db, principal.access)
+            walk = await near.walk(
+                seeds,
+                depth=query.depth,
+                limit=query.limit + len(seeds),
+                when=when,
+                relation=query.relation,
+            )
+            rows = await entities.get_all(walk.hops)
+            edges = await near.between(list(rows), when=when, relation=query.relation)
+            told = await relations_shown(db, principal.access, edges[:MOST_EDGES])
+        return Neighbours(
+            entities=[
+                NeighbourRead(**_short(rows[entity_id]).model_dump(), hops=hops)
+                for entity_id, hops in walk.hops.items()
+                if entity_id in rows
+            ],
+            relations=told,
+            truncated=walk.truncated or len(edges) > MOST_EDGES,
+        )
+
+    async def paths(self, principal: Principal, query: PathQuery) -> Paths:
+        """The shortest paths between two entities. Raises EntityNotFoundError."""
+        when = self._when(query)
+        async with self._database.begin(principal.tenant_id) as db:
+            entities = EntityRepository(db, principal.access)
+            ends = [await entities.get(one) for one in (query.from_, query.to)]
+            near = Neighbourhood(db, principal.access)
+            found, truncated = await near.paths(
+                ends[0].entity_id,
+                ends[1].entity_id,
+                depth=query.depth,
+                limit=query.limit,
+                when=when,
+            )
+            rows = await entities.get_all({one for path in found for one in path.entity_ids})
+            edges = await near.relations(
+                list({one for path in found for one in path.relation_ids}), when=when
+            )
+            told = await relations_shown(db, principal.access, list(edges.values()))
+        by_id = {one.relation_id: one for one in told}
+        return Paths(
+            paths=[
+                PathRead(
+                    entities=[_short(rows[one]) for one in path.entity_ids],
+                    relations=[by_id[one] for one in path.relation_ids],
+                )
+                for path in found
+                # What was erased since the walk leads nowhere any more.
+                if rows.keys() >= set(path.entity_ids) and by_id.keys() >= set(path.relation_ids)
+            ],
+            truncated=truncated,
+        )
+
+    async def search(self, principal: Principal, query: GraphSearchQuery) -> GraphFound:
+        """The entities that a text names, the longest name first, with their relations (K-52).
+
+        Raises:
+            SelectorRequiredError: nobody says in whose graph.
+
+        """
+        _refuse_all_graphs(principal, query)
+        when = self._when(query)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await EntityRepository(db, principal.access).named(
+                keys_in(query.q),
+                equal=query.model_dump(include={*OWNERS}, exclude_none=True),
+                limit=query.limit + 1,
+            )
+            near = Neighbourhood(db, principal.access)
+            shown = rows[: query.limit]
+            walk = await near.walk(
+                [row.entity_id for row in shown],
+                depth=1,
+                limit=query.limit * 5 + len(shown),
+                when=when,
+            )
+            edges = await near.between(list(walk.hops), when=when)
+            named = {row.entity_id for row in shown}
+            theirs = [row for row in edges if {row.source_id, row.destination_id} & named]
+            told = await relations_shown(db, principal.access, theirs)
+        truncated = walk.truncated or len(rows) > query.limit or len(edges) > MOST_EDGES
+        return GraphFound(
+            entities=[_short(row) for row in shown], relations=told, truncated=truncated
+        )
+
+    def _when(self, query: WhenQuery | RelationQuery) -> When:
+        return When(query.as_of or query.known_at or self._now(), query.known_at)
+
+    async def _seeds(self, entities: EntityRepository, query: NeighbourQuery) -> list[str]:
+        if query.entity_id is not None:
+            return [(await entities.get(query.entity_id)).entity_id]
+        rows = await entities.named(
+            [name_key(query.name or "")],
+            equal=query.model_dump(include={*OWNERS}, exclude_none=True),
+            limit=MOST_SEEDS,
+        )
+        return [row.entity_id for row in rows]
+
+
+def _refuse_all_graphs(principal: Principal, query: NeighbourQuery | GraphSearchQuery) -> None:
+    """One name is somebody else in each graph, and an answer must not make them one.
+
+    Raises:
+        SelectorRequiredError: neither the request nor the key names whose.
+
+    """
+    if not principal.access.restricted and all(getattr(query, one) is None for one in OWNERS):
+        raise SelectorRequiredError("query", OWNERS)
+
+
+def _page_of(
+    rows: Sequence[GraphRelation],
+    told: Sequence[RelationRead],
+    limit: int,
+    place: Callable[[GraphRelation], Any],
+) -> Page[RelationRead]:
+    """A page without those that were erased since its rows were read."""
+    shown = {(one.relation_id, one.version): one for one in told}
+    whole = page(
+        rows, limit, show=lambda row: shown.get((row.relation_id, row.version)), place=place
+    )
+    return Page(
+        items=[one for one in whole.items if one is not None], next_cursor=whole.next_cursor
+    )
+
+
+def _short(row: GraphEntity) -> EntityShort:
+    return EntityShort.model_validate(row)
+
+
+def _made(row: GraphEntity) -> Any:
+    return row.create_time, row.entity_id
+
+
+def _learned(row: GraphRelation) -> Any:
+    return row.known_from, row.relation_id

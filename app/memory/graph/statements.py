@@ -1,0 +1,153 @@
+"""What is stated of whom, before it is in the graph: names, relations, periods. Pure.
+
+A name is compared by its key (`text/name_keys.py`), which knows no language (peers.md, pains 23
+and 38).
+A relation is lower snake_case in ASCII (K-51), whatever the language of the names it joins.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from unicodedata import combining, normalize
+
+from app.language.text.name_keys import name_key
+from app.language.text.normalise import has_cjk
+
+LONGEST_NAME: Final = 255
+LONGEST_RELATION: Final = 100
+MOST_DEPTH: Final = 3
+LARGEST_LIMIT: Final = 500
+THING: Final = "thing"
+"""Type of an entity of which nobody said what it is."""
+
+_RELATION = re.compile(r"[a-z][a-z0-9_]*\Z")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BETWEEN = re.compile(r"[\s_./-]+")
+_TOKEN = re.compile(r"[^\s,;:!?()\[\]{}<>\"“”「」『』《》，。；：！？、（）]+")
+_ENDING = re.compile(r"(?:['’]s)?[.'’]*\Z")
+_WORDS_OF_NAME: Final = 6
+_SIGNS_OF_NAME: Final = 12
+MOST_KEYS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPlace:
+    """Whose graph it is: the bucket of a memory, but never a session's.
+
+    `scope` is user, project or agent. `project_id` counts in a project's alone. In a project
+    `user_id` says whose words they are, and they go with that person.
+    """
+
+    scope: str
+    scope_id: str
+    user_id: str | None
+    agent_id: str | None
+    project_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Somebody or something, as it was spoken of."""
+
+    name: str
+    entity_type: str = THING
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One triple, and since when and on what it stands.
+
+    `single`: the subject has one value of this relation at a time, so that another ends.
+    `retracts`: it holds no longer, and nothing takes its place. `evidence` are ids of messages.
+    """
+
+    source: Named
+    relation: str
+    destination: Named
+    confidence: float = 1.0
+    evidence: tuple[str, ...] = ()
+    memory_ids: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    single: bool = False
+    retracts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """When something holds: from the first moment to just before the last; None is open."""
+
+    begins: datetime | None
+    ends: datetime | None
+
+
+def fits(name: str) -> bool:
+    """Whether a name can be kept: some letter, digit or sign, and at most 255 characters."""
+    key = name_key(name)
+    return 0 < len(key) <= LONGEST_NAME and len(name.strip()) <= LONGEST_NAME and "\x00" not in name
+
+
+def relation_name(text: str) -> str | None:
+    """A relation in lower snake_case, or None when it cannot be one.
+
+    "studies at", "StudiesAt" and "studies-at" are `studies_at`; accents are dropped. A relation
+    that is no Latin text, such as 就读于, is none: the caller must map or refuse it, since
+    dropping its signs would make another relation of it.
+    """
+    plain = "".join(sign for sign in normalize("NFKD", text) if not combining(sign))
+    snake = _BETWEEN.sub("_", _HUMP.sub("_", plain.strip())).strip("_").lower()
+    if len(snake) > LONGEST_RELATION or not _RELATION.match(snake):
+        return None
+    return snake
+
+
+def cut_by(new: Period, others: Collection[Period]) -> datetime | None:
+    """Where a value ends, of which there is one at a time, since a later one is known already.
+
+    What is learned late about the past must not end what holds today.
+    """
+    begins = new.begins
+    if begins is None:
+        return new.ends
+    later = [one.begins for one in others if one.begins is not None and one.begins > begins]
+    return min((one for one in (*later, new.ends) if one is not None), default=None)
+
+
+def ends_where(old: Period, new: Period, now: datetime) -> datetime | None:
+    """Where the old value of a relation ends when another takes its place, or None.
+
+    It ends where the new one begins. It does not end when it had ended by then, when it only
+    began later, or when the new one itself is over before it (a winter in another town).
+    """
+    begins = new.begins or now
+    if old.ends is not None and old.ends <= begins:
+        return None
+    if old.begins is not None and old.begins > begins:
+        return None
+    if new.ends is not None and (old.ends is None or old.ends > new.ends):
+        return None
+    return begins
+
+
+def keys_in(text: str) -> list[str]:
+    """Keys (`name_key`) of all that may be a name in a text, the longest first, at most 1,000.
+
+    Every run of words and of Chinese signs is one: which is a name, only the graph knows.
+    """
+    found: dict[str, None] = {}
+    plain = name_key(text)
+    words = [match.span() for match in _TOKEN.finditer(plain)]
+    for first, (start, _) in enumerate(words):
+        for _, end in words[first : first + _WORDS_OF_NAME]:
+            found[plain[start:end]] = None
+            found[_ENDING.sub("", plain[start:end])] = None
+    for start, end in words:
+        if has_cjk(plain[start:end]):
+            for left in range(start, end):
+                for right in range(left + 1, min(left + _SIGNS_OF_NAME, end) + 1):
+                    found[plain[left:right]] = None
+    # Of too many the longest are left out: names are short.
+    keys = sorted((key for key in found if 0 < len(key) <= LONGEST_NAME), key=len)[:MOST_KEYS]
+    return sorted(keys, key=len, reverse=True)

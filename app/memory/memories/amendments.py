@@ -1,0 +1,180 @@
+"""What an edit changes: read from the request or the history, judged and checked."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from app.identity.tenants.access import Access, Principal
+from app.language.text.normalise import content_hash
+from app.memory.memories.duplicates import make_room
+from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
+from app.memory.memories.gate import Gate, Proposal, Reason
+from app.memory.memories.models import Memory
+from app.memory.memories.records import Change
+from app.memory.memories.repository import MemoryRepository
+from app.memory.memories.schemas import MemoryPatch, MemorySupersede
+from app.memory.memories.verdicts import verdict_row
+from app.platform.database.ids import new_id
+
+CLEARABLE = {
+    "attribute", "source_error", "external_id", "valid_from", "valid_to", "expires_at",
+}  # fmt: skip
+"""Fields that null empties; elsewhere null means "leave it"."""
+
+JUDGED = {"content", "confidence", "source_error", "metadata_"}
+"""Fields that the gate has a say in."""
+
+RESTORED = (
+    "content", "memory_type", "attribute", "tier", "source", "source_id", "source_error",
+    "evidence", "confidence", "visibility", "status", "superseded_by", "external_id", "metadata",
+    "expected_valid_days",
+)  # fmt: skip
+RESTORED_TIMES = ("valid_from", "valid_to", "expires_at")
+"""What a memory says and how far it counts; never whose it is, nor where it hangs."""
+
+
+def patched(body: MemoryPatch) -> dict[str, Any]:
+    """The columns a patch changes; null empties those that may be empty."""
+    return {
+        {"metadata": "metadata_"}.get(name, name): value
+        for name, value in body.model_dump(exclude_unset=True, exclude={"reason"}).items()
+        if value is not None or name in CLEARABLE
+    }
+
+
+def stated(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
+    """The columns that a statement in the place of `seen` is given, but for its validity.
+
+    Its time is its own: what the old one says of its time does not limit it.
+    """
+    apart = {"reason", "metadata", "valid_from", "valid_to"}
+    given = body.model_dump(exclude=apart, exclude_none=True)
+    given["metadata_"] = seen.metadata_ if body.metadata is None else body.metadata
+    return given
+
+
+def restored(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns in which a memory differs from a snapshot of it, as they were."""
+    was = {name: after[name] for name in RESTORED if name in after}
+    if "metadata" in was:
+        was["metadata_"] = was.pop("metadata")
+    for name in RESTORED_TIMES:
+        was[name] = datetime.fromisoformat(after[name]) if after.get(name) else None
+    return {name: value for name, value in was.items() if getattr(row, name) != value}
+
+
+def was_closed(access: Access, row: Memory, state: Mapping[str, Any] | None) -> bool:
+    """Whether a state of the history was its author's alone, and the caller is another user.
+
+    What was said in private stays so when the item is opened later (B-21).
+    """
+    return (
+        state is not None
+        and access.user_id not in {None, row.user_id}
+        and row.scope == "project"
+        and state.get("visibility") == "owner_only"
+    )
+
+
+def characters(row: Memory, changes: dict[str, Any]) -> int:
+    """How much text the gate reads: what changes, and what stays beside it."""
+    content, error, metadata = (
+        changes.get(name, getattr(row, name)) for name in ("content", "source_error", "metadata_")
+    )
+    return len(content) + len(error or "") + len(json.dumps(metadata))
+
+
+def check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[Reason]:
+    """Why these changes may not be made, by rules that need no lock."""
+    begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
+    if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
+        raise InvalidValidityError
+    if "content" in changes:
+        changes["content"] = changes["content"].strip()
+    proposal = gate.redacted(
+        Proposal(
+            changes.get("content", row.content),
+            changes.get("confidence", row.confidence),
+            changes.get("source_error", row.source_error),
+            changes.get("metadata_", row.metadata_),
+        )
+    )
+    judged = {
+        "content": proposal.content,
+        "source_error": proposal.source_error,
+        "metadata_": dict(proposal.metadata),
+    }
+    changes |= {name: value for name, value in judged.items() if name in changes}
+    if "content" in changes:
+        changes["content_hash"] = content_hash(changes["content"])
+    reasons = gate.check(proposal) if JUDGED & changes.keys() else []
+    if proposal.source_error is not None and (
+        changes.get("memory_type", row.memory_type) != "correction"
+    ):
+        reasons.append(Reason("source_error_not_allowed", "Only a correction has one.", {}))
+    return reasons
+
+
+def amendment_verdict(
+    principal: Principal,
+    row: Memory,
+    changes: dict[str, Any],
+    event: str,
+    reasons: Sequence[Reason] = (),
+) -> dict[str, Any]:
+    names = ("user_id", "agent_id", "session_id", "project_id", "scope")
+    return verdict_row(
+        principal,
+        place={name: getattr(row, name) for name in names},
+        content=changes.get("content", row.content),
+        source=row.source,
+        accepted=not reasons,
+        reasons=reasons,
+        memory_id=row.memory_id,
+        event=event,
+        evidence=changes.get("evidence", row.evidence),
+    )
+
+
+def patch_event(row: Memory, changes: dict[str, Any]) -> str:
+    status = changes.get("status", row.status)
+    if status == row.status:
+        return "UPDATE"
+    return "ARCHIVE" if status == "archived" else "RESTORE"
+
+
+async def refuse_twin(
+    memories: MemoryRepository, row: Memory, changes: dict[str, Any]
+) -> list[Change]:
+    """Make sure that no other active memory of the bucket says exactly that.
+
+    Returns:
+        What was archived since it counts no longer.
+
+    Raises:
+        DuplicateMemoryError: one does; it is named to those who may see it.
+
+    """
+    status = changes.get("status", row.status)
+    digest = changes.get("content_hash", row.content_hash)
+    if status != "active" or (digest == row.content_hash and row.status == "active"):
+        return []
+    bucket = {name: getattr(row, name) for name in ("scope", "scope_id", "user_id", "agent_id")}
+    twin = (await memories.same_hash(bucket, [digest])).get(digest)
+    if twin is None or twin.row.memory_id == row.memory_id:
+        return []
+    if not twin.past:
+        raise DuplicateMemoryError(twin.row.memory_id if twin.shown else None, 1.0, None)
+    return await make_room(memories, twin.row)
+
+
+def successor(old: Memory, given: dict[str, Any], creator: str) -> dict[str, Any]:
+    kept = {
+        name: getattr(old, name)
+        for name in (
+            "tenant_id", "scope", "scope_id", "user_id", "agent_id", "session_id", "project_id",
+            "memory_type", "attribute", "tier", "source", "visibility", "expires_at",
+        )
+    }  # fmt: skip
+    return kept | {"evidence": []} | given | {"memory_id": new_id("mem"), "creator": creator}

@@ -1,0 +1,240 @@
+"""SQL for the codes of one tenant's buckets: which have earned them, and how well they find."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.memory.memories.codes import code_of
+
+_OF_BUCKET = """
+m.tenant_id = CAST(:tenant_id AS text) AND m.status = 'active'
+AND m.scope_id = CAST(:scope_id AS text) AND m.scope = CAST(:scope AS text)
+AND m.embedding_model = CAST(:model AS text) AND m.embedding IS NOT NULL
+"""
+
+# What is too small is left out by its index alone.
+_ALL = """
+WITH known AS (
+    SELECT * FROM memory_buckets WHERE tenant_id = CAST(:tenant_id AS text)
+), large AS (
+    SELECT scope_id, scope FROM memories
+    WHERE tenant_id = CAST(:tenant_id AS text) AND status = 'active'
+    GROUP BY scope_id, scope HAVING count(*) >= CAST(:least AS bigint)
+    UNION SELECT scope_id, scope FROM known
+), counted AS (
+    SELECT m.scope, m.scope_id, m.embedding_model, count(*) AS rows, count(m.code) AS coded
+    FROM large JOIN memories m ON m.scope_id = large.scope_id AND m.scope = large.scope
+    WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status = 'active'
+        AND m.embedding IS NOT NULL
+    GROUP BY m.scope, m.scope_id, m.embedding_model
+)
+SELECT scope, scope_id, embedding_model AS model, coalesce(counted.rows, 0) AS rows,
+    coalesce(counted.coded, 0) AS coded, known.tenant_id IS NOT NULL AS registered,
+    known.coded_at, known.sampled_recall, now() - known.sampled_at AS sampled_ago,
+    coalesce((
+        SELECT vector_dims(m.embedding) FROM memories m
+        WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status = 'active'
+            AND m.scope_id = found.scope_id AND m.scope = found.scope
+            AND m.embedding_model = found.embedding_model AND m.embedding IS NOT NULL LIMIT 1
+    ), 0) AS dimension
+FROM (
+    SELECT scope, scope_id, embedding_model FROM counted
+    UNION SELECT scope, scope_id, embedding_model FROM known
+) AS found
+LEFT JOIN counted USING (scope, scope_id, embedding_model)
+LEFT JOIN known USING (scope, scope_id, embedding_model)
+WHERE counted.rows >= CAST(:least AS bigint) OR known.tenant_id IS NOT NULL
+ORDER BY scope, scope_id, embedding_model
+"""
+
+_REGISTER = """
+INSERT INTO memory_buckets (tenant_id, scope, scope_id, embedding_model, rows)
+VALUES (:tenant_id, :scope, :scope_id, :model, :rows)
+ON CONFLICT (tenant_id, scope, scope_id, embedding_model) DO UPDATE SET rows = excluded.rows
+"""
+
+_REGISTERED = """
+tenant_id = CAST(:tenant_id AS text) AND scope = CAST(:scope AS text)
+AND scope_id = CAST(:scope_id AS text) AND embedding_model = CAST(:model AS text)
+"""
+
+_FINISH = f"UPDATE memory_buckets SET coded_at = coalesce(coded_at, now()) WHERE {_REGISTERED}"
+
+_SAMPLED = f"""
+UPDATE memory_buckets SET sampled_recall = :recall, sampled_at = now(),
+    coded_at = CASE WHEN :refused THEN NULL ELSE coded_at END
+WHERE {_REGISTERED}
+"""
+
+_FORGET = f"DELETE FROM memory_buckets WHERE {_REGISTERED}"
+
+_WITHOUT_CODE = f"""
+SELECT memory_id FROM memories m WHERE {_OF_BUCKET} AND m.code IS NULL LIMIT :most
+"""
+
+# Those of the past too: a search `as_of` a moment reads them.
+_WITH_CODE = " UNION ALL ".join(
+    f"""
+    (SELECT memory_id FROM memories m WHERE {of_bucket} AND m.code IS NOT NULL LIMIT :most)
+    """
+    for of_bucket in (
+        _OF_BUCKET,
+        _OF_BUCKET.replace("= 'active'", "IN ('archived', 'superseded')"),
+    )
+)
+
+# What somebody is changing is left out: its vector may be another one in a moment.
+_CHOSEN = """
+FROM (
+    SELECT memory_id FROM memories
+    WHERE tenant_id = CAST(:tenant_id AS text) AND memory_id = ANY (CAST(:ids AS text[]))
+    ORDER BY memory_id FOR UPDATE SKIP LOCKED
+) AS chosen
+WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.memory_id = chosen.memory_id
+"""
+
+_WRITE = f"""
+UPDATE memories m SET code = CAST(binary_quantize(m.embedding) AS bit varying) {_CHOSEN}
+AND m.code IS NULL AND m.embedding IS NOT NULL
+"""
+
+_CLEAR = f"UPDATE memories m SET code = NULL {_CHOSEN} AND m.code IS NOT NULL"
+
+_SAMPLE = f"""
+SELECT m.memory_id, CAST(m.embedding AS text) AS vector FROM memories m
+WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.memory_id IN (
+    SELECT m.memory_id FROM memories m WHERE {_OF_BUCKET} AND m.code IS NOT NULL
+    ORDER BY random() LIMIT :number
+)
+"""
+
+_NEAREST = f"""
+SELECT -(m.embedding <#> CAST(:vector AS vector)) AS similarity FROM memories m
+WHERE {_OF_BUCKET} AND m.code IS NOT NULL AND m.memory_id <> CAST(:memory_id AS text)
+ORDER BY m.embedding <#> CAST(:vector AS vector) LIMIT :limit
+"""
+
+_NEAREST_BY_CODE = f"""
+SELECT -(few.embedding <#> CAST(:vector AS vector)) AS similarity FROM (
+    SELECT m.embedding FROM memories m
+    WHERE {_OF_BUCKET} AND m.code IS NOT NULL AND m.memory_id <> CAST(:memory_id AS text)
+    ORDER BY m.code <~> CAST(:code AS bit varying), m.memory_id LIMIT :candidates
+) AS few
+ORDER BY few.embedding <#> CAST(:vector AS vector) LIMIT :limit
+"""
+
+IDS_AT_ONCE: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class VectorBucket:
+    """Active memories of one scope whose vectors one model made.
+
+    Args:
+        coded: how many of its `rows` have codes.
+        registered: it has earned codes, or was refused them.
+        coded_at: when it had them first; None while they are made, and after they were refused.
+        sampled_recall: what its codes found, `sampled_ago` that long ago.
+
+    """
+
+    scope: str
+    scope_id: str
+    model: str
+    rows: int
+    dimension: int
+    coded: int = 0
+    registered: bool = False
+    coded_at: datetime | None = None
+    sampled_recall: float | None = None
+    sampled_ago: timedelta | None = None
+
+    def key(self) -> dict[str, Any]:
+        return {"scope": self.scope, "scope_id": self.scope_id, "model": self.model}
+
+
+class BucketRepository:
+    """Codes of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def all(self, least: int) -> list[VectorBucket]:
+        """Buckets of at least so many rows, and whatever is registered."""
+        rows = await self._run(_ALL, least=least)
+        return [VectorBucket(**row) for row in rows.mappings()]
+
+    async def register(self, bucket: VectorBucket) -> None:
+        """Note that it has earned codes, or how many rows it has by now."""
+        await self._run(_REGISTER, **bucket.key(), rows=bucket.rows)
+
+    async def finish(self, bucket: VectorBucket) -> None:
+        """Note that all its rows have codes."""
+        await self._run(_FINISH, **bucket.key())
+
+    async def note_sample(self, bucket: VectorBucket, recall: float, *, refused: bool) -> None:
+        """Note what its codes found, and whether that is too little."""
+        await self._run(_SAMPLED, **bucket.key(), recall=recall, refused=refused)
+
+    async def forget(self, bucket: VectorBucket) -> None:
+        """Register it no longer."""
+        await self._run(_FORGET, **bucket.key())
+
+    async def ids(self, bucket: VectorBucket, *, coded: bool) -> list[str]:
+        """Some rows with codes, or without, in no order."""
+        found = await self._run(
+            _WITH_CODE if coded else _WITHOUT_CODE, **bucket.key(), most=IDS_AT_ONCE
+        )
+        return list(found.scalars())
+
+    async def write(self, memory_ids: Sequence[str]) -> int:
+        """Give rows the codes of the vectors they have now; how many, without those in use."""
+        result = await self._run(_WRITE, ids=list(memory_ids))
+        return int(result.rowcount)
+
+    async def clear(self, memory_ids: Sequence[str]) -> int:
+        """Take their codes; how many, without those in use."""
+        result = await self._run(_CLEAR, ids=list(memory_ids))
+        return int(result.rowcount)
+
+    async def sample(self, bucket: VectorBucket, number: int) -> list[tuple[str, Any]]:
+        """Some rows with codes: ids and vectors."""
+        rows = await self._run(_SAMPLE, **bucket.key(), number=number)
+        return [(one, np.array(vector[1:-1].split(","), np.float32)) for one, vector in rows]
+
+    async def nearest(
+        self, bucket: VectorBucket, memory_id: str, vector: Any, *, limit: int
+    ) -> list[float]:
+        """Similarities of the rows nearest to a row, nearest first."""
+        rows = await self._run(
+            _NEAREST,
+            **bucket.key(),
+            memory_id=memory_id,
+            vector=str(vector.tolist()),
+            limit=limit,
+        )
+        return [float(one) for one in rows.scalars()]
+
+    async def nearest_by_code(
+        self, bucket: VectorBucket, memory_id: str, vector: Any, *, limit: int, candidates: int
+    ) -> list[float]:
+        """As `nearest`, among those that are nearest by code."""
+        rows = await self._run(
+            _NEAREST_BY_CODE,
+            **bucket.key(),
+            memory_id=memory_id,
+            vector=str(vector.tolist()),
+            code=code_of(vector),
+            candidates=candidates,
+            limit=limit,
+        )
+        return [float(one) for one in rows.scalars()]
+
+    async def _run(self, statement: str, **values: Any) -> Any:
+        return await self._db.execute(text(statement), {"tenant_id": self._tenant_id, **values})

@@ -1,0 +1,188 @@
+"""Statements on their way into memory, each with what became of it so far. Pure."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from heapq import nlargest
+from typing import Any
+
+import numpy as np
+
+from app.language.text.distinctions import differs
+from app.language.text.normalise import content_hash
+from app.language.text.sensitive import find_sensitive
+from app.memory.memories.gate import Gate, Proposal, Reason, Scan
+from app.memory.memories.schemas import Event, MemoryCreate, SaidMessage
+
+REMEMBERED_ROLES = ("user", "assistant")
+"""Tool and system messages are never remembered (B-35)."""
+
+NEIGHBOURS = 5
+"""How many near statements the guard looks at before a statement counts as new."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One statement; `event` is None while nothing is decided."""
+
+    index: int
+    content: str
+    metadata: dict[str, Any]
+    source_error: str | None = None
+    event: Event | None = None
+    reasons: list[Reason] = field(default_factory=list)
+    content_hash: bytes = b""
+    vector: Any = None
+    memory_id: str | None = None
+    duplicate_of: str | None = None
+    similarity: float | None = None
+    previous: str | None = None
+
+    def reject_as_duplicate(self, memory_id: str, similarity: float) -> None:
+        self.event = "REJECT"
+        self.memory_id = None
+        self.duplicate_of = memory_id
+        self.similarity = similarity
+        self.reasons.append(
+            Reason(
+                "duplicate",
+                "It says nearly the same as a memory of the same user.",
+                {"memory_id": memory_id, "similarity": round(similarity, 4)},
+            )
+        )
+
+    def replaces(self, memory_id: str, similarity: float) -> None:
+        self.event = "SUPERSEDE"
+        self.duplicate_of = memory_id
+        self.similarity = similarity
+
+    def shares_fate_of(self, first: "Candidate") -> None:
+        self.event = "REJECT" if first.event == "REJECT" else "NONE"
+        self.memory_id = first.memory_id
+        self.duplicate_of = first.duplicate_of
+        self.reasons = list(first.reasons)
+        self.similarity = 1.0
+
+    def is_known(self, memory_id: str | None, similarity: float) -> None:
+        self.event = "NONE"
+        self.memory_id = memory_id
+        self.similarity = similarity
+
+
+def characters(body: MemoryCreate) -> int:
+    """How much text there is to read; what the messages share is read with each of them."""
+    said = body.messages
+    if isinstance(said, str):
+        said = SaidMessage(content=said)
+    batch = [said] if isinstance(said, SaidMessage) else said
+    shared = len(body.source_error or "") + len(json.dumps(body.metadata))
+    own = sum(len(one.content) + len(json.dumps(one.metadata)) for one in batch)
+    return own + shared * len(batch)
+
+
+def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
+    """The statements of a request, judged by the gate alone and against each other.
+
+    The second of two equal statements in one request is nothing new (C-03).
+    """
+    said = body.messages
+    if isinstance(said, str):
+        said = SaidMessage(content=said)
+    batch = [said] if isinstance(said, SaidMessage) else said
+    # A mistake is as long as a book may be, and all messages have the same one: read it once.
+    error = gate.redacted(Proposal("", source_error=body.source_error)).source_error
+    scan = cache(find_sensitive)
+    judged = [_judged(index, one, body, gate, error, scan) for index, one in enumerate(batch)]
+    first: dict[bytes, int] = {}
+    for one in judged:
+        if one.event is None and first.setdefault(one.content_hash, one.index) != one.index:
+            one.event = "NONE"
+            one.similarity = 1.0
+    return judged
+
+
+def _judged(
+    index: int, said: SaidMessage, body: MemoryCreate, gate: Gate, error: str | None, scan: Scan
+) -> Candidate:
+    metadata = body.metadata | said.metadata
+    if not isinstance(body.messages, str):
+        metadata["role"] = said.role
+        if said.name is not None:
+            metadata["name"] = said.name
+    candidate = Candidate(index, said.content.strip(), metadata)
+    if said.role not in REMEMBERED_ROLES:
+        candidate.event = "SKIP"
+        return candidate
+    proposal = gate.redacted(Proposal(candidate.content, body.confidence, None, metadata))
+    proposal = replace(proposal, source_error=error)
+    candidate.content = proposal.content
+    candidate.metadata = dict(proposal.metadata)
+    candidate.source_error = proposal.source_error
+    candidate.reasons = gate.check(proposal, scan=scan)
+    if candidate.reasons:
+        candidate.event = "REJECT"
+    else:
+        candidate.content_hash = content_hash(candidate.content)
+    return candidate
+
+
+Neighbour = tuple[str, str, float]
+"""Id, content and cosine similarity."""
+
+
+def nearest_duplicate(
+    candidate: Candidate,
+    neighbours: Sequence[Neighbour],
+    threshold: Callable[[str], float],
+) -> Neighbour | None:
+    """The nearest memory that says the same, or None.
+
+    Nearness only nominates: a contradiction is as near as a paraphrase (B-01), so the guard
+    on numbers, negation and names decides.
+    """
+    floor = threshold(candidate.content)
+    for neighbour in neighbours:
+        if neighbour[2] >= floor and differs(candidate.content, neighbour[1]) is None:
+            return neighbour
+    return None
+
+
+def nearest_duplicates(
+    fresh: Sequence[Candidate],
+    near: Sequence[Sequence[Neighbour]],
+    threshold: Callable[[str], float],
+) -> list[Neighbour | None]:
+    """For each statement its nearest duplicate among its own neighbours."""
+    return [
+        nearest_duplicate(one, neighbours, threshold)
+        for one, neighbours in zip(fresh, near, strict=True)
+    ]
+
+
+def among_themselves(
+    fresh: Sequence[Candidate], threshold: Callable[[str], float]
+) -> Mapping[int, Neighbour]:
+    """For statements of one request, the earlier one that each repeats in other words.
+
+    Comparing words is dear, so only the few nearest earlier ones are compared, as it is with
+    stored ones.
+    """
+    if len(fresh) < 2:
+        return {}
+    vectors = np.stack([one.vector for one in fresh])
+    likeness = vectors @ vectors.T
+    found: dict[int, Neighbour] = {}
+    new: list[int] = []
+    for place, one in enumerate(fresh):
+        row = likeness[place]
+        earlier = [
+            (fresh[other].memory_id or "", fresh[other].content, float(row[other]))
+            for other in nlargest(NEIGHBOURS, new, key=row.__getitem__)
+        ]
+        same = nearest_duplicate(one, earlier, threshold)
+        if same is None:
+            new.append(place)
+        else:
+            found[one.index] = same
+    return found

@@ -1,0 +1,163 @@
+"""What becomes of a statement that is known already: by its text, or by its meaning (B-01).
+
+The same text is nothing new, whatever was asked for. Nearness nominates, a guard decides,
+and the request says what follows: refuse it, return what is there, replace it, or allow it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from app.language.text.offload import read_text
+from app.memory.memories.candidates import (
+    NEIGHBOURS,
+    Candidate,
+    among_themselves,
+    nearest_duplicates,
+)
+from app.memory.memories.models import Memory
+from app.memory.memories.records import Change, snapshot
+from app.memory.memories.repository import MemoryRepository
+from app.memory.memories.schemas import OnDuplicate
+from app.platform.database.ids import new_id
+
+Bucket = Mapping[str, Any]
+"""The columns of a place: other users' and other agents' memories are never met."""
+
+EXPIRED = "expired"
+"""Why the history says that a memory was archived to make room for its text."""
+
+
+class DuplicateCheck:
+    """The check of one request. Never begins or ends a transaction."""
+
+    def __init__(
+        self,
+        memories: MemoryRepository,
+        on_duplicate: OnDuplicate,
+        model: str,
+        threshold: Callable[[str], float],
+    ) -> None:
+        """Prepare for vectors of `model`; `threshold` is the similarity that nominates."""
+        self._memories = memories
+        self._on_duplicate = on_duplicate
+        self._model = model
+        self._threshold = threshold
+        self.archived: list[Change] = []
+        """What `decide` archived on the way: for the history, with the reason EXPIRED."""
+
+    async def decide(self, bucket: Bucket, batch: Sequence[Candidate]) -> dict[str, Memory]:
+        """Give every open candidate its event; new ones get the id they will have.
+
+        Call it under the bucket's lock. A memory that no longer counts but bars its text is
+        archived on the way.
+
+        Returns:
+            The stored memories that stand for a candidate, by id. A candidate that a hidden
+            memory says already is known without an id.
+
+        """
+        return await self._decide(bucket, batch, making_room=True)
+
+    async def look(self, bucket: Bucket, batch: Sequence[Candidate]) -> dict[str, Memory]:
+        """The same, and nothing is changed; what the caller may not see is not met."""
+        return await self._decide(bucket, batch, making_room=False)
+
+    async def _decide(
+        self, bucket: Bucket, batch: Sequence[Candidate], *, making_room: bool
+    ) -> dict[str, Memory]:
+        undecided = [one for one in batch if one.event is None]
+        if not undecided:
+            return {}
+        known = await self._same_text(bucket, undecided, making_room=making_room)
+        fresh = [one for one in undecided if one.event is None]
+        for one in fresh:
+            one.memory_id = new_id("mem")
+        if self._on_duplicate != "allow":
+            known |= await self._same_meaning(bucket, fresh)
+            await self._repeated_in_request([one for one in fresh if one.event is None])
+        for one in fresh:
+            one.event = one.event or "ADD"
+        _point_at_first(batch)
+        return known
+
+    async def _same_text(
+        self, bucket: Bucket, undecided: Sequence[Candidate], *, making_room: bool
+    ) -> dict[str, Memory]:
+        known = {}
+        same = await self._memories.same_hash(bucket, [one.content_hash for one in undecided])
+        for one in undecided:
+            twin = same.get(one.content_hash)
+            if twin is None:
+                continue
+            if twin.past:
+                if making_room:
+                    self.archived += await make_room(self._memories, twin.row)
+            elif twin.shown:
+                one.is_known(twin.row.memory_id, 1.0)
+                known[twin.row.memory_id] = twin.row
+            elif making_room:
+                # It bars the text, and the caller may not even know its id.
+                one.is_known(None, 1.0)
+        return known
+
+    async def _same_meaning(self, bucket: Bucket, fresh: Sequence[Candidate]) -> dict[str, Memory]:
+        near = await self._memories.neighbours(
+            bucket, [one.vector for one in fresh], self._model, limit=NEIGHBOURS
+        )
+        read = sum(len(text) for neighbours in near for _, text, _ in neighbours)
+        read += NEIGHBOURS * sum(len(one.content) for one in fresh)
+        twins = await read_text(read, nearest_duplicates, fresh, near, self._threshold)
+        met: dict[str, Memory] = {}
+        replaced: set[str] = set()
+        for one, same in zip(fresh, twins, strict=True):
+            if same is None:
+                continue
+            memory_id, _, similarity = same
+            if self._on_duplicate == "return":
+                one.is_known(memory_id, similarity)
+                met[memory_id] = await self._memories.get(memory_id)
+            elif self._on_duplicate == "reject":
+                one.reject_as_duplicate(memory_id, similarity)
+            elif memory_id not in replaced:
+                # A memory has one successor; a second one of the request stands beside it.
+                one.replaces(memory_id, similarity)
+                replaced.add(memory_id)
+        return met
+
+    async def _repeated_in_request(self, fresh: Sequence[Candidate]) -> None:
+        """An earlier statement of the request counts like a stored one."""
+        if self._on_duplicate == "supersede":
+            return
+        read = NEIGHBOURS * sum(len(one.content) for one in fresh) if len(fresh) > 1 else 0
+        found = await read_text(read, among_themselves, fresh, self._threshold)
+        for one in fresh:
+            if one.index not in found:
+                continue
+            memory_id, _, similarity = found[one.index]
+            if self._on_duplicate == "return":
+                one.is_known(memory_id, similarity)
+            else:
+                one.reject_as_duplicate(memory_id, similarity)
+
+
+async def make_room(memories: MemoryRepository, row: Memory) -> list[Change]:
+    """Archive what bars its text and counts no longer; what its history should keep.
+
+    Nothing when somebody else ended it meanwhile, which makes room as well.
+    """
+    if not await memories.lock_active(row):
+        return []
+    before = snapshot(row)
+    await memories.archive(row)
+    return [Change("ARCHIVE", before, snapshot(row))]
+
+
+def _point_at_first(batch: Sequence[Candidate]) -> None:
+    """The same text twice in a request shares the fate of the first."""
+    first: dict[bytes, Candidate] = {}
+    for one in batch:
+        if not one.content_hash:
+            continue
+        before = first.setdefault(one.content_hash, one)
+        if before is not one:
+            one.shares_fate_of(before)

@@ -1,0 +1,169 @@
+"""Finding memories by vectors alone, or by words, vectors and context: at most two statements.
+
+The first statement tells of every row of the buckets what ranking needs, the second fetches
+the few that were chosen, with what they may be judged by asked again: a memory that was
+closed or deleted between the two is not found. Where codes stand for vectors, the second tells
+the true cosines of more than are asked for, and these are ranked again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import asyncpg
+
+from app.language.llm.reranking import RERANK_CANDIDATES, Reranker
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.query import Asked
+from app.language.ranking.rows import Records, read
+from app.language.ranking.turns import in_turn
+from app.memory.memories.graph_sql import links_of
+from app.memory.memories.hybrid import Cut, Ranked, Ranking, nominated, ranked, settled
+from app.memory.memories.ranking import RankWeights
+from app.memory.memories.reranking import reranked
+from app.memory.memories.search_sql import (
+    SearchPlan,
+    features_statement,
+    hits_statement,
+    search_statement,
+    settling_statement,
+)
+from app.memory.memories.timeline_sql import (
+    known_features_statement,
+    known_hits_statement,
+    known_statement,
+)
+from app.platform.database.engine import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One hit: its row, and how it came to its place."""
+
+    row: asyncpg.Record
+    ranked: Ranked
+    rerank: float | None = None
+
+
+async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> list[Found]:
+    """The nearest memories by the seed's formula, best first; one statement."""
+    text, values = (search_statement if plan.known_at is None else known_statement)(plan)
+    rows = await database.fetch(tenant_id, text, *values)
+    return [
+        Found(
+            row,
+            Ranked(
+                memory_id=row["memory_id"],
+                score=min(row["score"], 1.0),
+                similarity=row["similarity"],
+                lexical=None,
+                relevance=row["similarity"],
+                confidence=row["confidence"],
+                scope_weight=row["scope_weight"],
+            ),
+        )
+        for row in rows
+    ]
+
+
+async def by_all(
+    database: Database, tenant_id: str, plan: SearchPlan, asked: Asked, boosts: Boosts
+) -> list[Found]:
+    """The best memories by words, vectors and context, best first; two statements.
+
+    Behind them come the corrections that the plan wants and that are not among them.
+    """
+    now = plan.known_at is None
+    text, values, columns = (features_statement if now else known_features_statement)(plan, asked)
+    [seen] = await database.fetch(tenant_id, text, *values)
+    ids: Sequence[str] = seen["ids"] or ()
+    records = read(seen["records"], columns)
+    how = Ranking(
+        asked,
+        boosts,
+        RankWeights(*plan.weights),
+        Cut(plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections),
+    )
+    if plan.names:
+        how = replace(how, links=links_of(seen["links"], len(ids)))
+    work = asked.products(len(ids))
+    if "rough" in (records.dtype.names or ()) and records["rough"].any():
+        chosen = await in_turn(work, nominated, ids, records, how)
+        text, values = settling_statement(plan, asked, chosen)
+        rows = await _by_id(database, tenant_id, text, values)
+        best = await in_turn(work, _ranked_exactly, ids, records, rows, how)
+    else:
+        best = await in_turn(work, ranked, ids, records, how)
+        if not best:
+            return []
+        chosen = [one.memory_id for one in best]
+        text, values = (hits_statement if now else known_hits_statement)(plan, chosen)
+        rows = await _by_id(database, tenant_id, text, values)
+    return [Found(rows[one.memory_id], one) for one in best if one.memory_id in rows]
+
+
+def _ranked_exactly(
+    ids: Sequence[str], records: Records, rows: dict[str, asyncpg.Record], how: Ranking
+) -> list[Ranked]:
+    return ranked(ids, settled(ids, records, rows), how)
+
+
+async def _by_id(
+    database: Database, tenant_id: str, text: str, values: Sequence[object]
+) -> dict[str, asyncpg.Record]:
+    return {row["memory_id"]: row for row in await database.fetch(tenant_id, text, *values)}
+
+
+async def by_reranker(
+    reranker: Reranker, query: str, found: list[Found]
+) -> tuple[list[Found], bool]:
+    """`found` in the order of the reranker's scores, and whether it gave any.
+
+    It sees the first `RERANK_CANDIDATES`; the others keep their places behind them.
+    """
+    seen, rest = found[:RERANK_CANDIDATES], found[RERANK_CANDIDATES:]
+    scores = await reranked(reranker, query, [one.row["content"] for one in seen])
+    if scores is None:
+        return found, False
+    judged = [replace(one, rerank=score) for one, score in zip(seen, scores, strict=True)]
+    # Stable: what it finds equal stays as it was.
+    judged.sort(key=_by_rerank)
+    return [*judged, *rest], True
+
+
+def _by_rerank(one: Found) -> float:
+    return -(one.rerank or 0.0)
+
+
+def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) -> dict[str, Any]:
+    """A hit as `search_schemas.Hit` shows it; without a similarity where none was asked for."""
+    ranking = found.ranked
+    similarity = ranking.similarity if compared else None
+    shown: dict[str, Any] = dict(found.row)
+    for name in ("scope_weight", "exact", "exact_essence", "fits"):
+        shown.pop(name, None)
+    shown |= {
+        "score": ranking.score,
+        "similarity": similarity,
+        "relevance": ranking.relevance,
+        "explain": None,
+    }
+    if explain:
+        shown["explain"] = explained(found, weights, compared=compared)
+    return shown
+
+
+def explained(found: Found, weights: RankWeights, *, compared: bool) -> dict[str, Any]:
+    """How a hit came to its place, as `search_schemas.ScoreExplained` shows it."""
+    ranking = found.ranked
+    return {
+        "relevance": weights.similarity * ranking.relevance,
+        "confidence": weights.confidence * ranking.confidence,
+        "scope": weights.scope * ranking.scope_weight,
+        "cosine": ranking.similarity if compared else None,
+        "lexical": ranking.lexical,
+        "fused": ranking.relevance,
+        "boosts": dict(ranking.boosts),
+        "rerank": found.rerank,
+        "path": ranking.path,
+    }

@@ -1,0 +1,186 @@
+"""What a statement must be before it is remembered (Z-37). Pure: says why not, and decides nothing.
+
+Every rule is asked and every broken one is reported, so that a caller mends all at once.
+Rules that need the database (duplicates, rates) report in the same form from elsewhere.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pydantic import JsonValue
+
+from app.language.text.normalise import length
+from app.language.text.sensitive import (
+    Finding,
+    Kind,
+    find_sensitive,
+    find_sensitive_in,
+    redact,
+    redact_in,
+)
+from app.language.text.stop_words import NO_STOP_WORDS, StopWords
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A statement somebody wants remembered.
+
+    `confidence` is 1.0 for what a person saves, and what the model said for what was extracted
+    (B-14); a given value is checked either way.
+    """
+
+    content: str
+    confidence: float = 1.0
+    source_error: str | None = None
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One broken rule. `code` is a promise; `figures` and `detail` never hold the content."""
+
+    code: str
+    detail: str
+    figures: Mapping[str, JsonValue]
+
+
+Scan = Callable[[str], Sequence[Finding]]
+"""Finds what is sensitive in a text."""
+
+
+Action = Literal["reject", "redact", "allow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The rules that a proposal alone decides.
+
+    Args:
+        secrets: what becomes of keys and passwords (B-48).
+        identifiers: what becomes of card, identity and account numbers (B-48).
+        stop_words: what the deployment keeps out of memory (L-31).
+        min_confidence: lowest that passes, 0 to 1 (Z-38).
+        min_length: fewest code points that pass (Z-41); a deployment in Chinese wants 2 (B-15).
+        max_length: most code points that pass (Z-42).
+
+    """
+
+    min_confidence: float = 0.7
+    min_length: int = 5
+    max_length: int = 2000
+    secrets: Action = "reject"
+    identifiers: Action = "reject"
+    stop_words: StopWords = NO_STOP_WORDS
+
+    def redacted(self, proposal: Proposal) -> Proposal:
+        """The proposal with what is to be redacted redacted; `check` is for the result."""
+        kinds = self._kinds("redact")
+        if not kinds:
+            return proposal
+        error = proposal.source_error
+        return replace(
+            proposal,
+            content=redact(proposal.content, kinds),
+            source_error=None if error is None else redact(error, kinds),
+            metadata={
+                redact(key, kinds): redact_in(value, kinds, label=key)
+                for key, value in proposal.metadata.items()
+            },
+        )
+
+    def _kinds(self, action: Action) -> list[Kind]:
+        actions: dict[Kind, Action] = {"secret": self.secrets, "identifier": self.identifiers}
+        return [kind for kind, wanted in actions.items() if wanted == action]
+
+    def check(self, proposal: Proposal, *, scan: Scan = find_sensitive) -> list[Reason]:
+        """Return every broken rule, in the same order each time; nothing when all hold.
+
+        Args:
+            proposal: the statement.
+            scan: remembers, for a batch, what it found in a text that all of it share.
+
+        """
+        found = (
+            self._confidence(proposal.confidence),
+            self._length(proposal.content),
+            self._error_length(proposal.source_error),
+            _sensitive(proposal, self._kinds("reject"), scan),
+            self._stopped(proposal.content),
+        )
+        return [reason for reason in found if reason is not None]
+
+    def _confidence(self, confidence: float) -> Reason | None:
+        if confidence >= self.min_confidence:
+            return None
+        return Reason(
+            "low_confidence",
+            f"The confidence is below {self.min_confidence:g}.",
+            # Not a number passes no comparison, and JSON cannot carry it, nor infinity.
+            {
+                "confidence": confidence if math.isfinite(confidence) else None,
+                "minimum": self.min_confidence,
+            },
+        )
+
+    def _length(self, content: str) -> Reason | None:
+        count = length(content)
+        if count < self.min_length:
+            return Reason(
+                "too_short",
+                f"The content has fewer than {self.min_length} characters.",
+                {"length": count, "minimum": self.min_length},
+            )
+        if count > self.max_length:
+            return Reason(
+                "too_long",
+                f"The content has more than {self.max_length} characters;"
+                " a longer text belongs into documents, where it is split into passages.",
+                {"length": count, "maximum": self.max_length},
+            )
+        return None
+
+    def _stopped(self, content: str) -> Reason | None:
+        if not self.stop_words(content):
+            return None
+        return Reason("stop_word", "A word stands in it that is kept out of memory here.", {})
+
+    def _error_length(self, source_error: str | None) -> Reason | None:
+        count = length(source_error or "")
+        if count <= self.max_length:
+            return None
+        return Reason(
+            "too_long",
+            f"The source_error has more than {self.max_length} characters.",
+            {"field": "source_error", "length": count, "maximum": self.max_length},
+        )
+
+
+def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> Reason | None:
+    if not kinds:
+        return None
+    everywhere = {
+        "content": scan(proposal.content),
+        "source_error": scan(proposal.source_error or ""),
+        "metadata": find_sensitive_in(dict(proposal.metadata)),
+    }
+    found = {
+        name: [finding for finding in findings if finding.kind in kinds]
+        for name, findings in everywhere.items()
+    }
+    fields = [name for name, findings in found.items() if findings]
+    if not fields:
+        return None
+    findings = [finding for name in fields for finding in found[name]]
+    detectors = sorted({finding.detector for finding in findings})
+    return Reason(
+        "sensitive",
+        f"Something that must not be remembered stands in {', '.join(fields)}:"
+        f" {', '.join(detectors)}.",
+        {
+            "count": len(findings),
+            "detectors": ", ".join(detectors),
+            "fields": ", ".join(fields),
+        },
+    )

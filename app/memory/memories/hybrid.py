@@ -1,0 +1,227 @@
+"""The order of a search by words, vectors and context, and every part of it. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.fusion import fuse
+from app.language.ranking.places import best
+from app.language.ranking.query import Asked
+from app.language.ranking.reading import bucket_of, coverage, features_of
+from app.language.ranking.rows import Records
+from app.memory.memories.codes import SHORT, SLACK, calibrated, candidates, spread
+from app.memory.memories.graph_sql import Link
+from app.memory.memories.ranking import RankWeights
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One memory with all that its place comes from.
+
+    Args:
+        similarity: cosine of query and memory, 0 to 1.
+        lexical: how well its words fit, 0 to 1; None where nobody looked at them.
+        relevance: what words, vectors and context make together, 0 to 1.
+        boosts: what each part of the context added before the sum was scaled, by name.
+        path: how it hangs together with what the query names, if the graph knows.
+
+    """
+
+    memory_id: str
+    score: float
+    similarity: float
+    lexical: float | None
+    relevance: float
+    confidence: float
+    scope_weight: float
+    boosts: Mapping[str, float] = field(default_factory=dict)
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What may be among the hits, and how they are ordered.
+
+    Args:
+        mode: `hybrid`, or `lexical`: words alone, and nothing without one of them.
+        threshold: of similarity, in lexical mode of the lexical score; inclusive.
+        rerank: order by score; else by similarity, in lexical mode by the lexical score.
+        limit: how many at most.
+        corrections: so many corrections come besides, the best, whatever their similarity.
+
+    """
+
+    mode: str
+    threshold: float | None
+    rerank: bool
+    limit: int
+    corrections: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How the rows of a search are rated, and what becomes of them."""
+
+    asked: Asked
+    boosts: Boosts
+    weights: RankWeights
+    cut: Cut
+    links: Mapping[str, Link] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """Every row rated, in the order of the records; in double precision, as thresholds are."""
+
+    lexical: Floats
+    similarity: Floats
+    relevance: Floats
+    score: Floats
+    boosts: Callable[[int], Mapping[str, float]]
+
+    @classmethod
+    def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
+        features = features_of(ids, records, how.asked.packed)
+        bucket = bucket_of(features)
+        # Rounded, so that nobody sees the noise of single precision.
+        lexical = coverage(features, bucket, how.asked.traits).astype(np.float64).round(6)
+        relevance = lexical
+        boosts: Callable[[int], Mapping[str, float]] = _no_boosts
+        if how.cut.mode != "lexical":
+            features = replace(features, linked=_linked(ids, how.links))
+            fused = fuse(features, bucket, how.asked.traits, how.boosts)
+            relevance = fused.relevance.astype(np.float64).round(6)
+            boosts = fused.boosts
+        score = np.minimum(
+            how.weights.similarity * relevance
+            + how.weights.confidence * records["confidence"].astype(np.float64)
+            + how.weights.scope * records["scope_weight"].astype(np.float64),
+            1.0,
+        )
+        similarity = np.nan_to_num(np.clip(records["similarity"].astype(np.float64), 0.0, 1.0))
+        return cls(lexical, similarity, relevance, score, boosts)
+
+    def raw(self, cut: Cut) -> Floats:
+        """What the threshold is compared with."""
+        return self.lexical if cut.mode == "lexical" else self.similarity
+
+    def order(self, cut: Cut) -> Floats:
+        return self.score if cut.rerank else self.raw(cut)
+
+
+def _linked(ids: Sequence[str], links: Mapping[str, Link]) -> npt.NDArray[np.float32] | None:
+    if not links:
+        return None
+    strengths = (links[one].strength if one in links else 0.0 for one in ids)
+    return np.fromiter(strengths, np.float32, len(ids))
+
+
+def _no_boosts(_row: int) -> Mapping[str, float]:
+    return {}
+
+
+def ranked(ids: Sequence[str], records: Records, how: Ranking) -> list[Ranked]:
+    """The best memories of a bucket, best first; then the corrections wanted besides.
+
+    Ties are broken by the time of the last change, newest first, then by id.
+
+    Args:
+        ids: of every memory of the buckets, and `records` what is known of each, in one order.
+
+    """
+    if not ids:
+        return []
+    rated, cut = _Rated.of(ids, records, how), how.cut
+    kept = records["eligible"].copy()
+    if cut.mode == "lexical":
+        kept &= rated.lexical > 0
+    if cut.threshold is not None:
+        kept &= rated.raw(cut) >= cut.threshold
+    order = (rated.order(cut), records["updated"])
+    places = best(order, ids, kept, cut.limit)
+    return [
+        Ranked(
+            ids[place],
+            float(rated.score[place]),
+            float(rated.similarity[place]),
+            float(rated.lexical[place]),
+            float(rated.relevance[place]),
+            float(records["confidence"][place]),
+            float(records["scope_weight"][place]),
+            rated.boosts(place),
+            how.links[ids[place]].path if ids[place] in how.links else None,
+        )
+        for place in _with_corrections(places, order, ids, records, cut.corrections)
+    ]
+
+
+def _with_corrections(
+    places: list[int],
+    order: Sequence[npt.NDArray[Any]],
+    ids: Sequence[str],
+    records: Records,
+    wanted: int,
+) -> list[int]:
+    """`places`, then those of the best `wanted` corrections that are not among them."""
+    if not wanted:
+        return places
+    kept = records["eligible"] & records["correction"]
+    return list(dict.fromkeys([*places, *best(order, ids, kept, wanted)]))
+
+
+def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
+    """Ids of the memories to be compared exactly, of which codes tell the similarity of some.
+
+    They are those that may be among the hits, whatever the filters leave out, and a few others
+    that show what the codes are worth (`settled`). Never asked of a search by words alone, which
+    compares nothing.
+    """
+    rated, cut = _Rated.of(ids, records, how), how.cut
+    rough = records["rough"]
+    order = rated.order(cut)
+    kept = records["eligible"].copy()
+    if cut.threshold is not None:
+        short = cut.threshold - rated.similarity
+        kept &= rough | (short <= 0.0)
+        # What seems to miss it comes last, and not at all only if others are enough.
+        order = order - SHORT * np.maximum(short - SLACK, 0.0)
+    by = (order, records["updated"])
+    places = best(by, ids, kept, candidates(cut.limit))
+    places = _with_corrections(places, by, ids, records, cut.corrections)
+    sample = spread(records["essence"].astype(np.float64), np.flatnonzero(rough))
+    return [ids[place] for place in dict.fromkeys([*places, *sample.tolist()])]
+
+
+def settled(
+    ids: Sequence[str], records: Records, found: Mapping[str, Mapping[str, Any]]
+) -> Records:
+    """The records with exact cosines where they are known; nothing else is eligible.
+
+    Args:
+        found: rows of `settling_statement` by id.
+
+    """
+    places = {memory_id: place for place, memory_id in enumerate(ids) if memory_id in found}
+    known = np.fromiter(places.values(), np.intp, len(places))
+    rows = [found[memory_id] for memory_id in places]
+    cosines = np.array([(row["exact"], row["exact_essence"]) for row in rows], np.float64)
+    cosines = cosines.reshape(-1, 2)
+    records = records.copy()
+    essence = records["essence"].astype(np.float64)
+    true = np.full(len(records), np.nan)
+    true[known] = cosines[:, 1]
+    both = np.flatnonzero(records["rough"] & np.isfinite(true) & np.isfinite(essence))
+    rough = records["rough"]
+    records["essence"][rough] = calibrated(essence, true, both.tolist())[rough]
+    records["essence"][known] = cosines[:, 1]
+    records["similarity"][known] = cosines[:, 0]
+    shown = np.zeros(len(records), np.bool_)
+    shown[known] = [row["fits"] for row in rows]
+    records["eligible"] &= shown
+    return records

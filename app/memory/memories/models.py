@@ -1,0 +1,327 @@
+"""Tables of memory items, of what happened to them, where they were shown, and of the gate's
+verdicts.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from pgvector.sqlalchemy import Vector
+from sqlalchemy import (
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    SmallInteger,
+    String,
+    Text,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.platform.database.base import Base, Id, TenantOwned, Timed
+from app.platform.database.searched import Searched
+
+
+class Memory(TenantOwned, Timed, Searched, Base):
+    """One remembered statement, with the vector that finds it in the same row (B-47).
+
+    `scope` and `scope_id` say for whom it counts; together with the tenant they are the
+    bucket that a search scans. A deleted item keeps its row until the purge, without its
+    vector, and is invisible to everything that starts from `MemoryRepository`.
+    """
+
+    __tablename__ = "memories"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(["tenant_id", "agent_id"], ["agents.tenant_id", "agents.agent_id"]),
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="SET NULL (session_id)",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "project_id"],
+            ["projects.tenant_id", "projects.project_id"],
+            ondelete="SET NULL (project_id)",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "superseded_by"],
+            ["memories.tenant_id", "memories.memory_id"],
+            ondelete="SET NULL (superseded_by)",
+            name="memories_fk_superseded_by",
+        ),
+        CheckConstraint(
+            "memory_type IN ('preference', 'fact', 'skill', 'habit', 'event', 'context', "
+            "'constraint', 'decision', 'goal', 'correction', 'knowledge', 'experience')",
+            name="memory_type",
+        ),
+        CheckConstraint("tier IN ('short', 'long')", name="tier"),
+        CheckConstraint(
+            "(scope = 'user' AND user_id IS NOT NULL AND scope_id = user_id) OR "
+            "(scope = 'session') OR "
+            "(scope = 'project' AND project_id IS NOT NULL AND scope_id = project_id) OR "
+            "(scope = 'agent' AND agent_id IS NOT NULL AND scope_id = agent_id)",
+            name="scope",
+        ),
+        CheckConstraint("confidence >= 0 AND confidence <= 1", name="confidence"),
+        CheckConstraint("expected_valid_days BETWEEN 1 AND 3650", name="expected_valid_days"),
+        CheckConstraint("visibility IN ('public', 'members', 'owner_only')", name="visibility"),
+        CheckConstraint("status IN ('active', 'archived', 'superseded', 'deleted')", name="status"),
+        CheckConstraint(
+            "source IN ('user', 'ai', 'knowledge_base', 'project_resource', 'import')",
+            name="source",
+        ),
+        # The bucket of a search: an exact scan behind it beats any shared ANN index here.
+        Index(
+            "memories_idx_bucket",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_where=text("status = 'active'"),
+        ),
+        # What a search of the past reads beside it. The two hold different rows, so that the
+        # search of now has one bucket index to choose from, and a save writes one.
+        Index(
+            "memories_idx_bucket_past",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_where=text("status IN ('archived', 'superseded')"),
+        ),
+        # One statement once: two simultaneous saves of one text cannot both win (B-01).
+        Index(
+            "memories_uk_content_hash",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            "content_hash",
+            "user_id",
+            "agent_id",
+            unique=True,
+            postgresql_where=text("status = 'active'"),
+            postgresql_nulls_not_distinct=True,
+        ),
+        Index(
+            "memories_idx_attribute",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            "attribute",
+            postgresql_where=text("attribute IS NOT NULL AND status = 'active'"),
+        ),
+        Index("memories_idx_create_time", "tenant_id", "create_time", "memory_id"),
+        Index("memories_idx_user_id", "tenant_id", "user_id", "create_time", "memory_id"),
+        Index("memories_idx_agent_id", "tenant_id", "agent_id", "create_time", "memory_id"),
+        Index("memories_idx_session_id", "tenant_id", "session_id"),
+        Index("memories_idx_project_id", "tenant_id", "project_id"),
+        # What was read from a file, for the day that the file goes.
+        Index(
+            "memories_idx_source_id",
+            "tenant_id",
+            "source_id",
+            postgresql_where=text("source = 'knowledge_base'"),
+        ),
+        Index("memories_idx_embedding_model", "tenant_id", "embedding_model", "memory_id"),
+        Index("memories_idx_analyser", "tenant_id", "analyser"),
+        Index(
+            "memories_idx_superseded_by",
+            "tenant_id",
+            "superseded_by",
+            postgresql_where=text("superseded_by IS NOT NULL"),
+        ),
+        Index(
+            "memories_idx_deleted_at",
+            "tenant_id",
+            "deleted_at",
+            postgresql_where=text("status = 'deleted'"),
+        ),
+        Index(
+            "memories_idx_expires_at",
+            "tenant_id",
+            "expires_at",
+            postgresql_where=text("expires_at IS NOT NULL AND status = 'active'"),
+        ),
+    )
+
+    memory_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    user_id: Mapped[str | None] = mapped_column(Id)
+    agent_id: Mapped[str | None] = mapped_column(Id)
+    session_id: Mapped[str | None] = mapped_column(Id)
+    project_id: Mapped[str | None] = mapped_column(Id)
+    scope: Mapped[str] = mapped_column(String(20))
+    scope_id: Mapped[str] = mapped_column(Id)
+    content: Mapped[str] = mapped_column(Text)
+    content_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    memory_type: Mapped[str] = mapped_column(String(20))
+    # What it gives the value of, such as `user.residence`, where only one value can hold.
+    attribute: Mapped[str | None] = mapped_column(String(100))
+    tier: Mapped[str] = mapped_column(String(10))
+    source: Mapped[str] = mapped_column(String(20))
+    source_id: Mapped[str | None] = mapped_column(Id)
+    # When the file or session it was read from was deleted: it stands without its source since.
+    source_deleted_at: Mapped[datetime | None]
+    source_error: Mapped[str | None] = mapped_column(Text)
+    evidence: Mapped[list[str]] = mapped_column(
+        ARRAY(Id), server_default=text("'{}'"), default=list
+    )
+    confidence: Mapped[float] = mapped_column(Double)
+    visibility: Mapped[str] = mapped_column(String(20))
+    status: Mapped[str] = mapped_column(String(20), server_default=text("'active'"))
+    superseded_by: Mapped[str | None] = mapped_column(Id)
+    valid_from: Mapped[datetime | None]
+    valid_to: Mapped[datetime | None]
+    # How long it is thought to hold, where that was to be told when it was said, and when a
+    # model last looked whether it does, or somebody said it again (C-24).
+    expected_valid_days: Mapped[int | None] = mapped_column(SmallInteger)
+    reviewed_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
+    external_id: Mapped[str | None] = mapped_column(String(255))
+    metadata_: Mapped[dict[str, Any]] = mapped_column(
+        "metadata", JSONB, server_default=text("'{}'"), default=dict
+    )
+    # 1 to 6 KB per row that no answer needs; loaded only when asked for. Vectors of several
+    # models live side by side, so the column has no dimension; `embedding_model` has.
+    embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
+    embedding_model: Mapped[str] = mapped_column(String(255))
+    # The signs of `embedding`, in buckets that have earned them; a trigger clears them when it
+    # changes. Null compares exactly.
+    code: Mapped[Any | None] = mapped_column(BIT(varying=True), deferred=True)
+    creator: Mapped[str | None] = mapped_column(Id)
+    use_count: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    last_used_at: Mapped[datetime | None]
+    version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
+
+
+class MemoryBucket(TenantOwned, Base):
+    """A bucket of vectors of one model that has earned codes, or was found unfit for them."""
+
+    __tablename__ = "memory_buckets"
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    scope: Mapped[str] = mapped_column(String(20), primary_key=True)
+    scope_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    embedding_model: Mapped[str] = mapped_column(String(255), primary_key=True)
+    rows: Mapped[int]
+    # When all rows first had codes; null while they are made, and after they were refused.
+    coded_at: Mapped[datetime | None]
+    # What part of the nearest ten, or hundred, if that is less, is found with codes; and when.
+    sampled_recall: Mapped[float | None] = mapped_column(Double)
+    sampled_at: Mapped[datetime | None]
+
+
+class MemoryHistory(TenantOwned, Searched, Base):
+    """One change of one item: what it was, what it became, who did it and why."""
+
+    __tablename__ = "memory_history"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
+        ),
+        # Both for the history of an item and for its last entry before a moment.
+        Index(
+            "memory_history_idx_memory_id", "tenant_id", "memory_id", "create_time", "history_id"
+        ),
+        Index("memory_history_idx_user_id", "tenant_id", "user_id"),
+        Index(
+            "memory_history_idx_analyser",
+            "tenant_id",
+            "analyser",
+            postgresql_where=text("embedding IS NOT NULL"),
+        ),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    history_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    memory_id: Mapped[str] = mapped_column(Id)
+    user_id: Mapped[str | None] = mapped_column(Id)
+    event: Mapped[str] = mapped_column(String(20))
+    reason: Mapped[str | None] = mapped_column(Text)
+    actor: Mapped[str | None] = mapped_column(Id)
+    # The job whose run changed it; none when somebody did so directly.
+    job_id: Mapped[str | None] = mapped_column(Id)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    after: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    # The vector of the words that a change replaced, and their terms, so that they are still
+    # found by `known_at`; null when the words stayed.
+    embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
+    embedding_model: Mapped[str | None] = mapped_column(String(255))
+    version: Mapped[int]
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+
+
+class GateDecision(TenantOwned, Base):
+    """One verdict of the gate, a refusal too; sensitive content is never in it."""
+
+    __tablename__ = "gate_decisions"
+    __table_args__ = (
+        Index("gate_decisions_idx_create_time", "tenant_id", "create_time", "decision_id"),
+        Index("gate_decisions_idx_user_id", "tenant_id", "user_id", "create_time", "decision_id"),
+        Index(
+            "gate_decisions_idx_memory_id",
+            "tenant_id",
+            "memory_id",
+            postgresql_where=text("memory_id IS NOT NULL"),
+        ),
+        Index(
+            "gate_decisions_idx_job_id",
+            "tenant_id",
+            "job_id",
+            postgresql_where=text("job_id IS NOT NULL"),
+        ),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    decision_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    verdict: Mapped[str] = mapped_column(String(20))
+    codes: Mapped[list[str]] = mapped_column(ARRAY(String), server_default=text("'{}'"))
+    reasons: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, server_default=text("'[]'"))
+    content: Mapped[str | None] = mapped_column(Text)
+    # No foreign keys: a refused save stores its verdict alone, perhaps of an unknown user.
+    user_id: Mapped[str | None] = mapped_column(Id)
+    agent_id: Mapped[str | None] = mapped_column(Id)
+    session_id: Mapped[str | None] = mapped_column(Id)
+    project_id: Mapped[str | None] = mapped_column(Id)
+    scope: Mapped[str] = mapped_column(String(20))
+    memory_id: Mapped[str | None] = mapped_column(Id)
+    source: Mapped[str] = mapped_column(String(20))
+    # What became of it: ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE, REJECT; of a memory that
+    # was reviewed: KEEP, EXTEND, REMOVE.
+    event: Mapped[str | None] = mapped_column(String(20))
+    evidence: Mapped[list[str]] = mapped_column(
+        ARRAY(Id), server_default=text("'{}'"), default=list
+    )
+    job_id: Mapped[str | None] = mapped_column(Id)
+    run_id: Mapped[str | None] = mapped_column(Id)
+    actor: Mapped[str | None] = mapped_column(Id)
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+
+
+class ContextInjection(TenantOwned, Base):
+    """A memory that stood in a session's context, so that saying it back is no news (B-58)."""
+
+    __tablename__ = "context_injections"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "memory_id"],
+            ["memories.tenant_id", "memories.memory_id"],
+            ondelete="CASCADE",
+        ),
+        Index("context_injections_idx_memory", "tenant_id", "memory_id"),
+    )
+
+    session_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    memory_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    first_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    last_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,0 +1,193 @@
+"""For whom a memory counts: the scope and the ids it hangs on, checked and made on first use;
+and what the caller may do to it there.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.repository import Participants, SessionRepository, refuse_disabled
+from app.identity.agents.repository import AgentRepository
+from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.identity.projects.policy import WRITING, Action, Visibility, allows
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import InsufficientScopeError
+from app.identity.users.access import meant
+from app.identity.users.errors import UserRequiredError
+from app.identity.users.repository import UserRepository
+from app.memory.memories.errors import (
+    NotYourMemoryError,
+    ScopeRequiresError,
+    SharedByAllUsersError,
+)
+from app.memory.memories.models import Memory
+from app.memory.memories.schemas import MemoryCreate
+from app.platform.http.switches import MemoryPausedError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Columns of a memory; together with the tenant they are its bucket."""
+
+    scope: str
+    scope_id: str
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    project_id: str | None
+
+
+def place_of(principal: Principal, body: MemoryCreate) -> Place:
+    """Where a request wants its memory, by the request alone.
+
+    Raises:
+        UserRequiredError, ScopeRequiresError: an id is missing.
+        SharedByAllUsersError: knowledge of an agent that names a user.
+        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
+        InsufficientScopeError: knowledge shared by all users of an agent needs admin.
+
+    """
+    scope = body.scope or ("session" if body.tier == "short" and body.session_id else "user")
+    user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+    if scope == "agent":
+        if not principal.may("admin"):
+            raise InsufficientScopeError("admin")
+        if body.user_id is not None:
+            raise SharedByAllUsersError
+        user_id = None
+    elif user_id is None and scope != "project":
+        raise UserRequiredError
+    ids = {
+        "user": user_id,
+        "session": body.session_id,
+        "project": body.project_id,
+        "agent": agent_id,
+    }
+    scope_id = ids[scope]
+    if scope_id is None:
+        raise ScopeRequiresError(scope, f"{scope}_id")
+    return Place(scope, scope_id, user_id, agent_id, body.session_id, body.project_id)
+
+
+def place_of_user(principal: Principal, user_id: str, agent_id: str | None = None) -> Place:
+    """Where what is known of a user stands, whatever else is written of that user with it.
+
+    Raises:
+        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
+
+    """
+    _, agent_id = meant(principal.access, user_id, agent_id)
+    return Place("user", user_id, user_id, agent_id, None, None)
+
+
+async def settle(db: AsyncSession, principal: Principal, place: Place, *, create: bool) -> None:
+    """Make sure that everybody a memory hangs on is there, seen by the caller, and willing.
+
+    Raises:
+        UserNotFoundError, AgentNotFoundError, SessionNotFoundError, ProjectNotFoundError,
+        IdTakenError, SessionMismatchError: one is missing or not the caller's.
+        ReadOnlyMemberError: the user is a viewer of the project.
+        DisabledError, MemoryPausedError: one is switched off.
+
+    """
+    access = principal.access
+    agents = AgentRepository(db, access)
+    agent = None
+    if place.agent_id is not None:
+        agent = await agents.ensure(place.agent_id, create=create, creator=principal.key_id)
+    if place.project_id is not None:
+        await _check_project(db, principal, place.project_id, place)
+    if place.session_id is not None:
+        opened = await SessionRepository(db, access).open_for_append(
+            place.session_id,
+            Participants(place.user_id, place.agent_id),
+            create=create,
+            creator=principal.key_id,
+        )
+        session = opened.session
+        if not session.memory_enabled:
+            raise MemoryPausedError("session", session.session_id)
+        # An agent's key may talk to a guest of its agent, and remembers only who is at home:
+        # of a guest it could not read what it saved.
+        await UserRepository(db, access).get(session.user_id)
+        agent = agent or opened.agent
+    elif place.user_id is not None:
+        users = UserRepository(db, access)
+        user = await users.find(place.user_id)
+        if user is None:
+            home = agent or await agents.ensure(None, create=create, creator=principal.key_id)
+            user = await users.ensure(place.user_id, agent_id=home.agent_id, create=create)
+        home = agent or await agents.get(user.agent_id)
+        refuse_disabled(home, user)
+        agent = agent or home
+    if agent is not None:
+        refuse_disabled(agent, None)
+        if not agent.memory_enabled:
+            raise MemoryPausedError("agent", agent.agent_id)
+
+
+async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Action) -> None:
+    """Let the caller do that to a memory; whoever may read one may not always change it.
+
+    Raises:
+        InsufficientScopeError: knowledge of an agent changes with an admin key.
+        ReadOnlyMemberError: the user may only read in the project.
+        NotYourMemoryError: it is another user's, and the user no owner or admin of its project.
+
+    """
+    access = principal.access
+    if row.scope == "agent" and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    if access.user_id is None:
+        return
+    own = row.user_id == access.user_id
+    if row.scope == "project":
+        role = await ProjectRepository(db, access).standing(row.scope_id)
+        visibility = cast("Visibility", row.visibility)
+        if allows(role, action, visibility=visibility, own=own):
+            return
+        if own or role == "viewer":
+            raise ReadOnlyMemberError(row.scope_id, access.user_id)
+    elif own:
+        return
+    raise NotYourMemoryError(row.memory_id)
+
+
+async def refuse_closed(
+    db: AsyncSession, principal: Principal, row: Memory, *, remembering: bool
+) -> None:
+    """Whether those a stored memory hangs on let it be changed.
+
+    Args:
+        remembering: the change brings new words, which a pause keeps out.
+
+    Raises:
+        DisabledError, MemoryPausedError: one is switched off.
+
+    """
+    access = principal.access
+    user = await UserRepository(db, access).find(row.user_id) if row.user_id else None
+    agent_id = row.agent_id or (user.agent_id if user else None)
+    agent = await AgentRepository(db, access).find(agent_id) if agent_id else None
+    session = await SessionRepository(db, access).find(row.session_id) if row.session_id else None
+    refuse_disabled(agent, user)
+    if remembering and agent is not None and not agent.memory_enabled:
+        raise MemoryPausedError("agent", agent.agent_id)
+    if remembering and session is not None and not session.memory_enabled:
+        raise MemoryPausedError("session", session.session_id)
+
+
+async def _check_project(
+    db: AsyncSession, principal: Principal, project_id: str, place: Place
+) -> None:
+    projects = ProjectRepository(db, principal.access)
+    await projects.get(project_id)
+    if place.user_id is None:
+        return
+    role = await projects.role_of(project_id, place.user_id)
+    if role is None:
+        raise ProjectNotFoundError(project_id)
+    if place.scope == "project" and role not in WRITING:
+        raise ReadOnlyMemberError(project_id, place.user_id)

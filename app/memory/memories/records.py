@@ -1,0 +1,435 @@
+"""SQL for what is kept about memories: their history and the gate's verdicts.
+
+Whoever is to be told of a change is told from here, so that none is forgotten: the events go
+into the outbox in the same transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import (
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm.attributes import flag_modified
+
+from app.identity.tenants.access import Access
+from app.identity.users.repository import visible_user_ids
+from app.language.ranking.document import COLUMNS
+from app.language.text.offload import read_text
+from app.memory.memories.errors import HistoryNotFoundError
+from app.memory.memories.models import GateDecision, Memory, MemoryHistory
+from app.memory.memories.owing import graphs_owed, owe_profiles
+from app.memory.memories.searchable import DERIVED_FROM, row_terms
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+from app.platform.http.idempotency import IdempotencyKey
+from app.platform.outbox.events import Event, EventType
+from app.platform.outbox.repository import OutboxRepository
+
+NOT_IN_HISTORY = (
+    "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *COLUMNS,
+)  # fmt: skip
+
+_NOTHING_REPLACED: Final = dict.fromkeys(("embedding", "embedding_model", *COLUMNS))
+
+_ANSWER_NAMES_ONE = text(
+    "EXISTS (SELECT 1 FROM regexp_matches(convert_from(idempotency_keys.answer, 'UTF8'), "
+    "'mem_[0-9a-f]{32}', 'g') AS told(ids) "
+    "WHERE told.ids[1] = ANY(CAST(:memory_ids AS text[])))"
+)
+
+TOLD_AS: Final[Mapping[str, EventType]] = MappingProxyType(
+    {
+        "ADD": "memory.added",
+        "UPDATE": "memory.updated",
+        "MERGE": "memory.updated",
+        "ARCHIVE": "memory.updated",
+        "RESTORE": "memory.updated",
+        "SUPERSEDE": "memory.superseded",
+        "DELETE": "memory.deleted",
+    }
+)
+"""What webhooks are told of an event of the history."""
+
+_TOLD = (
+    "memory_id", "version", "memory_type", "scope", "scope_id", "user_id", "agent_id",
+    "session_id", "project_id", "superseded_by",
+)  # fmt: skip
+
+
+class Change(NamedTuple):
+    """One line of the history.
+
+    Args:
+        before: the snapshot before it, and `after` the one after.
+        replaced: what found the words it replaced, by column; every change of words has it.
+
+    """
+
+    event: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    replaced: Mapping[str, Any] | None = None
+
+
+def snapshot(row: Memory) -> dict[str, Any]:
+    """What the history keeps of a memory: all of it but the vector and its use."""
+    kept: dict[str, Any] = {}
+    for column in Memory.__table__.columns:
+        if column.name in NOT_IN_HISTORY:
+            continue
+        value = getattr(row, "metadata_" if column.name == "metadata" else column.name)
+        kept[column.name] = value.isoformat() if isinstance(value, datetime) else value
+    return kept
+
+
+async def rewrite(
+    db: AsyncSession, row: Memory, values: Mapping[str, Any], event: str
+) -> Change | None:
+    """Give a locked row new values and its next version; None when they are its own.
+
+    Args:
+        values: by attribute; new words come with `content_hash`, `embedding` and
+            `embedding_model`.
+
+    """
+    derived = {"content_hash", "embedding", "embedding_model"}
+    if all(getattr(row, name) == value for name, value in values.items() if name not in derived):
+        return None
+    before = snapshot(row)
+    replaced = None
+    if values.get("content", row.content) != row.content:
+        replaced = await _found_by(db, row)
+    for name, value in values.items():
+        setattr(row, name, value)
+    if values.keys() & DERIVED_FROM:
+        terms = await read_text(
+            len(row.content), row_terms, row.content, row.metadata_, row.valid_from
+        )
+        for name, value in terms.items():
+            setattr(row, name, value)
+        # Written even when it is what it was: without it the words count as unread (revision 0003).
+        flag_modified(row, "analyser")
+    row.version += 1
+    await db.flush()
+    await db.refresh(row)
+    return Change(event, before, snapshot(row), replaced)
+
+
+async def _found_by(db: AsyncSession, row: Memory) -> Mapping[str, Any]:
+    """What finds the words of a row, as columns of the history.
+
+    Not as attributes: what is loaded is compared with what is set, and vectors of two models
+    cannot be.
+    """
+    names = ("embedding", "embedding_model", *COLUMNS)
+    columns = [getattr(Memory, name) for name in names]
+    found = await db.execute(
+        select(*columns).where(Memory.tenant_id == row.tenant_id, Memory.memory_id == row.memory_id)
+    )
+    return dict(found.mappings().one())
+
+
+class RecordRepository:
+    """History and verdicts of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    async def note(
+        self,
+        changes: Sequence[Change],
+        *,
+        actor: str | None,
+        reason: str | None = None,
+        job_id: str | None = None,
+    ) -> None:
+        """Write history, one line per change, and tell whoever wants to know.
+
+        Args:
+            actor: the key that did it, and `job_id` the job.
+
+        """
+        lines = [
+            {
+                "tenant_id": self._tenant_id,
+                "history_id": new_id("his"),
+                "reason": reason,
+                "actor": actor,
+                "job_id": job_id,
+                **_line(change),
+            }
+            for change in changes
+        ]
+        if not lines:
+            return
+        await self._db.execute(insert(MemoryHistory), lines)
+        about = [(change.event, change.after or change.before or {}) for change in changes]
+        await self._tell(about, job_id)
+        owe_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
+        self._owe_graphs(changes, actor, by_hand=job_id is None)
+
+    def _owe_graphs(self, changes: Sequence[Change], actor: str | None, *, by_hand: bool) -> None:
+        """What counts no longer, or counts again, or was written by hand: runs tell the graph
+        themselves whom they speak of.
+        """
+        for event, before, after_, replaced in changes:
+            row = after_ or before or {}
+            active = row["status"] == "active"
+            read = active and (by_hand or event == "RESTORE")
+            if read or not active:
+                owed = graphs_owed(self._db, self._tenant_id, actor)
+                owed.note(row, read=read, reworded=replaced is not None)
+
+    async def _tell(
+        self, changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None
+    ) -> None:
+        await OutboxRepository(self._db, self._tenant_id).publish(
+            [
+                Event(
+                    TOLD_AS[event],
+                    {name: about[name] for name in _TOLD} | {"event": event, "job_id": job_id},
+                    user_id=about["user_id"],
+                )
+                for event, about in changes
+            ]
+        )
+
+    async def note_deletion(
+        self,
+        memory_ids: Sequence[str],
+        *,
+        hard: bool,
+        actor: str | None,
+        reason: str | None,
+        job_id: str | None = None,
+    ) -> None:
+        """One line DELETE for each of these memories, before they go, in one statement.
+
+        Soft, it keeps what they said. Hard, everything else that holds their words goes. Whoever
+        wants to know is told once: of what was hidden before, nothing more.
+        """
+        ids = list(memory_ids)
+        await self._tell_deletion(ids, job_id, actor)
+        if hard:
+            await self._forget_words(ids)
+        whole = func.to_jsonb(literal_column("memories"))
+        pairs = (
+            func.unnest(cast(ids, ARRAY(Text)), cast([new_id("his") for _ in ids], ARRAY(Text)))
+            .table_valued("memory_id", "history_id", name="pairs")
+            .render_derived()
+        )
+        lines = (
+            select(
+                Memory.tenant_id,
+                pairs.c.history_id,
+                Memory.memory_id,
+                Memory.user_id,
+                literal("DELETE"),
+                cast(reason, Text),
+                cast(actor, Text),
+                cast(job_id, Text),
+                cast(null(), JSONB) if hard else whole.op("-")(cast(NOT_IN_HISTORY, ARRAY(Text))),
+                Memory.version,
+            )
+            .join(pairs, pairs.c.memory_id == Memory.memory_id)
+            .where(Memory.tenant_id == self._tenant_id)
+        )
+        names = [
+            "tenant_id", "history_id", "memory_id", "user_id", "event", "reason", "actor",
+            "job_id", "before", "version",
+        ]  # fmt: skip
+        await self._db.execute(insert(MemoryHistory).from_select(names, lines))
+
+    async def _tell_deletion(self, ids: list[str], job_id: str | None, actor: str | None) -> None:
+        gone = await self._db.execute(
+            select(*(getattr(Memory, name) for name in (*_TOLD, "status"))).where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == func.any(cast(ids, ARRAY(Text))),
+            )
+        )
+        every = [dict(row) for row in gone.mappings()]
+        for row in every:
+            graphs_owed(self._db, self._tenant_id, actor).note(row)
+        rows = [row for row in every if row.pop("status") != "deleted"]
+        await self._tell([("DELETE", row) for row in rows], job_id)
+        owe_profiles(self._db, self._tenant_id, rows, actor, gone=True)
+
+    async def _forget_words(self, ids: list[str]) -> None:
+        chosen = func.any(cast(ids, ARRAY(Text)))
+        await self._db.execute(
+            delete(MemoryHistory)
+            .where(MemoryHistory.tenant_id == self._tenant_id, MemoryHistory.memory_id == chosen)
+            .execution_options(synchronize_session=False)
+        )
+        await self._db.execute(
+            update(GateDecision)
+            .where(GateDecision.tenant_id == self._tenant_id, GateDecision.memory_id == chosen)
+            .values(content=None)
+            .execution_options(synchronize_session=False)
+        )
+        # What a retried request would be told again: to these users, or to nobody by name.
+        users = select(Memory.user_id).where(
+            Memory.tenant_id == self._tenant_id, Memory.memory_id == chosen
+        )
+        await self._db.execute(
+            delete(IdempotencyKey)
+            .where(
+                IdempotencyKey.tenant_id == self._tenant_id,
+                or_(IdempotencyKey.user_id.in_(users), IdempotencyKey.user_id.is_(None)),
+                _ANSWER_NAMES_ONE.bindparams(memory_ids=ids),
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+    async def history(
+        self, memory_id: str, *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[MemoryHistory]:
+        """Oldest first, one more than `limit` when another page follows."""
+        statement = select(MemoryHistory).where(
+            MemoryHistory.tenant_id == self._tenant_id, MemoryHistory.memory_id == memory_id
+        )
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (MemoryHistory.create_time, MemoryHistory.history_id),
+                start=start,
+                descending=False,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def entry(self, memory_id: str, history_id: str) -> MemoryHistory:
+        """One entry of a memory's history that has a state after it.
+
+        Raises:
+            HistoryNotFoundError: there is none of this memory.
+
+        """
+        row = await self._db.scalar(
+            select(MemoryHistory).where(
+                MemoryHistory.tenant_id == self._tenant_id,
+                MemoryHistory.memory_id == memory_id,
+                MemoryHistory.history_id == history_id,
+                MemoryHistory.after.is_not(None),
+            )
+        )
+        if row is None:
+            raise HistoryNotFoundError(memory_id, history_id)
+        return row
+
+    async def decide(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the gate's verdicts, and tell of refusals whoever wants to know."""
+        await self._db.execute(insert(GateDecision), list(rows))
+        await OutboxRepository(self._db, self._tenant_id).publish(
+            [
+                Event("memory.rejected", _refusal(row), user_id=row["user_id"])
+                for row in rows
+                if row["verdict"] == "rejected"
+            ]
+        )
+
+    def _visible_decisions(self) -> Any:
+        condition = GateDecision.tenant_id == self._tenant_id
+        if not self._access.restricted:
+            return condition
+        mine = GateDecision.user_id.in_(visible_user_ids(self._access))
+        if self._access.agent_id is None:
+            return and_(condition, mine)
+        fitting = or_(
+            GateDecision.agent_id == self._access.agent_id, GateDecision.agent_id.is_(None)
+        )
+        return and_(condition, mine, fitting)
+
+    async def decisions(
+        self,
+        *,
+        user_id: str | None,
+        verdict: str | None,
+        code: str | None,
+        job_id: str | None = None,
+        run_id: str | None = None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[GateDecision]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = select(GateDecision).where(self._visible_decisions())
+        if user_id is not None:
+            statement = statement.where(GateDecision.user_id == user_id)
+        if verdict is not None:
+            statement = statement.where(GateDecision.verdict == verdict)
+        if code is not None:
+            statement = statement.where(literal(code) == func.any(GateDecision.codes))
+        if job_id is not None:
+            statement = statement.where(GateDecision.job_id == job_id)
+        if run_id is not None:
+            statement = statement.where(GateDecision.run_id == run_id)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (GateDecision.create_time, GateDecision.decision_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def decision_counts(self, equal: Mapping[str, Any]) -> dict[str, int]:
+        """Verdicts by code; `accepted` for those without one."""
+        code = func.unnest(
+            case(
+                (func.cardinality(GateDecision.codes) == 0, cast(["accepted"], ARRAY(Text))),
+                else_=cast(GateDecision.codes, ARRAY(Text)),
+            )
+        ).label("code")
+        conditions = [getattr(GateDecision, name) == value for name, value in equal.items()]
+        codes = select(code).where(self._visible_decisions(), *conditions).subquery()
+        rows = await self._db.execute(
+            select(codes.c.code, func.count()).group_by(codes.c.code).order_by(codes.c.code)
+        )
+        return {row[0]: int(row[1]) for row in rows}
+
+
+def _line(change: Change) -> dict[str, Any]:
+    event, before, after_, replaced = change
+    if before and after_ and before["content"] != after_["content"] and replaced is None:
+        raise ValueError("a change of words comes with what found those that it replaced")
+    about = after_ or before or {}
+    return {
+        "memory_id": about["memory_id"],
+        "user_id": about["user_id"],
+        "event": event,
+        "before": before,
+        "after": after_,
+        "version": about["version"],
+        **(replaced or _NOTHING_REPLACED),
+    }
+
+
+def _refusal(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = (
+        "decision_id", "memory_id", "codes", "scope", "user_id", "agent_id", "session_id",
+        "project_id", "job_id",
+    )  # fmt: skip
+    return {name: row.get(name) for name in names} | {"event": "REJECT"}

@@ -1,0 +1,412 @@
+"""SQL for memories. Their history is in `records.py`, the hot search in `search_sql.py`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pgvector.sqlalchemy import Vector
+from sqlalchemy import (
+    ColumnElement,
+    Subquery,
+    Text,
+    TextClause,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.language.text.offload import read_text
+from app.memory.memories.errors import MemoryNotFoundError
+from app.memory.memories.filters import compile_filters
+from app.memory.memories.models import Memory
+from app.memory.memories.searchable import NO_TERMS, characters, with_terms
+from app.memory.memories.visibility import removable, to_remove, visible
+from app.platform.database.keyset import after
+
+
+def current() -> ColumnElement[bool]:
+    """What counts now: active, not expired, inside its time of validity."""
+    return and_(Memory.status == "active", _in_time(Memory.__table__.c, func.now()))
+
+
+def held(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
+    """What was true at a moment; `search_sql.py` says the same as text.
+
+    What was superseded since still held then, and what has expired since; what somebody
+    archived was withdrawn.
+
+    Args:
+        row: the columns to judge, those of the table unless they are of another time.
+
+    """
+    expired = and_(row.status == "archived", row.expires_at <= func.now())
+    return and_(or_(row.status.in_(["active", "superseded"]), expired), _in_time(row, at))
+
+
+def _in_time(row: Any, moment: Any) -> ColumnElement[bool]:
+    return and_(
+        or_(row.expires_at.is_(None), row.expires_at > moment),
+        or_(row.valid_from.is_(None), row.valid_from <= moment),
+        or_(row.valid_to.is_(None), row.valid_to > moment),
+    )
+
+
+def compiled(filters: Mapping[str, Any]) -> TextClause:
+    """The filters of a request as a condition. Raises InvalidFilterError."""
+    values: dict[str, Any] = {}
+
+    def bind(value: object, sql_type: str) -> str:
+        name = f"filter_{len(values)}"
+        values[name] = value
+        return f"CAST(:{name} AS {sql_type})"
+
+    condition = compile_filters(filters, bind)
+    return text(f"({condition})").bindparams(
+        *(bindparam(name, value) for name, value in values.items())
+    )
+
+
+def existing(access: Access) -> ColumnElement[bool]:
+    """The condition every read starts from; nothing else may select memories."""
+    return and_(Memory.tenant_id == access.tenant_id, Memory.status != "deleted", visible(access))
+
+
+@dataclass(frozen=True, slots=True)
+class SameText:
+    """An active memory that bars its text by the unique hash.
+
+    Args:
+        shown: the caller may see it; else not even its id may be told.
+        past: it counts no longer, and only waits to be archived.
+
+    """
+
+    row: Memory
+    shown: bool
+    past: bool
+
+
+class MemoryRepository:
+    """Memories a caller may see, deleted ones never. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    def _mine(self) -> ColumnElement[bool]:
+        return existing(self._access)
+
+    async def transaction_time(self) -> datetime:
+        """When this transaction began, by the clock that says what counts now."""
+        moment: datetime = (await self._db.scalars(select(func.now()))).one()
+        return moment
+
+    async def lock_bucket(self, scope: str, scope_id: str) -> None:
+        """One writer per bucket until the transaction ends, so that two near duplicates that
+        arrive together see each other.
+        """
+        name = f"{self._tenant_id}\x1f{scope}\x1f{scope_id}"
+        await self._db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 1))))
+
+    async def get(self, memory_id: str, *, lock: bool = False, remove: bool = False) -> Memory:
+        """One that the caller may see; with `remove` also one to be removed unseen.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller.
+
+        """
+        seen = visible(self._access)
+        statement = select(Memory).where(
+            Memory.tenant_id == self._tenant_id,
+            Memory.status != "deleted",
+            or_(seen, removable(self._access)) if remove else seen,
+            Memory.memory_id == memory_id,
+        )
+        row = await self._db.scalar(statement.with_for_update() if lock else statement)
+        if row is None:
+            raise MemoryNotFoundError(memory_id)
+        return row
+
+    async def has(self, memory_id: str) -> bool:
+        """Whether the caller may see it."""
+        statement = select(Memory.memory_id).where(self._mine(), Memory.memory_id == memory_id)
+        return await self._db.scalar(statement) is not None
+
+    async def same_hash(
+        self, row: Mapping[str, Any], hashes: Iterable[bytes]
+    ) -> dict[bytes, SameText]:
+        """Active memories of the bucket of `row` with one of these hashes, by hash (B-01).
+
+        Hidden ones are among them, since they bar their text like any other.
+        """
+        now = func.now()
+        past = or_(Memory.expires_at <= now, Memory.valid_to <= now)
+        rows = await self._db.execute(
+            select(Memory, visible(self._access), func.coalesce(past, false())).where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.status == "active",
+                Memory.content_hash.in_(list(hashes)),
+                *bucket(row),
+            )
+        )
+        return {found.content_hash: SameText(found, shown, past) for found, shown, past in rows}
+
+    async def lock_active(self, row: Memory) -> bool:
+        """Whether `row`, read before, is still active; then it is locked and up to date."""
+        locked = await self._db.scalar(
+            select(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == row.memory_id,
+                Memory.status == "active",
+            )
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        return locked is not None
+
+    async def lock_predecessors(self, memory_id: str, at: datetime) -> Sequence[Memory]:
+        """What a memory replaced, and what that had replaced before, as far as it still held
+        at `at`; locked.
+        """
+        mine = Memory.tenant_id == self._tenant_id
+        links = (
+            select(Memory.memory_id)
+            .where(mine, Memory.superseded_by == memory_id)
+            .cte("links", recursive=True)
+        )
+        links = links.union(
+            select(Memory.memory_id).where(mine, Memory.superseded_by == links.c.memory_id)
+        )
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                mine,
+                Memory.memory_id.in_(select(links.c.memory_id)),
+                Memory.status == "superseded",
+                Memory.valid_to > at,
+            )
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        return rows.all()
+
+    async def archive(self, row: Memory) -> None:
+        """Archive a locked row."""
+        row.status = "archived"
+        row.version += 1
+        await self._db.flush()
+        await self._db.refresh(row)
+
+    async def neighbours(
+        self, row: Mapping[str, Any], vectors: Sequence[Any], model: str, *, limit: int
+    ) -> list[list[tuple[str, str, float]]]:
+        """For each vector the nearest current memories of the bucket, nearest first.
+
+        Args:
+            row: names the bucket; what the caller may not see is never met.
+            vectors: unit vectors of `model`.
+
+        Returns:
+            Per vector at most `limit` triples of id, content and cosine similarity.
+
+        """
+        query = asked(vectors)
+        similarity = -Memory.embedding.max_inner_product(query.c.vector)
+        near = (
+            select(Memory.memory_id, Memory.content, similarity.label("similarity"))
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                current(),
+                visible(self._access),
+                Memory.embedding_model == model,
+                *bucket(row),
+            )
+            .order_by(similarity.desc())
+            .limit(limit)
+            .lateral("near")
+        )
+        rows = await self._db.execute(
+            select(query.c.place, near.c.memory_id, near.c.content, near.c.similarity)
+            .join(near, true())
+            .order_by(query.c.place, near.c.similarity.desc())
+        )
+        found: list[list[tuple[str, str, float]]] = [[] for _ in vectors]
+        for place, memory_id, content, likeness in rows:
+            found[place - 1].append((memory_id, content, float(likeness)))
+        return found
+
+    async def add_all(self, rows: list[dict[str, Any]]) -> list[Memory]:
+        """Insert `rows` in one statement and return them in order."""
+        rows = await read_text(characters(rows), with_terms, rows)
+        statement = insert(Memory).returning(Memory, sort_by_parameter_order=True)
+        return list((await self._db.scalars(statement, rows)).all())
+
+    async def list(
+        self,
+        *,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None,
+        start: tuple[datetime, str] | None,
+        descending: bool,
+        limit: int,
+        as_of: datetime | None = None,
+    ) -> Sequence[Memory]:
+        """By creation, one more than `limit` when another page follows.
+
+        Args:
+            equal: column to the value it must have; `status` active means current.
+            filters: the grammar of `filters.py`.
+            as_of: the moment at which it counts, instead of now.
+
+        """
+        statement = select(Memory).where(*self._selected(equal, filters, as_of=as_of))
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Memory.create_time, Memory.memory_id),
+                start=start,
+                descending=descending,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    def _selected(
+        self,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None,
+        *,
+        knowledge: bool = True,
+        removing: bool = False,
+        as_of: datetime | None = None,
+    ) -> Sequence[ColumnElement[bool] | TextClause]:
+        """Conditions; without `knowledge` what all users of an agent share is left out."""
+        conditions: list[ColumnElement[bool] | TextClause] = (
+            [*to_remove(self._access, equal, filters)] if removing else [self._mine()]
+        )
+        for name, value in equal.items():
+            if name == "status" and value == "active":
+                conditions.append(current() if as_of is None else held(as_of))
+            else:
+                conditions.append(getattr(Memory, name) == value)
+        if not knowledge:
+            conditions.append(Memory.scope != "agent")
+        if filters:
+            conditions.append(compiled(filters))
+        return conditions
+
+    async def lock_selected(
+        self,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None = None,
+        *,
+        knowledge: bool = True,
+    ) -> Sequence[str]:
+        """Ids of what is selected and may be removed, locked until the transaction ends."""
+        statement = (
+            select(Memory.memory_id)
+            .where(*self._selected(equal, filters, knowledge=knowledge, removing=True))
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        return (await self._db.scalars(statement)).all()
+
+    async def count_selected(
+        self,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None = None,
+        *,
+        knowledge: bool = True,
+    ) -> int:
+        """How many are selected and may be removed."""
+        statement = (
+            select(func.count())
+            .select_from(Memory)
+            .where(*self._selected(equal, filters, knowledge=knowledge, removing=True))
+        )
+        return int(await self._db.scalar(statement) or 0)
+
+    async def delete(self, memory_ids: Sequence[str]) -> None:
+        """Hide for good: the rows stay until the purge, with neither vectors nor terms (B-12)."""
+        await self._db.execute(
+            update(Memory)
+            .where(self._among(memory_ids))
+            .values(
+                status="deleted",
+                embedding=None,
+                deleted_at=func.now(),
+                version=Memory.version + 1,
+                **NO_TERMS,
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+    async def purge(self, memory_ids: Sequence[str]) -> None:
+        """Remove the rows."""
+        await self._db.execute(
+            delete(Memory)
+            .where(self._among(memory_ids))
+            .execution_options(synchronize_session=False)
+        )
+
+    def _among(self, memory_ids: Sequence[str]) -> ColumnElement[bool]:
+        return and_(
+            Memory.tenant_id == self._tenant_id,
+            Memory.memory_id == func.any(cast(list(memory_ids), ARRAY(Text))),
+        )
+
+    async def stats(self, equal: Mapping[str, Any]) -> Sequence[Any]:
+        """Counts by status, type, scope, tier, source and model, and the newest creation."""
+        keys = (
+            Memory.status, Memory.memory_type, Memory.scope, Memory.tier, Memory.source,
+            Memory.embedding_model,
+        )  # fmt: skip
+        conditions = [getattr(Memory, name) == value for name, value in equal.items()]
+        rows = await self._db.execute(
+            select(*keys, func.count().label("count"), func.max(Memory.create_time).label("last"))
+            .where(self._mine(), *conditions)
+            .group_by(*keys)
+        )
+        return rows.all()
+
+
+def asked(vectors: Sequence[Any]) -> Subquery:
+    """Rows of `vector` and `place`, which counts from 1, to compare memories with.
+
+    Fenced: each is read once, and not once per memory it is compared with.
+    """
+    texts = (
+        func.unnest(cast([str(vector.tolist()) for vector in vectors], ARRAY(Text)))
+        .table_valued("vector", with_ordinality="place", name="asked")
+        .render_derived()
+    )
+    return (
+        select(cast(texts.c.vector, Vector()).label("vector"), texts.c.place)
+        .offset(0)
+        .subquery("query")
+    )
+
+
+def bucket(row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """The same user, agent and scope, missing ones included: never anybody else's."""
+    return [
+        Memory.scope_id == row["scope_id"],
+        Memory.scope == row["scope"],
+        Memory.user_id.is_not_distinct_from(row["user_id"]),
+        Memory.agent_id.is_not_distinct_from(row["agent_id"]),
+    ]

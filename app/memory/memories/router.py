@@ -1,0 +1,310 @@
+"""/v1/memories"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic_core import to_json
+
+from app.errors import (
+    ConfirmationRequiredError,
+    DisabledError,
+    SelectorRequiredError,
+    VersionConflictError,
+)
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.users.errors import UserNotFoundError
+from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
+from app.memory.memories.editing import EditingService
+from app.memory.memories.errors import (
+    DuplicateMemoryError,
+    GateRejectedError,
+    HistoryNotFoundError,
+    MemoryNotFoundError,
+    NotChangeableError,
+    NotYourMemoryError,
+)
+from app.memory.memories.filters import InvalidFilterError
+from app.memory.memories.record_schemas import (
+    BulkDelete,
+    BulkDeleteQuery,
+    DecisionQuery,
+    DecisionRead,
+    DeleteQuery,
+    DeletionScheduled,
+    HistoryRead,
+    MemoriesDeleted,
+    MemoryStats,
+    StatsQuery,
+)
+from app.memory.memories.schemas import (
+    MemoryPatch,
+    MemoryRead,
+    MemoryRestore,
+    MemoryRestored,
+    MemorySupersede,
+    Outcome,
+)
+from app.memory.memories.search import SearchService
+from app.memory.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
+from app.memory.memories.service import MemoryService
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError, MemoryPausedError
+from app.platform.plugins.errors import ProcessorFailedError
+from app.runtime import Runtime
+
+router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
+
+EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
+SCHEDULED: dict[int | str, dict[str, Any]] = {
+    202: {
+        "model": DeletionScheduled,
+        "description": "More than 10,000 were selected: a job deletes them.",
+    }
+}
+
+
+async def get_editing(runtime: RuntimeDep) -> EditingService:
+    return runtime.editing
+
+
+async def get_search(request: Request) -> SearchService:
+    # Without `RuntimeDep` in between: this is the hot read.
+    runtime: Runtime = request.state.runtime
+    return runtime.search
+
+
+async def get_service(runtime: RuntimeDep) -> MemoryService:
+    return MemoryService(runtime.database)
+
+
+EditingDep = Annotated[EditingService, Depends(get_editing)]
+SearchDep = Annotated[SearchService, Depends(get_search)]
+ServiceDep = Annotated[MemoryService, Depends(get_service)]
+
+
+@router.post(
+    "/search",
+    response_model=SearchAnswer,
+    responses=responses_for(
+        SelectorRequiredError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        ProjectNotFoundError,
+        InvalidFilterError,
+        EmbeddingUnavailableError,
+        ProcessorFailedError,
+    ),
+)
+async def search_memories(
+    body: SearchRequest, principal: ReaderDep, service: SearchDep
+) -> Response:
+    """Find memories by meaning, best first."""
+    # Written out at once: validating 30 fields of 100 hits again costs more than the search.
+    # The published schema is held against it by the tests.
+    return Response(to_json(await service.search(principal, body)), media_type="application/json")
+
+
+@router.get("", responses=responses_for(InvalidCursorError, InvalidFilterError))
+async def list_memories(
+    query: Annotated[MemoryQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[MemoryRead]:
+    """List memories by creation."""
+    return await service.list(principal, query)
+
+
+@router.get("/stats")
+async def get_stats(
+    query: Annotated[StatsQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> MemoryStats:
+    """Count memories and the gate's verdicts."""
+    return await service.stats(principal, query)
+
+
+@router.get("/decisions", responses=responses_for(InvalidCursorError))
+async def list_decisions(
+    query: Annotated[DecisionQuery, Query()], principal: ReaderDep, service: ServiceDep
+) -> Page[DecisionRead]:
+    """List the gate's verdicts, newest first."""
+    return await service.decisions(principal, query)
+
+
+@router.post(
+    "/delete",
+    responses={
+        **SCHEDULED,
+        **responses_for(
+            SelectorRequiredError,
+            ConfirmationRequiredError,
+            UserNotFoundError,
+            ReadOnlyMemberError,
+            InvalidFilterError,
+            *ONCE_ERRORS,
+        ),
+    },
+)
+async def delete_memories_by_filter(
+    body: BulkDelete,
+    principal: WriterDep,
+    service: ServiceDep,
+    once: OnceDep,
+    response: Response,
+) -> MemoriesDeleted | DeletionScheduled:
+    """Delete what a filter selects, or count it first with `dry_run`."""
+    answer = await service.delete_many(principal, body, location="body", once=once)
+    return _with_status(answer, response)
+
+
+@router.delete(
+    "",
+    responses={
+        **SCHEDULED,
+        **responses_for(
+            SelectorRequiredError,
+            ConfirmationRequiredError,
+            UserNotFoundError,
+            ReadOnlyMemberError,
+        ),
+    },
+)
+async def delete_memories(
+    query: Annotated[BulkDeleteQuery, Query()],
+    principal: WriterDep,
+    service: ServiceDep,
+    response: Response,
+) -> MemoriesDeleted | DeletionScheduled:
+    """Delete a user's, an agent's, a session's or a project's memories."""
+    answer = await service.delete_many(principal, query, location="query")
+    return _with_status(answer, response)
+
+
+def _with_status(
+    answer: MemoriesDeleted | DeletionScheduled, response: Response
+) -> MemoriesDeleted | DeletionScheduled:
+    if isinstance(answer, DeletionScheduled):
+        response.status_code = 202
+    return answer
+
+
+@router.get("/{memory_id}", responses=responses_for(MemoryNotFoundError))
+async def get_memory(memory_id: Id, principal: ReaderDep, service: ServiceDep) -> MemoryRead:
+    """One memory."""
+    return await service.get(principal, memory_id)
+
+
+@router.patch(
+    "/{memory_id}",
+    responses=responses_for(
+        MemoryNotFoundError,
+        NotYourMemoryError,
+        ReadOnlyMemberError,
+        NotChangeableError,
+        VersionConflictError,
+        GateRejectedError,
+        DuplicateMemoryError,
+        DisabledError,
+        MemoryPausedError,
+        MemoryDisabledError,
+        ProcessorFailedError,
+        *EMBEDDING_ERRORS,
+    ),
+)
+async def patch_memory(
+    memory_id: Id,
+    body: MemoryPatch,
+    principal: WriterDep,
+    service: EditingDep,
+    version: VersionDep,
+) -> MemoryRead:
+    """Change a memory; a new content is embedded again."""
+    return await service.patch(principal, memory_id, body, expected=version)
+
+
+@router.post(
+    "/{memory_id}/supersede",
+    status_code=201,
+    responses=responses_for(
+        MemoryNotFoundError,
+        NotYourMemoryError,
+        ReadOnlyMemberError,
+        NotChangeableError,
+        GateRejectedError,
+        DuplicateMemoryError,
+        DisabledError,
+        MemoryPausedError,
+        MemoryDisabledError,
+        ProcessorFailedError,
+        *EMBEDDING_ERRORS,
+        *ONCE_ERRORS,
+    ),
+)
+async def supersede_memory(
+    memory_id: Id,
+    body: MemorySupersede,
+    principal: WriterDep,
+    service: EditingDep,
+    once: OnceDep,
+) -> Outcome:
+    """Put a newer statement in its place; the old one keeps its text and ends now."""
+    return await service.supersede(principal, memory_id, body, once=once)
+
+
+@router.post(
+    "/{memory_id}/restore",
+    responses=responses_for(
+        MemoryNotFoundError,
+        HistoryNotFoundError,
+        NotYourMemoryError,
+        ReadOnlyMemberError,
+        VersionConflictError,
+        GateRejectedError,
+        DuplicateMemoryError,
+        DisabledError,
+        MemoryPausedError,
+        MemoryDisabledError,
+        *EMBEDDING_ERRORS,
+        *ONCE_ERRORS,
+    ),
+)
+async def restore_memory(
+    memory_id: Id,
+    body: MemoryRestore,
+    principal: WriterDep,
+    service: EditingDep,
+    version: VersionDep,
+    once: OnceDep,
+) -> MemoryRestored:
+    """Make a memory what it was after an entry of its history; the entry before undoes one."""
+    return await service.restore(principal, memory_id, body, expected=version, once=once)
+
+
+@router.get(
+    "/{memory_id}/history", responses=responses_for(MemoryNotFoundError, InvalidCursorError)
+)
+async def get_history(
+    memory_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[HistoryRead]:
+    """What happened to a memory, oldest first."""
+    return await service.history(principal, memory_id, query)
+
+
+@router.delete(
+    "/{memory_id}",
+    status_code=204,
+    responses=responses_for(MemoryNotFoundError, NotYourMemoryError, ReadOnlyMemberError),
+)
+async def delete_memory(
+    memory_id: Id,
+    query: Annotated[DeleteQuery, Query()],
+    principal: WriterDep,
+    service: ServiceDep,
+) -> None:
+    """Delete a memory; `hard` removes it at once."""
+    await service.delete(principal, memory_id, hard=query.hard)

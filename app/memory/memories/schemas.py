@@ -1,0 +1,312 @@
+"""Memories as they cross HTTP: how they are saved and changed, and what became of them."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
+
+from app.platform.http.fields import (
+    METADATA_BYTES,
+    Description,
+    Id,
+    Metadata,
+    Moment,
+    Schema,
+    Shown,
+    Storable,
+    example,
+    metadata_size,
+)
+
+MemoryType = Annotated[
+    Literal[
+        "preference", "fact", "skill", "habit", "event", "context",
+        "constraint", "decision", "goal", "correction", "knowledge", "experience",
+    ],
+    BeforeValidator(lambda value: "habit" if value == "behavior" else value),
+]  # fmt: skip
+Tier = Literal["short", "long"]
+Scope = Literal["session", "project", "user", "agent"]
+Source = Literal["user", "ai", "knowledge_base", "project_resource", "import"]
+Visibility = Literal["public", "members", "owner_only"]
+Status = Literal["active", "archived", "superseded"]
+OnDuplicate = Literal["reject", "return", "supersede", "allow"]
+Event = Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "DELETE", "NONE", "REJECT", "SKIP"]
+
+BATCH = 100
+CONTENT_LENGTH = 200_000
+"""Far above the gate's limit, so that the gate can say `too_long` and keep its verdict."""
+
+Content = Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable]
+Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
+Attribute = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$", max_length=100),
+    Field(
+        description="What it gives the value of, where only one value can hold.",
+        examples=["user.residence"],
+    ),
+]
+Evidence = Annotated[
+    list[Id], Field(max_length=100, description="Ids of the messages that support it.")
+]
+
+
+class Aliases(Schema):
+    """Names other products use are understood, and contradictions refused (B-03, B-05)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _understand(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        told = dict(value)
+        for alias, name in (
+            ("run_id", "session_id"),
+            ("thread_id", "session_id"),
+            ("category", "memory_type"),
+        ):
+            if alias in told and name in cls.model_fields:
+                other = told.pop(alias)
+                if told.setdefault(name, other) != other:
+                    raise ValueError(f"{alias} and {name} name different things")
+        # A tuple: what has no hash is refused with a sentence later.
+        if told.get("memory_type") in ("short", "long") and "tier" in cls.model_fields:
+            tier = told.pop("memory_type")
+            if told.setdefault("tier", tier) != tier:
+                raise ValueError("memory_type and tier name different things")
+        return told
+
+
+class SaidMessage(Schema):
+    """One message whose text is to be remembered."""
+
+    role: Literal["user", "assistant", "system", "tool"] = "user"
+    content: Content
+    name: ShortText | None = None
+    metadata: Metadata = Field(default={}, description="Added to the metadata of the request.")
+
+
+class MemoryCreate(Aliases):
+    model_config = example(
+        messages="She drinks green tea in the morning.", user_id="ana", infer=False
+    )
+
+    messages: (
+        Content | SaidMessage | Annotated[list[SaidMessage], Field(min_length=1, max_length=BATCH)]
+    ) = Field(
+        description="A text, one message, or up to 100 of them.",
+        examples=["She drinks green tea in the morning."],
+    )
+    user_id: Id | None = None
+    agent_id: Id | None = Field(
+        default=None, description="Private to this agent; every agent of the user when left out."
+    )
+    session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
+    project_id: Id | None = None
+    scope: Scope | None = Field(
+        default=None,
+        description="For whom it counts; `session` for tier short with a session, else `user`.",
+    )
+    memory_type: MemoryType = "fact"
+    attribute: Attribute | None = None
+    tier: Tier = "long"
+    confidence: Confidence = 1.0
+    source: Source = "user"
+    source_id: Id | None = None
+    source_error: (
+        Annotated[Content, Field(description="The mistake that a correction mends.")] | None
+    ) = None
+    evidence: Evidence = []
+    visibility: Visibility = "members"
+    metadata: Metadata = {}
+    external_id: ShortText | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    expires_at: Moment | None = None
+    infer: bool = Field(
+        default=True,
+        description="True extracts statements and reconciles them with what is remembered; "
+        "false stores the text as given.",
+    )
+    prompt: Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable] | None = (
+        Field(default=None, description="With infer: your own instructions to the extractor.")
+    )
+    on_duplicate: OnDuplicate = "reject"
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.source_error is not None and self.memory_type != "correction":
+            raise ValueError("source_error goes with memory_type correction only")
+        said = self.messages if isinstance(self.messages, list) else [self.messages]
+        for one in said:
+            if (
+                isinstance(one, SaidMessage)
+                and metadata_size(self.metadata | one.metadata) > METADATA_BYTES
+            ):
+                raise ValueError("metadata of the request and of a message together are too large")
+        if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
+            raise ValueError("valid_from must lie before valid_to")
+        return self
+
+
+class MemoryPatch(Aliases):
+    model_config = example(content="She drinks black tea in the morning.", reason="She said so.")
+
+    content: Content | None = None
+    memory_type: MemoryType | None = None
+    attribute: Attribute | None = None
+    tier: Tier | None = None
+    confidence: Confidence | None = None
+    source_error: Content | None = None
+    evidence: Evidence | None = None
+    visibility: Visibility | None = None
+    status: Literal["active", "archived"] | None = None
+    metadata: Metadata | None = None
+    external_id: ShortText | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    expires_at: Moment | None = None
+    reason: Description | None = Field(default=None, description="Kept in the history.")
+
+
+class MemorySupersede(Aliases):
+    model_config = example(content="She drinks black tea now.")
+
+    content: Content
+    memory_type: MemoryType | None = None
+    attribute: Attribute | None = Field(default=None, description="That of the old one if absent.")
+    confidence: Confidence = 1.0
+    source_error: Content | None = None
+    evidence: Evidence = []
+    metadata: Metadata | None = None
+    valid_from: Moment | None = Field(
+        default=None,
+        description="Since when the newer statement holds, now when left out; the old one holds "
+        "until then, and stays active as long as that lies ahead.",
+    )
+    valid_to: Moment | None = None
+    reason: Description | None = Field(default=None, description="Kept in the history.")
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
+            raise ValueError("valid_from must lie before valid_to")
+        return self
+
+
+class MemoryRestore(Schema):
+    model_config = example(
+        history_id="his_01997b6a5c7e7f8a9b0c1d2e3f4a5b6c", reason="The edit was a mistake."
+    )
+
+    history_id: Id = Field(
+        description="An entry of the memory's history. The memory becomes what it was right "
+        "after that entry: to undo a change, name the entry before it."
+    )
+    reason: Description | None = Field(default=None, description="Kept in the history.")
+
+
+class MemoryRead(Shown):
+    memory_id: str
+    content: str
+    memory_type: MemoryType
+    attribute: str | None
+    tier: Tier
+    scope: Scope
+    scope_id: str
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    project_id: str | None
+    source: Source
+    source_id: str | None
+    source_deleted_at: Moment | None = Field(
+        default=None,
+        description="When the file or session it was read from was deleted: its source is gone.",
+    )
+    source_error: str | None
+    evidence: list[str]
+    confidence: float
+    visibility: Visibility
+    status: Status
+    superseded_by: str | None
+    valid_from: Moment | None
+    valid_to: Moment | None
+    expected_valid_days: int | None = Field(
+        description="How long the extractor thought that it would hold, when it could tell."
+    )
+    reviewed_at: Moment | None = Field(
+        description="When a model last looked whether it still holds, or somebody said it again."
+    )
+    expires_at: Moment | None
+    external_id: str | None
+    metadata: dict[str, Any] = Field(
+        validation_alias=AliasChoices("metadata_", "metadata"),
+    )
+    embedding_model: str
+    creator: str | None
+    use_count: int
+    last_used_at: Moment | None
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+
+class MemoryRestored(Shown):
+    """A memory as it is again."""
+
+    memory: MemoryRead
+    superseded_by: str | None = Field(
+        description="The successor it had before, when it had one; that one stays as it is."
+    )
+
+
+class Reason(Shown):
+    """One rule that was broken."""
+
+    code: str = Field(examples=["too_short"])
+    detail: str
+    figures: dict[str, JsonValue] = {}
+
+
+class Outcome(Shown):
+    """What became of one statement."""
+
+    index: int = Field(description="Which message of the request; with infer, which proposal.")
+    event: Event
+    memory_id: str | None = None
+    memory: MemoryRead | None = None
+    content: str | None = Field(
+        default=None, description="With infer: what was proposed; null when it is sensitive."
+    )
+    previous: str | None = Field(default=None, description="The text it replaced.")
+    replaced: list[str] = Field(
+        default=[], description="Ids of the memories that ended for it, or that it merged."
+    )
+    reason: str | None = Field(default=None, description="With infer: why it was decided so.")
+    similarity: float | None = Field(default=None, description="To the nearest duplicate.")
+    reasons: list[Reason] = []
+    decision_id: str | None = Field(default=None, description="The gate's verdict.")
+
+
+class MemoryAdded(Shown):
+    results: list[Outcome] = Field(
+        description="One per message, in order; with infer, one per proposal."
+    )
+    extractor: str | None = Field(
+        default=None, description="With infer: what read the messages.", examples=["rules/1"]
+    )
+    run_id: str | None = Field(default=None, description="With infer: the run in the log.")
+
+
+class MemoryValidated(Shown):
+    valid: bool = Field(description="Whether every statement would be stored.")
+    results: list[Outcome]

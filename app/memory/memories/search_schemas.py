@@ -1,0 +1,180 @@
+"""How memories are listed and searched over HTTP, and what is found."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from app.language.ranking.asking import BoostWeights, Mode, Query
+from app.memory.memories.schemas import (
+    Aliases,
+    MemoryRead,
+    MemoryType,
+    Scope,
+    ShortText,
+    Source,
+    Status,
+    Tier,
+)
+from app.platform.http.fields import ZONED, Id, Moment, Shown, Storable, example
+from app.platform.http.pagination import Order, PageQuery
+
+
+class Selection(PageQuery):
+    """What every list of memories can be narrowed by."""
+
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = None
+    project_id: Id | None = None
+    scope: Scope | None = None
+    memory_type: MemoryType | None = None
+    tier: Tier | None = None
+    source: Source | None = None
+    external_id: ShortText | None = None
+
+
+AsOf = Annotated[
+    Moment,
+    Field(
+        description="What was true at this moment, by what is known now: `valid_from` had come, "
+        "`valid_to` and `expires_at` had not. What was superseded since is among it; what was "
+        "archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. " + ZONED
+    ),
+]
+
+
+KnownAt = Annotated[
+    Moment,
+    Field(
+        description="By the records of this moment: what was stored then, as it read then, and "
+        "nothing that came later. Deleted memories never come back, and who may see what is as "
+        "it is now. " + ZONED
+    ),
+]
+
+
+class MemoryQuery(Selection):
+    status: Status = Field(
+        default="active", description="`active`: what counts, now or at the moment asked for."
+    )
+    order: Order = "desc"
+    as_of: AsOf | None = None
+    known_at: KnownAt | None = None
+    filters: Annotated[str, StringConstraints(max_length=8000), Storable] | None = Field(
+        default=None, description="The filter object of a search, as JSON."
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.as_of is not None and self.status != "active":
+            raise ValueError("as_of asks for what was true: leave status out")
+        return self
+
+
+class SearchRequest(Aliases):
+    model_config = example(query="What does she drink?", user_id="ana", limit=5)
+
+    query: Annotated[Query, Storable] = Field(examples=["What does she drink?"])
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
+    project_id: Id | None = None
+    scopes: list[Scope] | None = Field(
+        default=None, min_length=1, max_length=4, description="Only these; all named when left out."
+    )
+    memory_type: MemoryType | None = None
+    tier: Tier | None = None
+    as_of: AsOf | None = None
+    known_at: KnownAt | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 100
+    mode: Mode = Field(
+        default="hybrid",
+        description="`hybrid`: words, vectors and context. `semantic`: vectors alone. "
+        "`lexical`: words alone, and nothing that has none of them.",
+    )
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Leave out what has a lower `similarity`, in lexical mode a lower "
+        "`lexical` score; inclusive.",
+    )
+    reference_time: Moment | None = Field(
+        default=None,
+        description="When the query is asked, for `yesterday` and the like; now when left out.",
+    )
+    boosts: BoostWeights | None = None
+    graph: bool | None = Field(
+        default=None,
+        description="True: entities that the query names bring the memories that speak of them, "
+        "and of what is one relation away. Hybrid mode only. Left out: as the deployment's weight "
+        "`graph` says, which is 0.",
+    )
+    filters: dict[str, JsonValue] | None = Field(
+        default=None,
+        examples=[{"AND": [{"confidence": {"gte": 0.8}}, {"metadata.topic": "tea"}]}],
+    )
+    rerank: bool = Field(
+        default=True,
+        description="Order by score, and by the reranker when there is one; false orders by "
+        "similarity alone, in lexical mode by the lexical score.",
+    )
+    explain: bool = False
+    format: Literal["json", "text"] = Field(
+        default="json", description="text: the hits as lines for a prompt too, escaped."
+    )
+
+
+class ScoreExplained(Shown):
+    """How a hit came to its place. The first three are shares of `score`, weights applied."""
+
+    relevance: float
+    confidence: float
+    scope: float
+    cosine: float | None = Field(description="Of query and memory, 0 to 1; null in lexical mode.")
+    lexical: float | None = Field(
+        description="How well its words fit, 0 to 1; null in semantic mode."
+    )
+    fused: float = Field(description="Words, vectors and context together, 0 to 1.")
+    boosts: dict[str, float] = Field(
+        description="What each signal added, in hybrid mode, before the sum was scaled to 0 to 1."
+    )
+    rerank: float | None = Field(description="The reranker's score, 0 to 1, where it was asked.")
+    path: str | None = Field(
+        default=None,
+        description="How it hangs together with what the query names, if the graph was asked.",
+    )
+
+
+class Hit(MemoryRead):
+    score: float = Field(
+        description="0 to 1: what the hits are ordered by, unless a reranker ordered them, whose "
+        "score is in `explain`."
+    )
+    similarity: float | None = Field(
+        description="Cosine of query and memory, 0 to 1; null in lexical mode, for which "
+        "nothing is embedded."
+    )
+    relevance: float = Field(
+        description="0 to 1: the cosine in semantic mode, the lexical score in lexical mode, and "
+        "in hybrid mode both with what the context adds, relative to the rest of this search."
+    )
+    explain: ScoreExplained | None = None
+    annotations: dict[str, JsonValue] | None = Field(
+        default=None, description="What processors noted on this hit; stored nowhere."
+    )
+
+
+class SearchAnswer(Shown):
+    results: list[Hit] = Field(description="Best first.")
+    embedding_models: list[str] = Field(description="What embedded the query.")
+    waiting: int = Field(
+        description="Memories of other models that this search could not compare; see "
+        "`kemem reembed`."
+    )
+    degraded: bool = Field(
+        description="Whether an embedder or the reranker did not answer, so that others decided."
+    )
+    mode: Mode
+    reranker: str | None = Field(description="What reordered the hits, if anything did.")
+    prompt: str | None = Field(
+        default=None, description="With format text: one line per hit, under a header."
+    )

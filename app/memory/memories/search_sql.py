@@ -1,0 +1,400 @@
+"""The hot reads of a search, each one statement over every bucket that it names.
+
+`search_statement` scores and cuts in PostgreSQL, by vectors alone. `features_statement` gives
+what is to be known of every row, and `hits_statement` the few that ranking chose.
+
+A statement is text, prepared once per connection and run over the driver (`Database.fetch`
+in `database/engine.py` frames it with the tenant). Its shape depends on how many models made
+vectors, on whether the key is restricted and on the filters, never on values.
+
+Each bucket is a scan behind `memories_idx_bucket`: for users of up to some 10,000 memories that
+is faster than a shared ANN index and loses no row (`design.md` 7). Where rows have codes, these
+tell whose vectors are compared (`docs/decisions/0012`). A search `as_of` a moment reads what was
+superseded since as well; `timeline_sql.py` has `known_at`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from app.identity.tenants.access import Access
+from app.language.llm.embeddings import NO_SHARE, DenseShare
+from app.language.ranking.query import Asked
+from app.language.ranking.rows import Column, id_hash, record
+from app.language.ranking.statements import Statement, asked_columns
+from app.memory.memories.codes import SHORT, SLACK, candidates
+from app.memory.memories.comparing_sql import Source, cosine, is_rough, similarity
+from app.memory.memories.filters import compile_filters
+from app.memory.memories.graph_sql import Named, linked
+
+COLUMNS = (
+    "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",
+    "agent_id", "session_id", "project_id", "source", "source_id", "source_deleted_at",
+    "source_error", "evidence", "confidence", "visibility", "status", "superseded_by",
+    "valid_from", "valid_to", "expected_valid_days", "reviewed_at", "expires_at", "external_id",
+    "metadata", "embedding_model", "creator", "use_count", "last_used_at", "version", "create_time",
+    "update_time",
+)  # fmt: skip
+
+_CURRENT = """memories.status = 'active'
+        AND (memories.expires_at IS NULL OR memories.expires_at > now())
+        AND (memories.valid_from IS NULL OR memories.valid_from <= now())
+        AND (memories.valid_to IS NULL OR memories.valid_to > now())"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One scope of a search and what a hit in it weighs."""
+
+    scope: str
+    scope_id: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """Everything the statement needs to know, resolved and checked.
+
+    Args:
+        vectors: by model, the query as a unit vector.
+        weights: of similarity, confidence and scope; they sum to 1.
+        asked: the query's words and what else it asks for; None compares vectors alone.
+        mode: `semantic`, `lexical` or `hybrid`.
+        as_of: what held then, by its time of validity; None is what counts now.
+        known_at: by what the records said then; only `timeline_sql.py` asks for it.
+        memory_types: only these; all when there are none.
+        corrections: how many of these are found besides, whatever their place.
+        columns: what is to be known of a hit, of `COLUMNS`.
+        member: whether the user is a member of the project; else only what is public is found.
+        names: pieces of the query that the graph is asked for; none asks nothing of it.
+        dense_share: of the embedders behind the vectors; ranking asks for it, no statement does.
+
+    """
+
+    access: Access
+    buckets: Sequence[Bucket]
+    vectors: Mapping[str, Any]
+    user_id: str | None
+    agent_id: str | None
+    weights: tuple[float, float, float]
+    limit: int
+    asked: Asked | None = None
+    degraded: bool = False
+    threshold: float | None = None
+    rerank: bool = True
+    mode: str = "semantic"
+    memory_type: str | None = None
+    memory_types: Sequence[str] = ()
+    corrections: int = 0
+    columns: Sequence[str] = COLUMNS
+    tier: str | None = None
+    filters: Mapping[str, Any] | None = None
+    as_of: datetime | None = None
+    known_at: datetime | None = None
+    dense_share: DenseShare = NO_SHARE
+    member: bool = True
+    names: Sequence[str] = ()
+
+
+def features_statement(plan: SearchPlan, asked: Asked) -> tuple[str, list[object], list[Column]]:
+    """One row: `ids` of the bucket's memories, and a record of each, packed as `rows.read` wants.
+
+    What the filters leave out is among them, marked: it counts in the statistics of words, and
+    stands beside what was said before and after it.
+    """
+    statement = Statement()
+    source = current_source(plan, statement, narrow=False)
+    return features(plan, asked, statement, source)
+
+
+def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, list[object]]:
+    """The plan's columns of those of `memory_ids` that this search may find."""
+    statement = Statement()
+    source = current_source(plan, statement, only=memory_ids)
+    columns = ", ".join(f"memories.{name}" for name in plan.columns)
+    return f"SELECT {columns} {source.rows}", statement.values
+
+
+def settling_statement(
+    plan: SearchPlan, asked: Asked, memory_ids: Sequence[str]
+) -> tuple[str, list[object]]:
+    """As `hits_statement`, with the cosines that codes left open: `exact`, `exact_essence`.
+
+    What the filters leave out is among them, unless `fits`.
+    """
+    statement = Statement()
+    source = current_source(plan, statement, narrow=False, only=memory_ids)
+    exact = replace(source, code=None)
+    columns = ", ".join(f"memories.{name}" for name in plan.columns)
+    return (
+        f"SELECT {columns}, coalesce({cosine(plan.vectors, statement, exact)}, 'NaN') AS exact, "
+        f"coalesce({cosine(asked.vectors, statement, exact)}, 'NaN') AS exact_essence, "
+        f"{' AND '.join(narrowed(plan, statement)) or 'true'} AS fits {source.rows}",
+        statement.values,
+    )
+
+
+def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
+    """Hits, best first: the plan's columns, then scope_weight, similarity, score.
+
+    Ties are broken by `update_time`, newest first, then by id.
+    """
+    statement = Statement()
+    return ranked(plan, statement, current_source(plan, statement)), statement.values
+
+
+def waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
+    """How many memories of these buckets another model made, so that nothing compares them."""
+    statement = Statement()
+    return waiting(plan, statement, current_source(plan, statement)), statement.values
+
+
+def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
+    """The text of a search in `source`."""
+    formula = _formula(plan, statement)
+    kept = (
+        f"WHERE candidate.similarity >= {statement.bind(plan.threshold, 'float8')}"
+        if plan.threshold is not None
+        else ""
+    )
+    order = "score" if plan.rerank else "similarity"
+    columns = ", ".join(f"memories.{name}" for name in plan.columns)
+    # What is sorted is narrow, not whole rows: 1.0 ms instead of 1.5 for a bucket of 1,000.
+    # The few that are left are fetched by their place, one by one.
+    # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
+    # the fetching is never turned into a scan of the table.
+    return f"""
+    SELECT {columns}, best.scope_weight, best.similarity, best.score
+    FROM (
+        SELECT candidate.*, {formula.format(row="candidate")} AS score
+        FROM ({_compared(plan, statement, source, formula)}
+            OFFSET 0
+        ) AS candidate
+        {kept}
+        ORDER BY {order} DESC, update_time DESC, memory_id
+        LIMIT {statement.bind(plan.limit, "int8")}
+    ) AS best
+    CROSS JOIN LATERAL ({source.fetched}
+        OFFSET 0
+    ) AS memories
+    ORDER BY best.{order} DESC, best.update_time DESC, best.memory_id
+    """
+
+
+def _formula(plan: SearchPlan, statement: Statement) -> str:
+    """The score of a `{row}`."""
+    similarity, confidence, scope = (statement.bind(weight, "float8") for weight in plan.weights)
+    return (
+        f"{similarity} * {{row}}.similarity + {confidence} * {{row}}.confidence "
+        f"+ {scope} * {{row}}.scope_weight"
+    )
+
+
+def _compared(plan: SearchPlan, statement: Statement, source: Source, formula: str) -> str:
+    """Rows with their exact similarity: all of them, or those that are nearest by their codes."""
+    rough = is_rough(plan.vectors, statement, source)
+    seen = f"""
+            SELECT {source.place} AS place, memories.memory_id, memories.update_time,
+                memories.confidence, {source.weight} AS scope_weight,
+                {similarity(plan.vectors, statement, source)} AS similarity"""
+    if rough is None:
+        return f"""{seen}
+            {source.rows}"""
+    exact = similarity(plan.vectors, statement, replace(source, code=None))
+    order, kept = (formula if plan.rerank else "{row}.similarity").format(row="seen"), ""
+    if plan.threshold is not None:
+        threshold = statement.bind(plan.threshold, "float8")
+        kept = f"WHERE seen.rough OR seen.similarity >= {threshold}"
+        # What seems to miss it comes last, and not at all only if others are enough.
+        order += f" - {SHORT} * greatest({threshold} - {SLACK} - seen.similarity, 0)"
+    return f"""
+            SELECT few.place, few.memory_id, few.update_time, few.confidence, few.scope_weight,
+                CASE WHEN few.rough THEN (
+                    SELECT {exact} FROM memories
+                    WHERE memories.tenant_id = tenant.id AND memories.ctid = few.place
+                ) ELSE few.similarity END AS similarity
+            FROM (
+                SELECT seen.* FROM ({seen}, {rough} AS rough
+                    {source.rows}
+                    OFFSET 0
+                ) AS seen
+                {kept}
+                ORDER BY {order} DESC, seen.update_time DESC, seen.memory_id
+                LIMIT {statement.bind(candidates(plan.limit), "int8")}
+            ) AS few"""
+
+
+def waiting(plan: SearchPlan, statement: Statement, source: Source) -> str:
+    """The text that counts what no vector of the plan compares."""
+    models = statement.bind(list(plan.vectors), "text[]")
+    return f"SELECT count(*) AS waiting {source.rows} AND {source.model} <> ALL ({models})"
+
+
+def features(
+    plan: SearchPlan, asked: Asked, statement: Statement, source: Source
+) -> tuple[str, list[object], list[Column]]:
+    """The text of `features_statement` for any source."""
+    columns = [
+        *asked_columns(
+            asked,
+            statement,
+            similarity=cosine(plan.vectors, statement, source),
+            essence=cosine(asked.vectors, statement, source),
+            words=source.words,
+        ),
+        Column("session", "int8", id_hash("memories.session_id")),
+        Column("said", "timestamptz", "coalesce(memories.valid_from, memories.create_time)"),
+        Column("created", "timestamptz", "memories.create_time"),
+        Column("updated", "timestamptz", "memories.update_time"),
+        Column("confidence", "float8", "memories.confidence"),
+        Column("scope_weight", "float8", source.weight),
+        Column("eligible", "bool", " AND ".join(narrowed(plan, statement)) or "true"),
+    ]
+    if plan.corrections:
+        columns.append(Column("correction", "bool", "memories.memory_type = 'correction'"))
+    rough = is_rough(plan.vectors, statement, source)
+    if rough is not None:
+        columns.append(Column("rough", "bool", rough))
+    links = f", {linked(_named(plan), statement)} AS links" if plan.names else ""
+    return (
+        f"""
+    SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
+        string_agg(seen.record, '') AS records{links}
+    FROM (SELECT memories.memory_id, {record(columns)} AS record {source.rows} OFFSET 0) AS seen
+    """,
+        statement.values,
+        columns,
+    )
+
+
+def _named(plan: SearchPlan) -> Named:
+    """What is asked of the graph: in a project of others nothing, where little is public."""
+    places = [
+        (bucket.scope, bucket.scope_id)
+        for bucket in plan.buckets
+        if bucket.scope != "session" and (plan.member or bucket.scope != "project")
+    ]
+    agent_id = plan.agent_id or plan.access.agent_id
+    return Named(plan.names, places, agent_id, plan.as_of, plan.known_at)
+
+
+def current_source(
+    plan: SearchPlan,
+    statement: Statement,
+    *,
+    narrow: bool = True,
+    only: Sequence[str] | None = None,
+) -> Source:
+    """Memories of the buckets that the caller may see: those that count now, or then.
+
+    Args:
+        narrow: leave out what the request's filters leave out.
+        only: nothing but these.
+
+    """
+    buckets = bucket_table(plan, statement)
+    if only is not None:
+        within = some(only, statement)
+    elif plan.as_of is None:
+        within = in_bucket("= 'active'")
+    else:
+        within = in_bucket("= 'active'", "IN ('archived', 'superseded')")
+    rows = f"""FROM {buckets}
+        CROSS JOIN LATERAL ({within} OFFSET 0) AS memories"""
+    conditions = [_CURRENT if plan.as_of is None else held(plan.as_of, statement)]
+    conditions += whose(plan, statement)
+    if narrow:
+        conditions += narrowed(plan, statement)
+    return Source(f"{rows}\n        WHERE {' AND '.join(conditions)}", code="memories.code")
+
+
+def bucket_table(plan: SearchPlan, statement: Statement) -> str:
+    """The buckets of the plan as the table `bucket`."""
+    scopes = statement.bind([bucket.scope for bucket in plan.buckets], "text[]")
+    ids = statement.bind([bucket.scope_id for bucket in plan.buckets], "text[]")
+    weights = statement.bind([bucket.weight for bucket in plan.buckets], "float8[]")
+    return f"unnest({scopes}, {ids}, {weights}) AS bucket(scope, scope_id, weight)"
+
+
+def in_bucket(*statuses: str) -> str:
+    """Rows of a bucket by status, each kind of status behind the partial index that has it.
+
+    Args:
+        statuses: conditions without the column; one that no index has alone reads them all.
+
+    """
+    return " UNION ALL ".join(
+        "SELECT memories.ctid, memories.* FROM memories WHERE memories.tenant_id = tenant.id "
+        "AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope "
+        f"AND memories.status {status}"
+        for status in statuses
+    )
+
+
+def some(memory_ids: Sequence[str], statement: Statement) -> str:
+    """Those of `memory_ids` that are in a bucket, each behind the primary key."""
+    ids = statement.bind(list(memory_ids), "text[]")
+    return (
+        "SELECT memories.ctid, memories.* FROM memories WHERE memories.tenant_id = tenant.id "
+        f"AND memories.memory_id = ANY ({ids}) "
+        "AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope"
+    )
+
+
+def held(at: datetime, statement: Statement) -> str:
+    """What was true at a moment, as far as `memories` says; `repository.py` has it too.
+
+    What was superseded since still held then, and what has expired since; what somebody
+    archived was withdrawn.
+    """
+    moment = statement.bind(at, "timestamptz")
+    return f"""(memories.status IN ('active', 'superseded')
+            OR (memories.status = 'archived' AND memories.expires_at <= now()))
+        AND (memories.expires_at IS NULL OR memories.expires_at > {moment})
+        AND (memories.valid_from IS NULL OR memories.valid_from <= {moment})
+        AND (memories.valid_to IS NULL OR memories.valid_to > {moment})"""
+
+
+def narrowed(plan: SearchPlan, statement: Statement) -> list[str]:
+    """What the request asks of a memory."""
+    conditions = []
+    if plan.memory_type is not None:
+        conditions.append(f"memories.memory_type = {statement.bind(plan.memory_type, 'text')}")
+    if plan.memory_types:
+        types = statement.bind(list(plan.memory_types), "text[]")
+        conditions.append(f"memories.memory_type = ANY ({types})")
+    if plan.tier is not None:
+        conditions.append(f"memories.tier = {statement.bind(plan.tier, 'text')}")
+    if plan.filters:
+        conditions.append(f"({compile_filters(plan.filters, statement.bind)})")
+    return conditions
+
+
+def whose(plan: SearchPlan, statement: Statement) -> list[str]:
+    """Who may see what, as text; `visibility.py` says the same to SQLAlchemy."""
+    conditions = []
+    # A session is one person's; a project shows an owner's own items to the owner alone.
+    owned = {
+        "session": "memories.scope <> 'session'",
+        "project": "memories.scope <> 'project' OR memories.visibility <> 'owner_only'",
+    }
+    asked = [owned[bucket.scope] for bucket in plan.buckets if bucket.scope in owned]
+    if plan.user_id is not None and asked:
+        user = statement.bind(plan.user_id, "text")
+        conditions += [f"({open_to_all} OR memories.user_id = {user})" for open_to_all in asked]
+    if not plan.member:
+        conditions.append("(memories.scope <> 'project' OR memories.visibility = 'public')")
+    if plan.agent_id is not None:
+        agent = statement.bind(plan.agent_id, "text")
+        conditions.append(f"(memories.agent_id IS NULL OR memories.agent_id = {agent})")
+    if plan.access.agent_id is not None:
+        home = statement.bind(plan.access.agent_id, "text")
+        conditions.append(
+            "(memories.scope = 'agent' "
+            "OR (memories.scope = 'project' AND memories.visibility <> 'owner_only') "
+            "OR EXISTS (SELECT 1 FROM users WHERE "
+            "users.tenant_id = tenant.id AND users.user_id = memories.user_id "
+            f"AND users.agent_id = {home}))"
+        )
+    return conditions

@@ -1,0 +1,37 @@
+"""What of a memory its search reads: its words, who it is about, since when it holds. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from app.language.ranking.document import COLUMNS, searched
+
+SPEAKER_KEYS: Final = ("name", "speaker", "subject")
+"""Keys of the metadata that may name whoever says it or it is about; `name` is a message's."""
+
+DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from"})
+"""A change of one of these changes the terms."""
+
+NO_TERMS: Final[Mapping[str, None]] = dict.fromkeys(COLUMNS)
+
+
+def row_terms(
+    content: str, metadata: Mapping[str, Any], valid_from: datetime | None
+) -> dict[str, Any]:
+    """What the analyser makes of a memory, by column."""
+    names = (metadata.get(key) for key in SPEAKER_KEYS)
+    speakers = [name for name in names if isinstance(name, str) and name.strip()]
+    return searched(content, speakers=speakers, said_at=valid_from)
+
+
+def with_terms(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Values of new rows, by attribute, with what the analyser makes of them."""
+    return [
+        {**row, **row_terms(row["content"], row.get("metadata_") or {}, row.get("valid_from"))}
+        for row in rows
+    ]
+
+
+def characters(rows: Sequence[Mapping[str, Any]]) -> int:
+    """How much text there is for the analyser."""
+    return sum(len(row["content"]) for row in rows)

@@ -1,0 +1,346 @@
+"""Use cases of stored memories: read, list, history, delete, counts."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.errors import ConfirmationRequiredError, SelectorRequiredError
+from app.identity.projects.errors import ReadOnlyMemberError
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import InsufficientScopeError
+from app.identity.users.errors import UserNotFoundError
+from app.memory.memories.amendments import was_closed
+from app.memory.memories.bulk_delete import MOST_AT_ONCE, Selection
+from app.memory.memories.filters import InvalidFilterError
+from app.memory.memories.models import MemoryHistory
+from app.memory.memories.place import permit
+from app.memory.memories.project_repository import ProjectItemRepository
+from app.memory.memories.record_schemas import (
+    BulkDelete,
+    BulkDeleteQuery,
+    DecisionQuery,
+    DecisionRead,
+    DeletionScheduled,
+    HistoryRead,
+    MemoriesDeleted,
+    MemoryStats,
+    ProjectItemQuery,
+    ProjectItemRead,
+    StatsQuery,
+)
+from app.memory.memories.records import RecordRepository
+from app.memory.memories.repository import MemoryRepository
+from app.memory.memories.schemas import MemoryRead
+from app.memory.memories.search_schemas import MemoryQuery
+from app.memory.memories.timeline import TimelineRepository
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, page
+from app.platform.jobs.repository import JobRepository
+
+log = structlog.get_logger()
+
+SELECTORS = ("user_id", "agent_id", "session_id", "project_id", "scope", "memory_type")
+
+
+class MemoryService:
+    def __init__(self, database: Database, *, most_at_once: int = MOST_AT_ONCE) -> None:
+        """Serve `database`; more than `most_at_once` memories are deleted by a job."""
+        self._database = database
+        self._most_at_once = most_at_once
+
+    async def get(self, principal: Principal, memory_id: str) -> MemoryRead:
+        """One memory, whatever its status; a deleted one is not found.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            row = await MemoryRepository(db, principal.access).get(memory_id)
+            return MemoryRead.model_validate(row)
+
+    async def list(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
+        """Memories by creation; with status active only those that count now.
+
+        With `as_of` those that counted then, by what is known now. With `known_at` what the
+        records said then, and what counted at that moment unless `as_of` names another.
+
+        Raises:
+            InvalidFilterError: `filters` is no JSON object, or none of ours.
+
+        """
+        places = {"limit", "cursor", "order", "filters", "as_of", "known_at"}
+        asked: dict[str, Any] = {
+            "equal": query.model_dump(exclude=places, exclude_none=True),
+            "filters": _parsed(query.filters),
+            "start": decode_moment(query.cursor),
+            "descending": query.order == "desc",
+            "limit": query.limit,
+            "as_of": query.as_of,
+        }
+        async with self._database.begin(principal.tenant_id) as db:
+            rows: Sequence[Any] = (
+                await MemoryRepository(db, principal.access).list(**asked)
+                if query.known_at is None
+                else await TimelineRepository(db, principal.access).list(query.known_at, **asked)
+            )
+            shown = [MemoryRead.model_validate(row) for row in rows]
+        return page(
+            shown,
+            query.limit,
+            show=lambda one: one,
+            place=lambda one: (one.create_time, one.memory_id),
+        )
+
+    async def history(
+        self, principal: Principal, memory_id: str, query: PageQuery
+    ) -> Page[HistoryRead]:
+        """What happened to a memory, oldest first. Raises MemoryNotFoundError."""
+        access = principal.access
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            memory = await MemoryRepository(db, principal.access).get(memory_id)
+            rows = await RecordRepository(db, principal.access).history(
+                memory_id, start=start, limit=query.limit
+            )
+
+        def show(row: MemoryHistory) -> HistoryRead:
+            shown = HistoryRead.model_validate(row)
+            states = {"before": shown.before, "after": shown.after}
+            closed = [n for n, state in states.items() if was_closed(access, memory, state)]
+            return shown.model_copy(update=dict.fromkeys(closed))
+
+        return page(
+            rows, query.limit, show=show, place=lambda row: (row.create_time, row.history_id)
+        )
+
+    async def held(
+        self, principal: Principal, project_id: str, query: ProjectItemQuery
+    ) -> Page[ProjectItemRead]:
+        """What a project holds, newest first; whoever may remove an item need not read it.
+
+        Raises:
+            ProjectNotFoundError: missing, or the caller is no member.
+            InsufficientRoleError: the caller is neither owner nor admin.
+
+        """
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+        async with self._database.begin(principal.tenant_id) as db:
+            await ProjectRepository(db, principal.access).managed(project_id, "list_items")
+            rows = await ProjectItemRepository(db, principal.access).list(
+                project_id, equal=equal, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=ProjectItemRead.model_validate,
+            place=lambda row: (row.create_time, row.memory_id),
+        )
+
+    async def delete(self, principal: Principal, memory_id: str, *, hard: bool) -> None:
+        """Hide a memory from everything and everyone, or with `hard` remove it at once.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller, or it is deleted already.
+            InsufficientScopeError, NotYourMemoryError, ReadOnlyMemberError: the caller may only
+                read it.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            memories = MemoryRepository(db, principal.access)
+            row = await memories.get(memory_id, lock=True, remove=True)
+            await permit(db, principal, row, "purge" if hard else "delete")
+            await _remove(
+                db_memories=memories,
+                records=RecordRepository(db, principal.access),
+                ids=[memory_id],
+                hard=hard,
+                actor=principal.key_id,
+                reason=None,
+            )
+        log.info("memory_deleted", memory_id=memory_id, hard=hard)
+
+    async def delete_many(
+        self,
+        principal: Principal,
+        body: BulkDelete | BulkDeleteQuery,
+        *,
+        location: str,
+        once: Once = NEVER,
+    ) -> MemoriesDeleted | DeletionScheduled:
+        """Delete everything selected, in one transaction, or only count it.
+
+        What is too much for one transaction is left to a job, which deletes what is there
+        now and selected, and nothing that comes later.
+
+        Args:
+            location: where the selectors stand, `query` or `body`.
+
+        Raises:
+            SelectorRequiredError: nothing narrows the selection (B-13).
+            ReadOnlyMemberError: the user may only read in the project.
+            ConfirmationRequiredError: `confirm` is not set, and it is no dry run.
+
+        """
+        selection = _selection(principal, body, location)
+        equal, filters, knowledge = selection.equal, selection.filters, selection.knowledge
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            await _refuse_viewer(db, principal, equal)
+            memories = MemoryRepository(db, principal.access)
+            count = await memories.count_selected(equal, filters, knowledge=knowledge)
+            if body.dry_run:
+                return MemoriesDeleted(deleted=count, dry_run=True)
+            if not body.confirm:
+                raise ConfirmationRequiredError("selection", {"memories": count})
+            if count > self._most_at_once:
+                return await _leave_to_job(db, principal, selection, count, once)
+            ids = await memories.lock_selected(equal, filters, knowledge=knowledge)
+            await _remove(
+                db_memories=memories,
+                records=RecordRepository(db, principal.access),
+                ids=list(ids),
+                hard=body.hard,
+                actor=principal.key_id,
+                reason=selection.reason,
+            )
+            deleted = MemoriesDeleted(deleted=len(ids), dry_run=False)
+            await once.keep(db, deleted, status=200)
+        log.info("memories_deleted", count=len(ids), hard=body.hard)
+        return deleted
+
+    async def stats(self, principal: Principal, query: StatsQuery) -> MemoryStats:
+        """Counts over everything the caller may see."""
+        equal = query.model_dump(exclude_none=True)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await MemoryRepository(db, principal.access).stats(equal)
+            decisions = await RecordRepository(db, principal.access).decision_counts(equal)
+        active = [row for row in rows if row.status == "active"]
+
+        def by(name: str, among: list[Any]) -> dict[str, int]:
+            counts: Counter[str] = Counter()
+            for row in among:
+                counts[getattr(row, name)] += row.count
+            return dict(sorted(counts.items()))
+
+        return MemoryStats(
+            total=sum(row.count for row in active),
+            by_status=by("status", list(rows)),
+            by_memory_type=by("memory_type", active),
+            by_scope=by("scope", active),
+            by_tier=by("tier", active),
+            by_source=by("source", active),
+            by_embedding_model=by("embedding_model", active),
+            decisions=decisions,
+            last_saved=max((row.last for row in rows), default=None),
+        )
+
+    async def decisions(self, principal: Principal, query: DecisionQuery) -> Page[DecisionRead]:
+        """The gate's verdicts, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await RecordRepository(db, principal.access).decisions(
+                user_id=query.user_id,
+                verdict=query.verdict,
+                code=query.code,
+                job_id=query.job_id,
+                run_id=query.run_id,
+                start=start,
+                limit=query.limit,
+            )
+        return page(
+            rows,
+            query.limit,
+            show=DecisionRead.model_validate,
+            place=lambda row: (row.create_time, row.decision_id),
+        )
+
+
+def _selection(
+    principal: Principal, body: BulkDelete | BulkDeleteQuery, location: str
+) -> Selection:
+    equal = {name: getattr(body, name) for name in SELECTORS if getattr(body, name) is not None}
+    filters = body.filters if isinstance(body, BulkDelete) else None
+    if not equal and not filters:
+        raise SelectorRequiredError(location, SELECTORS)
+    return Selection(
+        principal.access,
+        equal | _own_rows(principal, equal),
+        filters,
+        # What all users of an agent share is only ever deleted by an admin.
+        knowledge=principal.may("admin"),
+        hard=body.hard,
+        reason=body.reason if isinstance(body, BulkDelete) else None,
+    )
+
+
+def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
+    """What narrows a selection further: a user deletes that user's rows, nobody's knowledge.
+
+    In a project that is named the role decides, row by row (`visibility.py`).
+    """
+    user_id = principal.access.user_id
+    if user_id is not None:
+        if "project_id" in equal:
+            return {}
+        if equal.get("user_id", user_id) != user_id:
+            raise UserNotFoundError(str(equal["user_id"]))
+        return {"user_id": user_id}
+    if equal.get("scope") == "agent" and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    return {}
+
+
+async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[str, Any]) -> None:
+    """Say so instead of deleting nothing, where somebody may only read what is selected."""
+    access, project_id = principal.access, equal.get("project_id")
+    if access.user_id is None or project_id is None or equal.get("scope", "project") != "project":
+        return
+    if await ProjectRepository(db, access).standing(project_id) == "viewer":
+        raise ReadOnlyMemberError(project_id, access.user_id)
+
+
+async def _leave_to_job(
+    db: AsyncSession, principal: Principal, selection: Selection, count: int, once: Once
+) -> DeletionScheduled:
+    scheduled = await JobRepository(db, principal.tenant_id).schedule(
+        selection.order(principal.key_id)
+    )
+    if scheduled is None:
+        raise RuntimeError("an order that may make a job made none")
+    answer = DeletionScheduled(selected=count, job_id=scheduled.job_id)
+    return await once.keep(db, answer, status=202)
+
+
+async def _remove(
+    *,
+    db_memories: MemoryRepository,
+    records: RecordRepository,
+    ids: list[str],
+    hard: bool,
+    actor: str | None,
+    reason: str | None,
+) -> None:
+    if not ids:
+        return
+    await records.note_deletion(ids, hard=hard, actor=actor, reason=reason)
+    await (db_memories.purge(ids) if hard else db_memories.delete(ids))
+
+
+def _parsed(filters: str | None) -> dict[str, Any] | None:
+    if filters is None:
+        return None
+    try:
+        parsed = json.loads(filters)
+    except (ValueError, RecursionError):
+        raise InvalidFilterError("This is not JSON.", field="filters") from None
+    if not isinstance(parsed, dict):
+        raise InvalidFilterError("A filter is an object.", field="filters")
+    return parsed

@@ -1,0 +1,121 @@
+"""SQL for the list of what was known at a moment; `timeline_sql.py` searches the same.
+
+Which memories there are, and who may see them, is asked of the table as it stands; what each
+of them said is taken from its history. So what is deleted never comes back, and nobody sees
+by way of the past what is closed to them now.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, TextClause, column, func, literal_column, or_, select, true
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.language.ranking.document import COLUMNS
+from app.memory.memories.models import Memory, MemoryHistory
+from app.memory.memories.repository import compiled, existing, held
+from app.platform.database.keyset import after
+
+# Whose it is and where it hangs never changes, and finds the rows by an index.
+_OF_NOW = {"user_id", "agent_id", "session_id", "project_id", "scope"}
+
+_NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at", *COLUMNS}
+
+# How often something was found is not in the history, and is told as it is.
+_NOT_OF_THEN = {"use_count", "last_used_at"}
+
+
+class TimelineRepository:
+    """What a caller may see, as it was. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    async def list(
+        self,
+        known_at: datetime,
+        *,
+        equal: Mapping[str, Any],
+        filters: Mapping[str, Any] | None,
+        start: tuple[datetime, str] | None,
+        descending: bool,
+        limit: int,
+        as_of: datetime | None = None,
+    ) -> Sequence[Any]:
+        """What `MemoryRepository.list` would have shown at `known_at`, as rows of columns.
+
+        A change counts from the moment it was written, which is a little before others saw it.
+
+        Args:
+            equal: column to the value it had; `status` active means what counted then.
+            filters: the grammar of `filters.py`, over the columns of then.
+            as_of: the moment at which it counts, `known_at` when left out.
+
+        """
+        present = self._present(equal, known_at)
+        state = self._state(present, known_at)
+        conditions: list[ColumnElement[bool] | TextClause] = [
+            held(as_of or known_at, state.c)
+            if (name, value) == ("status", "active")
+            else state.c[name] == value
+            for name, value in equal.items()
+            if name not in _OF_NOW
+        ]
+        if self._access.user_id is not None:
+            # Open to others now, and closed to them when it said that.
+            conditions.append(
+                or_(
+                    present.c.scope != "project",
+                    state.c.visibility.is_distinct_from("owner_only"),
+                    present.c.user_id == self._access.user_id,
+                )
+            )
+        if filters:
+            conditions.append(compiled(filters))
+        columns = [
+            (present if one.name in _NOT_OF_THEN else state).c[one.name]
+            for one in Memory.__table__.columns
+            if one.name not in _NOT_SHOWN
+        ]
+        place: Any = (present.c.create_time, present.c.memory_id)
+        statement = select(*columns).select_from(present.join(state, true())).where(*conditions)
+        rows = await self._db.execute(
+            after(statement, place, start=start, descending=descending, limit=limit)
+        )
+        return rows.mappings().all()
+
+    def _present(self, equal: Mapping[str, Any], known_at: datetime) -> Any:
+        """What was there by then and still is, as the table has it now."""
+        return (
+            select(Memory)
+            .where(
+                existing(self._access),
+                Memory.create_time <= known_at,
+                *(getattr(Memory, name) == equal[name] for name in sorted(_OF_NOW & equal.keys())),
+            )
+            .subquery("present")
+        )
+
+    def _state(self, present: Any, known_at: datetime) -> Any:
+        """The last entry before the moment, as a row of the table and under its name, which
+        is how filters call it; null where there is none.
+        """
+        known = (
+            select(MemoryHistory.after)
+            .where(
+                MemoryHistory.tenant_id == self._access.tenant_id,
+                MemoryHistory.memory_id == present.c.memory_id,
+                MemoryHistory.create_time <= known_at,
+            )
+            .order_by(MemoryHistory.create_time.desc(), MemoryHistory.history_id.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        return func.jsonb_populate_record(
+            literal_column("CAST(NULL AS memories)"), known
+        ).table_valued(
+            *(column(one.name, one.type) for one in Memory.__table__.columns), name="memories"
+        )

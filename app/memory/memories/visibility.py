@@ -1,0 +1,78 @@
+"""Which memories a caller may see, and which remove: as SQLAlchemy; the hot read has it as text.
+
+A user sees that user's memories, those of projects as `projects/policy.py` says, and the
+knowledge of agents. A key restricted to an agent sees what belongs to that agent, and what is
+shared by all agents about the users at home with it. A second definition somewhere else would be
+a leak waiting to happen; tests compare the two, and both with the policy.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, false, or_, true
+
+from app.identity.projects.policy import MANAGING
+from app.identity.projects.repository import visible_project_ids
+from app.identity.tenants.access import Access
+from app.identity.users.repository import visible_user_ids
+from app.memory.memories.models import Memory
+
+
+def visible(access: Access) -> ColumnElement[bool]:
+    """The condition, without the tenant."""
+    if not access.restricted:
+        return true()
+    mine = Memory.user_id.in_(visible_user_ids(access))
+    member = Memory.project_id.in_(visible_project_ids(access))
+    # A name that nobody has is no user of the tenant.
+    known = visible_user_ids(access).exists()
+    shared = and_(
+        Memory.scope == "project",
+        or_(
+            and_(Memory.visibility == "public", known),
+            and_(member, or_(Memory.visibility != "owner_only", mine)),
+        ),
+    )
+    return _fitting(access, mine, shared, knowledge=True)
+
+
+def removable(access: Access, *, unseen: bool = True) -> ColumnElement[bool]:
+    """What the caller may delete, without the tenant; of knowledge only an admin's key decides.
+
+    Args:
+        unseen: with what an owner or admin of a project may remove and not read. A condition on
+            what it says must go without it, or counting would tell.
+
+    """
+    if access.user_id is None:
+        return visible(access)
+    mine = Memory.user_id.in_(visible_user_ids(access))
+    managed: ColumnElement[bool] = Memory.project_id.in_(visible_project_ids(access, MANAGING))
+    edited = Memory.project_id.in_(visible_project_ids(access, {"editor"}))
+    if not unseen:
+        managed = and_(managed, or_(Memory.visibility != "owner_only", mine))
+    shared = and_(Memory.scope == "project", or_(managed, and_(edited, mine)))
+    return _fitting(access, mine, shared, knowledge=False)
+
+
+def to_remove(
+    access: Access, equal: Mapping[str, Any], filters: Mapping[str, Any] | None
+) -> tuple[ColumnElement[bool], ...]:
+    """The conditions that a deletion of many starts from, for what it selects by."""
+    unseen = not filters and "memory_type" not in equal
+    return (
+        Memory.tenant_id == access.tenant_id,
+        Memory.status != "deleted",
+        removable(access, unseen=unseen),
+    )
+
+
+def _fitting(
+    access: Access, mine: ColumnElement[bool], shared: ColumnElement[bool], *, knowledge: bool
+) -> ColumnElement[bool]:
+    private = and_(Memory.scope != "project", mine)
+    known = Memory.scope == "agent" if knowledge else false()
+    if access.agent_id is None:
+        return or_(private, shared, known)
+    fitting = or_(Memory.agent_id == access.agent_id, Memory.agent_id.is_(None))
+    return or_(and_(known, Memory.scope_id == access.agent_id), and_(fitting, or_(private, shared)))

@@ -1,0 +1,116 @@
+"""DeerFlow's memory document out of rows, and rows out of it [D-46 to D-62, C-12]. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.language.llm.extraction import MEMORY_TYPES
+from app.memory.memories.models import Memory
+from app.memory.profiles.document_schemas import DocumentFact, MemoryDocument
+from app.memory.profiles.drafts import Change
+from app.memory.profiles.models import ProfileValue
+from app.memory.profiles.slots import SECTIONS
+
+ORIGINAL: Final = "memory_document"
+"""In the metadata of an imported memory: `createdAt` and `source` as the document had them."""
+
+_PLACES: Final = {
+    "user": {
+        "workContext": "work_context",
+        "personalContext": "personal_context",
+        "topOfMind": "top_of_mind",
+    },
+    "history": {
+        "recentMonths": "recent_months",
+        "earlierContext": "earlier_context",
+        "longTermBackground": "long_term_background",
+    },
+}
+
+_CATEGORIES: Final = {
+    "preference": "preference", "constraint": "preference", "habit": "behavior",
+    "goal": "goal", "decision": "goal", "correction": "correction", "knowledge": "knowledge",
+    "skill": "knowledge", "experience": "knowledge", "fact": "context", "context": "context",
+    "event": "context",
+}  # fmt: skip
+"""A type of ours in DeerFlow's six words (B-03)."""
+
+_TYPES: Final = {"behavior": "habit", "behaviour": "habit"}
+
+
+def stamp(moment: datetime) -> str:
+    """ISO 8601 with Z, as DeerFlow writes it (D-48)."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def document(
+    values: Iterable[ProfileValue], facts: Sequence[Memory], since: datetime
+) -> dict[str, Any]:
+    """The document. Of a user of whom nothing is known it is DeerFlow's empty one (D-46).
+
+    Args:
+        since: when the user was made; nothing is older.
+
+    """
+    by_slot = {value.slot: value for value in values if value.slot.startswith(f"{SECTIONS}.")}
+    times = [row.update_time for row in facts] + [one.update_time for one in by_slot.values()]
+    parts = {
+        part: {name: _section(by_slot.get(f"{SECTIONS}.{ours}")) for name, ours in names.items()}
+        for part, names in _PLACES.items()
+    }
+    return {
+        "version": "1.0",
+        "lastUpdated": stamp(max(times, default=since)),
+        **parts,
+        "facts": [_fact(row) for row in facts],
+    }
+
+
+def _section(value: ProfileValue | None) -> dict[str, str]:
+    if value is None:
+        return {"summary": "", "updatedAt": ""}
+    return {"summary": str(value.value), "updatedAt": stamp(value.update_time)}
+
+
+def _fact(row: Memory) -> dict[str, Any]:
+    kept = row.metadata_.get(ORIGINAL)
+    original: Mapping[str, Any] = kept if isinstance(kept, Mapping) else {}
+    fact = {
+        "id": row.memory_id,
+        "content": row.content.strip(),
+        "category": _CATEGORIES[row.memory_type],
+        "confidence": row.confidence,
+        "createdAt": original.get("createdAt") or stamp(row.create_time),
+        "source": original.get("source") or _source(row),
+    }
+    # Only where a mistake is named, which only a correction does (D-62).
+    return fact | ({"sourceError": row.source_error} if row.source_error else {})
+
+
+def _source(row: Memory) -> str:
+    return row.session_id or row.source_id or ("manual" if row.source == "user" else "unknown")
+
+
+def section_changes(told: MemoryDocument) -> list[Change]:
+    """What the document says of sections; an empty one says nothing."""
+    changes = []
+    for part, names in _PLACES.items():
+        for name, ours in names.items():
+            summary = getattr(getattr(told, part), name).summary
+            if summary:
+                changes.append(Change(f"{SECTIONS}.{ours}", summary))
+    return changes
+
+
+def memory_fields(fact: DocumentFact) -> dict[str, Any]:
+    """A fact as a request to remember has it; its place is the caller's to say."""
+    category = _TYPES.get(fact.category.lower(), fact.category.lower())
+    return {
+        "messages": fact.content,
+        "memory_type": category if category in MEMORY_TYPES else "fact",
+        "confidence": fact.confidence,
+        "source": "import",
+        "source_error": fact.sourceError,
+        "external_id": fact.id,
+        "metadata": {ORIGINAL: {"createdAt": fact.createdAt, "source": fact.source}},
+    }

@@ -1,0 +1,103 @@
+"""The handler of jobs `profile`: what changes of memories have ordered."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from app.errors import DisabledError
+from app.identity.tenants.access import Access, Principal
+from app.identity.tenants.repository import TenantRepository
+from app.identity.users.profile_order import derive_soon, owner_of
+from app.language.llm.errors import UnknownModelError
+from app.language.llm.profiler_catalogue import ProfilerCatalogue
+from app.language.llm.profiling import Profiler
+from app.memory.profiles.choosing import chosen
+from app.memory.profiles.deriving import Deriving, Seen
+from app.platform.database.engine import Database
+from app.platform.http.switches import Switches
+from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
+
+DISABLED: Final = timedelta(hours=1)
+SWITCHED_OFF: Final = timedelta(minutes=5)
+"""How long work waits before it looks again whether it may go on."""
+
+
+class ProfileJobs:
+    """Works off what changes have ordered."""
+
+    def __init__(
+        self,
+        database: Database,
+        deriving: Deriving,
+        profilers: ProfilerCatalogue,
+        switches: Switches,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._deriving = deriving
+        self._profilers = profilers
+        self._switches = switches
+        self._now = now
+
+    async def derive(self, job: ClaimedJob) -> None:
+        """Derive one profile, and finish the job.
+
+        Raises:
+            UserNotFoundError, ProjectNotFoundError: erased meanwhile; nothing is owed then.
+            DeferJobError: the day's quota is used up, or somebody is switched off.
+            ModelUnavailableError: nothing was changed; try again.
+            LeaseLostError: another worker has done it, or the job went with its person.
+
+        """
+        if not self._switches.enabled:
+            raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
+        owner = owner_of(job.key)
+        async with self._database.begin(job.tenant_id) as db:
+            tenant = await TenantRepository(db, job.tenant_id).get()
+            if tenant.status == 0:
+                raise DeferJobError(self._now() + DISABLED, "tenant_disabled")
+            principal = Principal(
+                Access(job.tenant_id), job.creator or "", frozenset({"write"}), tenant.config
+            )
+            try:
+                seen = await self._deriving.look(db, principal, owner)
+            except DisabledError as error:
+                raise DeferJobError(self._now() + DISABLED, "disabled") from error
+        profiler = await self._profiler(principal, seen)
+        changes = await self._deriving.derive(principal, seen, profiler)
+        async with self._database.begin(job.tenant_id) as db:
+            stored = await self._deriving.store(
+                db,
+                principal,
+                seen,
+                changes,
+                complete=profiler.model is None,
+                job_id=job.job_id,
+            )
+            jobs = JobRepository(db, job.tenant_id)
+            if not stored.settled:
+                await jobs.schedule(derive_soon(owner, creator=job.creator))
+            await jobs.finish(
+                job,
+                {
+                    "deriver": profiler.name,
+                    "memories": len(seen.rows),
+                    "changed": list(stored.slots),
+                    "settled": stored.settled,
+                },
+            )
+
+    async def _profiler(self, principal: Principal, seen: Seen) -> Profiler:
+        """Raises DeferJobError when a model may not be asked today."""
+        try:
+            profiler = chosen(self._profilers, seen.config)
+        except UnknownModelError:
+            # It went with the endpoint that had it.
+            profiler = self._profilers.default
+        if profiler.model is not None:
+            used_up = await self._deriving.used_up(principal)
+            if used_up is not None:
+                raise DeferJobError(used_up.until, used_up.reason)
+        return profiler

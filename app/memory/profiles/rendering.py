@@ -1,0 +1,135 @@
+"""A profile as lines for a prompt: everything escaped, so that no value can end its line. Pure.
+
+A line knows which memories its value stands on, so that a context need not say them once more.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.language.text.escaping import escape_line
+from app.language.text.normalise import has_cjk
+from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, USER_SLOTS
+
+WISH: Final = "wish of the user"
+PROJECT: Final = "project"
+
+_ORDER: Final = {slot.name: place for place, slot in enumerate((*USER_SLOTS, *PROJECT_SLOTS))}
+_ENDS: Final = (".", "!", "?", "。", "！", "？", "…")
+_CLOSED: Final = ("。", "！", "？")
+"""Behind these no space follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line for a prompt.
+
+    Args:
+        says: the texts that stand in it as they are.
+        memory_ids: what they were derived from; none where a person wrote them.
+
+    """
+
+    text: str
+    says: Sequence[str] = ()
+    memory_ids: Collection[str] = ()
+
+    def repeats(self, memory_id: str, content: str) -> bool:
+        """Whether it was derived from a memory and says it in whole, word for word."""
+        return memory_id in self.memory_ids and any(_stands_in(content, one) for one in self.says)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What stands in a slot, and the memories it was derived from."""
+
+    value: Any
+    memory_ids: Collection[str] = ()
+
+
+def user_lines(
+    values: Mapping[str, Told], instructions: str | None, *, name: str | None = None
+) -> list[Line]:
+    """A user's values, those that are short first, behind them the wishes, then the sections.
+
+    Args:
+        values: by their slots.
+        name: what stands there as the user's name already.
+
+    """
+    ordered = _ordered(values)
+    short = [one for one in ordered if not one[0].startswith("sections.")]
+    long = [one for one in ordered if one[0].startswith("sections.")]
+    lines = [
+        _line(_title(slot), told)
+        for slot, told in short
+        if not (slot == "attributes.username" and told.value == name)
+    ]
+    # Line by line, so that one that has no room takes no other with it.
+    lines += [Line(f"- {WISH}: {escape_line(one)}") for one in _lines(instructions)]
+    return lines + [_line(_title(slot), told) for slot, told in long]
+
+
+def project_lines(values: Mapping[str, Told]) -> list[Line]:
+    """A project's values, then its decisions, the newest first."""
+    lines = [
+        _line(f"{PROJECT} {_title(slot).removeprefix('project ')}", told)
+        for slot, told in _ordered(values)
+        if slot != DECISIONS
+    ]
+    decided = values.get(DECISIONS, Told([]))
+    return lines + [
+        _decision(one, decided.memory_ids)
+        for one in reversed(decided.value or [])
+        if isinstance(one, Mapping)
+    ]
+
+
+def _ordered(values: Mapping[str, Told]) -> list[tuple[str, Told]]:
+    return sorted(values.items(), key=lambda one: (_ORDER.get(one[0], len(_ORDER)), one[0]))
+
+
+def _title(slot: str) -> str:
+    """`sections.work_context` reads "work context", `slots.diet.allergies` "diet allergies"."""
+    return slot.partition(".")[2].replace(".", " ").replace("_", " ")
+
+
+def _line(title: str, told: Told) -> Line:
+    value = told.value
+    says = [value] if isinstance(value, str) else []
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        says, value = value, ", ".join(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Line(f"- {escape_line(title)}: {escape_line(text)}", says, told.memory_ids)
+
+
+def _decision(one: Mapping[str, Any], memory_ids: Collection[str]) -> Line:
+    decision = str(one.get("decision", ""))
+    said = f"- {PROJECT} decision: {escape_line(decision)}"
+    if one.get("reason"):
+        said += f" (because: {escape_line(str(one['reason']))})"
+    if one.get("time"):
+        said += f" ({str(one['time'])[:10]})"
+    return Line(said, [decision], memory_ids)
+
+
+def _lines(text: str | None) -> Iterable[str]:
+    return [line for line in (text or "").splitlines() if line.strip()]
+
+
+def _stands_in(content: str, told: str) -> bool:
+    """Whether a text is another, or stands in it as sentences of its own."""
+    wanted, text = " ".join(content.split()), " ".join(told.split())
+    if not wanted or wanted == text:
+        return bool(wanted)
+    if not wanted.endswith(_ENDS):
+        wanted += "。" if has_cjk(wanted) else "."
+    place = text.find(wanted)
+    while place >= 0:
+        before, after = text[:place].rstrip(), text[place + len(wanted) :]
+        begins = not before or before.endswith(_ENDS)
+        if begins and (not after or after[0] == " " or wanted.endswith(_CLOSED)):
+            return True
+        place = text.find(wanted, place + 1)
+    return False

@@ -1,0 +1,346 @@
+"""SQL for profiles, their values and history, and for the memories they stand on."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Text, and_, cast, func, not_, or_, select, text, true, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.errors import VersionConflictError
+from app.identity.tenants.access import Access
+from app.identity.users.profile_order import Owner
+from app.language.llm.profiling import Known
+from app.memory.memories.models import Memory
+from app.memory.memories.repository import current, existing
+from app.memory.profiles.drafts import Author, Change, Row
+from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
+from app.memory.profiles.slots import INSTRUCTIONS
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+
+MOST_KNOWN: Final = 400
+"""Memories that a job reads: those that give an attribute, then the newest."""
+
+# A line tells what stood before, too, so all lines of a slot go with one of its memories: when it
+# is deleted, and when it is its author's alone in a project.
+_GONE: Final = """
+    SELECT DISTINCT line.slot
+    FROM profile_history AS line, unnest(line.memory_ids) AS told(memory_id)
+    WHERE line.tenant_id = :tenant_id AND line.profile_id = :profile_id
+        AND NOT EXISTS (
+            SELECT 1 FROM memories
+            WHERE memories.tenant_id = :tenant_id AND memories.memory_id = told.memory_id
+                AND memories.status <> 'deleted'
+                AND NOT (memories.scope = 'project' AND memories.visibility = 'owner_only')
+        )
+"""
+
+_FORGET: Final = text(
+    f"""
+    WITH gone AS ({_GONE})
+    UPDATE profile_history AS line
+    SET before = NULL, after = CASE WHEN line.origin = 'user' THEN line.after END
+    FROM gone
+    WHERE line.tenant_id = :tenant_id AND line.profile_id = :profile_id
+        AND line.slot = gone.slot AND (line.before IS NOT NULL OR line.origin = 'derived')
+    """
+)
+
+
+class ProfileRepository:
+    """Profiles of one tenant; whose they are is checked before. Never begins or ends a
+    transaction.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    def _of(self, owner: Owner) -> ColumnElement[bool]:
+        kind, one = owner
+        column = Profile.user_id if kind == "user" else Profile.project_id
+        return and_(Profile.tenant_id == self._tenant_id, column == one)
+
+    async def find(self, owner: Owner) -> Profile | None:
+        return await self._db.scalar(select(Profile).where(self._of(owner)))
+
+    async def locked(self, owner: Owner, *, expected: int | None = None) -> Profile:
+        """The profile, made on first use as version 0, for this transaction alone.
+
+        Raises:
+            VersionConflictError: it is of another version than `expected`.
+
+        """
+        kind, one = owner
+        # Two first uses at once: one inserts, the other finds.
+        await self._db.execute(
+            insert(Profile)
+            .values(
+                tenant_id=self._tenant_id,
+                profile_id=new_id("pfl"),
+                user_id=one if kind == "user" else None,
+                project_id=one if kind == "project" else None,
+                version=0,
+            )
+            .on_conflict_do_nothing()
+        )
+        statement = select(Profile).where(self._of(owner)).with_for_update()
+        profile = (
+            await self._db.scalars(statement, execution_options={"populate_existing": True})
+        ).one()
+        if expected is not None and profile.version != expected:
+            raise VersionConflictError(profile.version)
+        return profile
+
+    async def values(self, profile_id: str) -> Sequence[ProfileValue]:
+        """In order of their slots."""
+        rows = await self._db.scalars(
+            select(ProfileValue)
+            .where(ProfileValue.tenant_id == self._tenant_id, ProfileValue.profile_id == profile_id)
+            .order_by(ProfileValue.slot)
+            .execution_options(populate_existing=True)
+        )
+        return rows.all()
+
+    async def shown(self, profile_id: str, agent_id: str | None = None) -> Sequence[ProfileValue]:
+        """Those whose memories the caller may see, and of which none was deleted since, or is
+        kept from the rest of its project.
+
+        Args:
+            agent_id: only what this agent may know.
+
+        """
+        rows = await self.values(profile_id)
+        ids = {memory_id for row in rows for memory_id in row.memory_ids}
+        seen = await self._seen(ids, agent_id)
+        return [row for row in rows if seen.issuperset(row.memory_ids)]
+
+    async def _seen(self, memory_ids: Collection[str], agent_id: str | None) -> set[str]:
+        if not memory_ids:
+            return set()
+        rows = await self._db.scalars(
+            select(Memory.memory_id).where(
+                existing(self._access),
+                _known_to(agent_id),
+                _shared(),
+                Memory.memory_id.in_(memory_ids),
+            )
+        )
+        return set(rows)
+
+    async def write(self, profile: Profile, changes: Sequence[Change], author: Author) -> list[str]:
+        """Change a locked profile, with a line of history for each change; the slots that did.
+
+        A job changes no value of a user's, and no instructions.
+        """
+        present = {row.slot: row for row in await self.values(profile.profile_id)}
+        lines = []
+        for change in changes:
+            row = present.get(change.slot)
+            if author.origin == "derived" and (
+                change.slot == INSTRUCTIONS or (row is not None and row.origin == "user")
+            ):
+                continue
+            before = _before(profile, change.slot, row)
+            if await self._put(profile, change, row, author.origin):
+                lines.append((change, before))
+        if not lines:
+            return []
+        profile.version += 1
+        await self._db.flush()
+        await self._db.refresh(profile)
+        self._db.add_all(self._line(profile, change, before, author) for change, before in lines)
+        await self._db.flush()
+        return [change.slot for change, _ in lines]
+
+    async def _put(
+        self, profile: Profile, change: Change, row: ProfileValue | None, origin: str
+    ) -> bool:
+        """Whether that changed anything."""
+        if change.slot == INSTRUCTIONS:
+            changed = bool(profile.instructions != change.value)
+            profile.instructions = change.value
+            return changed
+        if change.value is None:
+            if row is not None:
+                await self._db.delete(row)
+            return row is not None
+        memory_ids = list(change.memory_ids)
+        if row is None:
+            self._db.add(
+                ProfileValue(
+                    tenant_id=self._tenant_id,
+                    profile_id=profile.profile_id,
+                    slot=change.slot,
+                    value=change.value,
+                    origin=origin,
+                    memory_ids=memory_ids,
+                    deriver=change.deriver,
+                )
+            )
+            return True
+        wanted = (change.value, origin, memory_ids, change.deriver)
+        if (row.value, row.origin, row.memory_ids, row.deriver) == wanted:
+            return False
+        row.value, row.origin, row.memory_ids, row.deriver = wanted
+        return True
+
+    def _line(
+        self, profile: Profile, change: Change, before: Any, author: Author
+    ) -> ProfileHistory:
+        return ProfileHistory(
+            tenant_id=self._tenant_id,
+            history_id=new_id("pfh"),
+            profile_id=profile.profile_id,
+            slot=change.slot,
+            event="REMOVE" if change.value is None else "SET",
+            before=before,
+            after=change.value,
+            origin=author.origin,
+            memory_ids=list(change.memory_ids),
+            reason=author.reason,
+            actor=author.actor,
+            job_id=author.job_id,
+            version=profile.version,
+        )
+
+    async def derived_until(self, profile: Profile, moment: datetime | None) -> None:
+        """Note how far a job has read. No change of a value, so no version."""
+        if moment is not None and moment != profile.derived_until:
+            await self._db.execute(
+                update(Profile)
+                .where(
+                    Profile.tenant_id == self._tenant_id, Profile.profile_id == profile.profile_id
+                )
+                .values(derived_until=moment)
+            )
+
+    async def forget(self, profile: Profile) -> None:
+        """Take the words of memories that are gone, or private now, out of the history."""
+        await self._db.execute(
+            _FORGET, {"tenant_id": self._tenant_id, "profile_id": profile.profile_id}
+        )
+
+    async def gone(self, profile_id: str) -> set[str]:
+        """Slots whose history tells what `forget` will take out of it."""
+        rows = await self._db.scalars(
+            text(_GONE), {"tenant_id": self._tenant_id, "profile_id": profile_id}
+        )
+        return set(rows)
+
+    async def history(
+        self, profile_id: str, *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[ProfileHistory]:
+        """Newest first, one more than `limit` when another page follows."""
+        rows = await self._db.scalars(
+            after(
+                select(ProfileHistory).where(
+                    ProfileHistory.tenant_id == self._tenant_id,
+                    ProfileHistory.profile_id == profile_id,
+                ),
+                (ProfileHistory.create_time, ProfileHistory.history_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def known(self, owner: Owner, home: str | None) -> Sequence[Row]:
+        """What counts now and a profile may tell, the first MOST_KNOWN.
+
+        Of a user what any of the user's agents may know, and the home agent alone; of a project
+        nothing that is its author's alone.
+
+        Args:
+            home: the user's home agent; None for a project.
+
+        """
+        kind, one = owner
+        since = func.coalesce(Memory.valid_from, Memory.create_time)
+        whose = (
+            or_(Memory.agent_id.is_(None), Memory.agent_id == home) if kind == "user" else _shared()
+        )
+        columns = (
+            Memory.memory_id, Memory.content, Memory.memory_type, Memory.attribute,
+            Memory.confidence, since, Memory.version, Memory.update_time,
+        )  # fmt: skip
+        rows = await self._db.execute(
+            select(*columns)
+            .where(
+                existing(Access(self._tenant_id)),
+                current(),
+                Memory.scope == kind,
+                Memory.scope_id == one,
+                whose,
+            )
+            .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)
+            .limit(MOST_KNOWN)
+        )
+        return [Row(Known(*row[:6]), row[6], row[7]) for row in rows]
+
+    async def versions(self, memory_ids: Collection[str]) -> Mapping[str, int]:
+        """Of those that still count, and that a profile may tell, their versions."""
+        rows = await self._db.execute(
+            select(Memory.memory_id, Memory.version).where(
+                existing(Access(self._tenant_id)),
+                current(),
+                _shared(),
+                Memory.memory_id == func.any(cast(list(memory_ids), ARRAY(Text))),
+            )
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def facts(self, user_id: str, agent_id: str | None, *, limit: int) -> Sequence[Memory]:
+        """What is remembered about a user and the caller may see, the surest first."""
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                existing(self._access),
+                current(),
+                _known_to(agent_id),
+                Memory.scope == "user",
+                Memory.scope_id == user_id,
+            )
+            .order_by(Memory.confidence.desc(), Memory.create_time, Memory.memory_id)
+            .limit(limit)
+        )
+        return rows.all()
+
+    async def imported(self, user_id: str, fact_ids: Collection[str]) -> Mapping[str, Memory]:
+        """Memories of a user that came with these ids of facts, or have them as their own."""
+        rows = await self._db.scalars(
+            select(Memory).where(
+                existing(self._access),
+                Memory.scope == "user",
+                Memory.scope_id == user_id,
+                or_(Memory.external_id.in_(fact_ids), Memory.memory_id.in_(fact_ids)),
+            )
+        )
+        found: dict[str, Memory] = {}
+        for row in rows:
+            external_id = row.external_id
+            named = external_id is not None and external_id in fact_ids
+            found[str(external_id) if named else row.memory_id] = row
+        return found
+
+
+def _known_to(agent_id: str | None) -> ColumnElement[bool]:
+    """What this agent may know; everything when none is named."""
+    if agent_id is None:
+        return true()
+    return or_(Memory.agent_id.is_(None), Memory.agent_id == agent_id)
+
+
+def _before(profile: Profile, slot: str, row: ProfileValue | None) -> Any:
+    if slot == INSTRUCTIONS:
+        return profile.instructions
+    return None if row is None else row.value
+
+
+def _shared() -> ColumnElement[bool]:
+    """What is not its author's alone in a project; `SHOWN` and `_GONE` say the same as text."""
+    return not_(and_(Memory.scope == "project", Memory.visibility == "owner_only"))

@@ -1,0 +1,307 @@
+"""Use cases of profiles: read, write by hand, look back, derive now."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.repository import refuse_disabled
+from app.identity.agents.errors import InvalidConfigError
+from app.identity.agents.profile_slots import ProfileSlot, profile_slots
+from app.identity.agents.repository import AgentRepository
+from app.identity.projects.errors import ReadOnlyMemberError
+from app.identity.projects.policy import WRITING
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Access, Principal
+from app.identity.users.profile_order import Owner, derive_now, derive_soon
+from app.identity.users.repository import UserRepository
+from app.memory.memories.place import place_of_user, settle
+from app.memory.profiles.answers import project_profile, user_profile
+from app.memory.profiles.drafts import Author, Change
+from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
+from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
+from app.memory.profiles.rendering import Told, project_lines, user_lines
+from app.memory.profiles.repository import ProfileRepository
+from app.memory.profiles.schemas import (
+    ProfileChangeRead,
+    ProfileContextQuery,
+    ProfileContextRead,
+    ProfileJob,
+    ProjectProfilePatch,
+    ProjectProfileRead,
+    UserProfilePatch,
+    UserProfileRead,
+)
+from app.memory.profiles.slots import ATTRIBUTES, DECISIONS, INSTRUCTIONS, SECTIONS, SLOTS
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, page
+from app.platform.http.switches import Switches
+from app.platform.jobs.repository import JobRepository
+
+log = structlog.get_logger()
+
+
+class ProfileService:
+    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
+        self._database = database
+        self._switches = switches
+        self._auto_create = auto_create
+
+    async def of_user(self, principal: Principal, user_id: str) -> UserProfileRead:
+        """What is known of a user; empty when nothing is. Raises UserNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await UserRepository(db, principal.access).get(user_id)
+            return await _user_profile(db, principal.access, user_id)
+
+    async def of_project(self, principal: Principal, project_id: str) -> ProjectProfileRead:
+        """What is known of a project; empty when nothing is. Raises ProjectNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await ProjectRepository(db, principal.access).get(project_id)
+            return await _project_profile(db, principal.access, project_id)
+
+    async def write_user(
+        self,
+        principal: Principal,
+        user_id: str,
+        body: UserProfilePatch,
+        *,
+        expected: int | None,
+        whole: bool,
+    ) -> UserProfileRead:
+        """The profile after somebody wrote into it by hand; the user is made on first use.
+
+        Args:
+            whole: what is not named goes back to jobs, as what is named with null does.
+
+        Raises:
+            UserNotFoundError: not for this caller, or not to be made.
+            IdTakenError: the id is a user's whom this key may not see.
+            VersionConflictError: as it says.
+            UnknownSlotError, SlotTooLongError: of a slot of the home agent's.
+            DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
+
+        """
+        self._switches.refuse_writes()
+        changes = _user_changes(body)
+        async with self._database.begin(principal.tenant_id) as db:
+            users = UserRepository(db, principal.access)
+            if await users.find(user_id) is None:
+                place = place_of_user(principal, user_id)
+                await settle(db, principal, place, create=self._auto_create)
+            user = await users.get(user_id)
+            refuse_disabled(None, user)
+            # A user may write who may not see the home agent.
+            agent = await AgentRepository(db, Access(principal.tenant_id)).get(user.agent_id)
+            _check_slots(changes, agent.config)
+            await self._write(db, principal, ("user", user_id), changes, expected, whole=whole)
+            return await _user_profile(db, principal.access, user_id)
+
+    async def write_project(
+        self,
+        principal: Principal,
+        project_id: str,
+        body: ProjectProfilePatch,
+        *,
+        expected: int | None,
+        whole: bool,
+    ) -> ProjectProfileRead:
+        """As `write_user`, of a project.
+
+        Raises:
+            ProjectNotFoundError, VersionConflictError: as they say.
+            ReadOnlyMemberError: the caller is a viewer.
+            MemoryDisabledError: writing is switched off.
+
+        """
+        self._switches.refuse_writes()
+        changes = _named(ATTRIBUTES, body.attributes.model_dump(exclude_unset=True))
+        if DECISIONS in body.model_fields_set:
+            told = body.model_dump(mode="json")[DECISIONS]
+            # None is nothing of one's own, and so is an empty list.
+            changes.append(Change(DECISIONS, told or None))
+        async with self._database.begin(principal.tenant_id) as db:
+            await _writable(db, principal, project_id)
+            owner: Owner = ("project", project_id)
+            await self._write(db, principal, owner, changes, expected, whole=whole)
+            return await _project_profile(db, principal.access, project_id)
+
+    async def _write(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        owner: Owner,
+        changes: Sequence[Change],
+        expected: int | None,
+        *,
+        whole: bool,
+    ) -> None:
+        profiles = ProfileRepository(db, principal.access)
+        profile = await profiles.locked(owner, expected=expected)
+        changes = list(changes)
+        if whole:
+            named = {change.slot for change in changes}
+            rows = await profiles.values(profile.profile_id)
+            changes += [
+                Change(row.slot, None)
+                for row in rows
+                if row.origin == "user" and row.slot not in named
+            ]
+            if profile.instructions is not None and INSTRUCTIONS not in named:
+                changes.append(Change(INSTRUCTIONS, None))
+        written = await profiles.write(profile, changes, Author("user", principal.key_id))
+        given_back = {change.slot for change in changes if change.value is None}
+        if given_back & set(written) - {INSTRUCTIONS}:
+            order = derive_soon(owner, creator=principal.key_id)
+            await JobRepository(db, principal.tenant_id).schedule(order)
+        log.info("profile_written", owner=owner[0], changed=len(written))
+
+    async def history(
+        self, principal: Principal, owner: Owner, query: PageQuery
+    ) -> Page[ProfileChangeRead]:
+        """Changes of values, newest first. Raises UserNotFoundError, ProjectNotFoundError."""
+        start = decode_moment(query.cursor)
+        kind, one = owner
+        async with self._database.begin(principal.tenant_id) as db:
+            if kind == "user":
+                await UserRepository(db, principal.access).get(one)
+            else:
+                await ProjectRepository(db, principal.access).get(one)
+            profiles = ProfileRepository(db, principal.access)
+            profile = await profiles.find(owner)
+            rows: Sequence[ProfileHistory] = []
+            gone: set[str] = set()
+            if profile is not None:
+                rows = await profiles.history(profile.profile_id, start=start, limit=query.limit)
+                # A job forgets it; nobody reads it until then.
+                gone = await profiles.gone(profile.profile_id)
+        # What was derived for a project may stand on what other agents were told.
+        veiled = kind == "project" and principal.access.agent_id is not None
+        return page(
+            rows,
+            query.limit,
+            show=lambda row: _change(row, veiled=veiled or row.slot in gone),
+            place=lambda row: (row.create_time, row.history_id),
+        )
+
+    async def derive(self, principal: Principal, owner: Owner, *, once: Once = NEVER) -> ProfileJob:
+        """Owe a derivation at once; it joins one that is owed already.
+
+        Raises:
+            UserNotFoundError, ProjectNotFoundError: there is none for this caller.
+            ReadOnlyMemberError: the caller is a viewer of the project.
+            DisabledError, MemoryDisabledError: writing is switched off.
+
+        """
+        self._switches.refuse_writes()
+        kind, one = owner
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            if kind == "user":
+                refuse_disabled(None, await UserRepository(db, principal.access).get(one))
+            else:
+                await _writable(db, principal, one)
+            order = derive_now(owner, creator=principal.key_id)
+            scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+            answer = ProfileJob.model_validate(scheduled)
+            user_id = one if kind == "user" else None
+            return await once.keep(db, answer, status=202, user_id=user_id)
+
+    async def for_agent(
+        self, principal: Principal, agent_id: str, query: ProfileContextQuery
+    ) -> ProfileContextRead:
+        """Profiles as this agent may know them (Z-35).
+
+        Raises:
+            AgentNotFoundError, UserNotFoundError, ProjectNotFoundError: not for this caller;
+                the user must be a member of the project.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            # The user first: a user's key may see any agent.
+            user = await UserRepository(db, principal.access).get(query.user_id)
+            await AgentRepository(db, principal.access).get(agent_id)
+            owner: Owner = ("user", user.user_id)
+            found, rows = await _shown(db, principal.access, owner, agent_id)
+            shown = user_profile(user.user_id, found, rows)
+            lines = user_lines(_told(rows), shown.instructions)
+            project = None
+            if query.project_id is not None:
+                member = Access(principal.tenant_id, principal.access.agent_id, user.user_id)
+                await ProjectRepository(db, member).get(query.project_id)
+                owner = ("project", query.project_id)
+                found, rows = await _shown(db, principal.access, owner, agent_id)
+                project = project_profile(query.project_id, found, rows)
+                lines += project_lines(_told(rows))
+        text = "\n".join(line.text for line in lines)
+        return ProfileContextRead(text=text, user=shown, project=project)
+
+
+async def _user_profile(db: AsyncSession, access: Access, user_id: str) -> UserProfileRead:
+    return user_profile(user_id, *await _shown(db, access, ("user", user_id)))
+
+
+async def _project_profile(db: AsyncSession, access: Access, project_id: str) -> ProjectProfileRead:
+    return project_profile(project_id, *await _shown(db, access, ("project", project_id)))
+
+
+async def _shown(
+    db: AsyncSession, access: Access, owner: Owner, agent_id: str | None = None
+) -> tuple[Profile | None, Sequence[ProfileValue]]:
+    profiles = ProfileRepository(db, access)
+    profile = await profiles.find(owner)
+    return profile, [] if profile is None else await profiles.shown(profile.profile_id, agent_id)
+
+
+def _told(rows: Sequence[ProfileValue]) -> dict[str, Told]:
+    return {row.slot: Told(row.value, row.memory_ids) for row in rows}
+
+
+async def _writable(db: AsyncSession, principal: Principal, project_id: str) -> None:
+    """Raises ProjectNotFoundError, ReadOnlyMemberError."""
+    projects = ProjectRepository(db, principal.access)
+    await projects.get(project_id)
+    user_id = principal.access.user_id
+    if user_id is not None and await projects.standing(project_id) not in WRITING:
+        raise ReadOnlyMemberError(project_id, user_id)
+
+
+def _named(group: str, values: dict[str, Any]) -> list[Change]:
+    return [Change(f"{group}.{name}", value) for name, value in values.items()]
+
+
+def _user_changes(body: UserProfilePatch) -> list[Change]:
+    changes = _named(ATTRIBUTES, body.attributes.model_dump(exclude_unset=True))
+    changes += _named(SECTIONS, body.sections.model_dump(exclude_unset=True))
+    changes += [
+        Change(f"{SLOTS}.{topic}.{sub_topic}", value)
+        for topic, values in body.slots.items()
+        for sub_topic, value in values.items()
+    ]
+    if INSTRUCTIONS in body.model_fields_set:
+        changes.append(Change(INSTRUCTIONS, body.instructions))
+    return changes
+
+
+def _check_slots(changes: Sequence[Change], config: dict[str, Any]) -> None:
+    """Raises UnknownSlotError, SlotTooLongError. What goes may go, though no agent names it."""
+    try:
+        own: dict[str, ProfileSlot] = {slot.name: slot for slot in profile_slots(config)}
+    except InvalidConfigError:
+        own = {}
+    told = [one for one in changes if one.slot.startswith(f"{SLOTS}.") and one.value is not None]
+    unknown = [one.slot for one in told if one.slot not in own]
+    if unknown:
+        raise UnknownSlotError(unknown, sorted(own))
+    for one in told:
+        if len(one.value) > own[one.slot].max_chars:
+            raise SlotTooLongError(one.slot, own[one.slot].max_chars)
+
+
+def _change(row: ProfileHistory, *, veiled: bool) -> ProfileChangeRead:
+    shown = ProfileChangeRead.model_validate(row)
+    if veiled:
+        after = shown.after if row.origin == "user" else None
+        return shown.model_copy(update={"before": None, "after": after})
+    return shown

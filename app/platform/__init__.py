@@ -1,0 +1,1 @@
+"""What knows nothing of memory: HTTP, PostgreSQL, jobs, the outbox and plugins."""

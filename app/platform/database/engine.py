@@ -1,0 +1,342 @@
+"""The way to PostgreSQL: one transaction per unit of work, or one statement per hot read.
+
+`begin` opens a transaction and names its tenant in one round trip. `fetch` runs a single
+statement for a tenant in one round trip altogether, over the driver beneath SQLAlchemy;
+`docs/decisions/0003` has the figures. Nothing else in the service opens a transaction.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import asyncpg
+import structlog
+from pgvector.asyncpg import register_vector
+from pydantic_core import from_json
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
+
+from app.errors import DomainError
+from app.platform.database.failures import (
+    DatabaseUnavailableError,
+    OutcomeUnknownError,
+    is_lost,
+    translate,
+)
+from app.platform.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_powerful_role
+
+log = structlog.get_logger()
+
+# What `web/fields.py` lets through as an id; none of it means anything inside quotes.
+_TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
+
+DISPATCH_POOL_SIZE = 3
+"""Key look-ups take 0.1 ms each; three connections carry thousands a second."""
+
+STATEMENT_SECONDS = 15.0
+"""Longest a statement may take: a search takes milliseconds, an erasure seconds."""
+CONNECT_SECONDS = 10
+ANSWER_SECONDS = 5
+"""How much longer than PostgreSQL's own timeout an answer may take, before the server counts
+as gone: when the network drops packets nobody says so."""
+ROLLBACK_SECONDS = 5
+
+AT_END = "at_end"
+"""In `AsyncSession.info`: what is to be awaited with the session before it commits, by name."""
+
+# The tenant is set by the outer row before the statement beside it runs, because that
+# statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
+_FRAME = (
+    f"SELECT hit.* FROM (SELECT set_config('{TENANT_SETTING}', $1, true)) AS tenant(id) "
+    "CROSS JOIN LATERAL ({statement}) AS hit"
+)
+
+# Whoever reads that long may also pause; a reader who is gone for good is cut off.
+_SNAPSHOT = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
+    "SET LOCAL idle_in_transaction_session_timeout = '10min'"
+)
+
+
+def checked_tenant_id(tenant_id: str) -> str:
+    """The id itself; it is written into SQL text, so anything unusual is a bug."""
+    if not _TENANT_ID.match(tenant_id):
+        raise ValueError("malformed tenant id")
+    return tenant_id
+
+
+async def driver_of(db: AsyncSession) -> asyncpg.Connection:
+    """The driver beneath a transaction, for statements that are sent often and never change.
+
+    Built by SQLAlchemy, one costs a millisecond of Python each time. What the session still
+    holds is written first.
+    """
+    await db.flush()
+    connection = await (await db.connection()).get_raw_connection()
+    if connection.driver_connection is None:
+        raise asyncpg.InterfaceError("connection is closed")
+    return connection.driver_connection
+
+
+class Database:
+    """Engine for units of work, driver pools for hot reads and for key look-up."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        reads: asyncpg.Pool,
+        dispatch: asyncpg.Pool,
+        *,
+        patience: float,
+    ) -> None:
+        """Use `open_database`; `patience` is how long to wait for a connection, in seconds."""
+        self._patience = patience
+        self._engine = engine
+        self._reads = reads
+        self._dispatch = dispatch
+
+    @asynccontextmanager
+    async def begin(self, tenant_id: str, *, snapshot: bool = False) -> AsyncIterator[AsyncSession]:
+        """A transaction that sees one tenant; commits at the end, rolls back on any error.
+
+        Args:
+            tenant_id: the tenant.
+            snapshot: see one moment from beginning to end, write nothing, take all the time.
+
+        Raises:
+            DatabaseUnavailableError, DatabaseBusyError: nothing was written; safe to retry.
+            OutcomeUnknownError: the connection was lost during COMMIT.
+
+        """
+        opening = (
+            f"{_SNAPSHOT if snapshot else 'BEGIN'}; "
+            f"SELECT set_config('{TENANT_SETTING}', '{checked_tenant_id(tenant_id)}', true)"
+        )
+        try:
+            connection, driver = await self._connect(opening)
+            try:
+                async with AsyncSession(connection, expire_on_commit=False) as db:
+                    yield db
+                    for last in db.info.get(AT_END, {}).values():
+                        await last(db)
+                    await db.flush()
+                await _commit(driver)
+            except BaseException:
+                await asyncio.shield(_roll_back(driver))
+                raise
+            finally:
+                await asyncio.shield(connection.close())
+        except DomainError:
+            raise
+        except Exception as error:
+            known = translate(error)
+            if known is None:
+                raise
+            raise known from error
+
+    async def _connect(self, opening: str) -> tuple[AsyncConnection, asyncpg.Connection]:
+        """A connection in an open transaction; those that died in the pool are replaced."""
+        for _ in range(self._engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
+            connection = await self._engine.connect()
+            try:
+                driver = (await connection.get_raw_connection()).driver_connection
+                if driver is not None and not driver.is_closed():
+                    await driver.execute(opening)
+                    return connection, driver
+            except TimeoutError:
+                # Not a connection that died: another one would be as slow.
+                await _discard(connection)
+                raise
+            except (
+                asyncpg.PostgresConnectionError,
+                asyncpg.InterfaceError,
+                # The driver was just being told that the server had cut the connection.
+                asyncpg.InternalClientError,
+                OSError,
+            ):
+                log.info("database_connection_replaced")
+            except BaseException:
+                await _discard(connection)
+                raise
+            await _discard(connection)
+        raise DatabaseUnavailableError
+
+    async def fetch(self, tenant_id: str, statement: str, *args: object) -> list[asyncpg.Record]:
+        """Rows of one SELECT for one tenant, in one round trip.
+
+        Args:
+            tenant_id: the tenant; it is parameter `$1` of the statement.
+            statement: a constant text, prepared once per connection; every table in it is
+                reached through `tenant.id`, its other parameters start at `$2`.
+            args: values for `$2` and up.
+
+        """
+        return await self._run(self._reads, _FRAME.format(statement=statement), tenant_id, *args)
+
+    async def look_up(
+        self, statement: str, *args: object, repeatable: bool = True
+    ) -> list[asyncpg.Record]:
+        """Rows as `kemem_dispatch`: across tenants, a few columns alone.
+
+        Args:
+            statement: a constant text.
+            args: its values.
+            repeatable: whether it may run twice when its answer is lost.
+
+        """
+        tries = 2 if repeatable else 1
+        return await self._run(self._dispatch, statement, *args, tries=tries)
+
+    async def _run(
+        self, pool: asyncpg.Pool, statement: str, *args: object, tries: int = 2
+    ) -> list[asyncpg.Record]:
+        for attempt in range(tries):
+            try:
+                async with pool.acquire(timeout=self._patience) as connection:
+                    return list(await connection.fetch(statement, *args))
+            except Exception as error:
+                if is_lost(error) and not isinstance(error, OSError) and attempt + 1 < tries:
+                    # A connection that died unseen; these statements are safe to repeat.
+                    continue
+                known = translate(error)
+                if known is None:
+                    raise
+                raise known from error
+        raise DatabaseUnavailableError
+
+
+async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
+    """Let the rest of the transaction see `tenant_id`; for what operators do alone."""
+    await db.flush()
+    await db.execute(select(func.set_config(TENANT_SETTING, checked_tenant_id(tenant_id), True)))
+
+
+async def _discard(connection: AsyncConnection) -> None:
+    await connection.invalidate()
+    await connection.close()
+
+
+async def _commit(driver: asyncpg.Connection) -> None:
+    try:
+        status = await driver.execute("COMMIT")
+    except asyncpg.InterfaceError:
+        # Lost before: COMMIT was never sent.
+        raise
+    except Exception as error:
+        if is_lost(error) or isinstance(error, TimeoutError):
+            raise OutcomeUnknownError from error
+        raise
+    if status != "COMMIT":
+        # PostgreSQL answers COMMIT of a failed transaction with ROLLBACK.
+        raise RuntimeError("a failed transaction was about to be committed")
+
+
+async def _roll_back(driver: asyncpg.Connection) -> None:
+    if driver.is_closed():
+        return
+    try:
+        # The driver's own timeout begins only when an earlier statement has been cancelled.
+        async with asyncio.timeout(ROLLBACK_SECONDS):
+            await driver.execute("ROLLBACK")
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+        # Whatever it was doing, it must not go back to the pool in the middle of it.
+        driver.terminate()
+
+
+async def _prepare(connection: asyncpg.Connection, role: str) -> None:
+    await connection.execute(f"SET ROLE {role}")
+    await refuse_powerful_role(connection, role=role)
+
+
+async def _prepare_reads(connection: asyncpg.Connection) -> None:
+    await _prepare(connection, APP)
+    await register_vector(connection)
+    await connection.set_type_codec(
+        "jsonb", encoder=json.dumps, decoder=from_json, schema="pg_catalog"
+    )
+
+
+async def _prepare_dispatch(connection: asyncpg.Connection) -> None:
+    await _prepare(connection, DISPATCH)
+
+
+async def _keep(_connection: asyncpg.Connection) -> None:
+    """Nothing to reset: hot reads leave no trace, and a reset costs a round trip."""
+
+
+@asynccontextmanager
+async def open_database(
+    dsn: str, *, pool_size: int, statement_timeout_seconds: float = STATEMENT_SECONDS
+) -> AsyncIterator[Database]:
+    """Pools to the database at `dsn`, closed on exit.
+
+    Raises:
+        ConfigurationError: the effective role could bypass row-level security.
+        OSError: nothing listens there.
+
+    """
+    settings = _server_settings(statement_timeout_seconds)
+    limits = {
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
+    }
+
+    async def connect() -> asyncpg.Connection:
+        connection = await asyncpg.connect(dsn, server_settings=settings, **limits)
+        try:
+            await _prepare(connection, APP)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    pool = partial(
+        asyncpg.create_pool,
+        dsn,
+        min_size=1,
+        reset=_keep,
+        # Their statements have one good plan whatever the values; planning a search took
+        # 0.3 ms each time, longer than a search among 100 memories.
+        server_settings=settings | {"plan_cache_mode": "force_generic_plan"},
+        max_inactive_connection_lifetime=0,
+        **limits,
+    )
+    engine = _engine(connect, pool_size, statement_timeout_seconds)
+    try:
+        async with (
+            pool(max_size=pool_size, init=_prepare_reads) as reads,
+            pool(max_size=DISPATCH_POOL_SIZE, init=_prepare_dispatch) as dispatch,
+        ):
+            yield Database(engine, reads, dispatch, patience=statement_timeout_seconds)
+    finally:
+        await engine.dispose()
+
+
+def _server_settings(statement_timeout_seconds: float) -> dict[str, str]:
+    return {
+        "application_name": "kemem",
+        "timezone": "UTC",
+        # Statements here take milliseconds; compiling them would take longer.
+        "jit": "off",
+        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+        "idle_in_transaction_session_timeout": "60000",
+    }
+
+
+def _engine(
+    connect: Callable[[], Awaitable[asyncpg.Connection]], pool_size: int, patience: float
+) -> AsyncEngine:
+    return create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        # `begin` speaks BEGIN and COMMIT itself, to save a round trip.
+        isolation_level="AUTOCOMMIT",
+        # The values of a failed statement are somebody's words.
+        hide_parameters=True,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=patience,
+    )

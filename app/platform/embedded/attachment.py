@@ -1,0 +1,154 @@
+"""How a command gets at the embedded database: beside a running service, or without one."""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Self
+
+import asyncpg
+import structlog
+
+from app.platform.embedded.cluster import DATABASE, SERVICE_ROLE
+from app.platform.embedded.data_folder import (
+    DataFolder,
+    DataFolderInUseError,
+    is_data_folder,
+    open_data_folder,
+    open_lock,
+    read_secrets,
+    read_state,
+)
+from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.embedded.sockets import SocketFolder
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+
+
+@asynccontextmanager
+async def open_embedded(data_dir: Path, *, share: bool) -> AsyncIterator[str]:
+    """The URL of the embedded database, for the time of the block.
+
+    Args:
+        data_dir: the data folder.
+        share: true uses the server that runs on the folder, and runs one for the time of
+            the block when there is none; false always runs one, and holds the folder.
+
+    Raises:
+        DataFolderInUseError: another process holds the folder; with `share`, one that is
+            not ready within a minute.
+
+    """
+    if not share:
+        async with EmbeddedPostgres(data_dir) as postgres:
+            yield postgres.dsn
+        return
+    folder = open_data_folder(data_dir)
+    postgres = EmbeddedPostgres(data_dir)
+    with GuestList(folder) as guests:
+        dsn = await _started_or_joined(postgres, data_dir, guests)
+        try:
+            yield dsn
+            if postgres.pid is not None:
+                await guests.wait_until_last()
+        finally:
+            await postgres.stop()
+
+
+async def attach(data_dir: Path) -> str | None:
+    """The URL of the database that a living service runs on the folder, or None.
+
+    Raises:
+        ConfigurationError: the folder is another user's, or its passwords are gone.
+
+    """
+    if not is_data_folder(data_dir):
+        return None
+    folder = open_data_folder(data_dir)
+    state = read_state(folder)
+    if state is None or not _is_alive(state.pid):
+        return None
+    dsn = SocketFolder(Path(state.socket_folder), temporary=False).dsn(
+        user=SERVICE_ROLE, password=read_secrets(folder).service_password, database=DATABASE
+    )
+    try:
+        connection = await asyncpg.connect(dsn, timeout=_PATIENCE_SECONDS)
+    except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
+        return None
+    await connection.close()
+    return dsn
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether the service lives; its server may outlast it for a moment."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def _started_or_joined(
+    postgres: EmbeddedPostgres, data_dir: Path, guests: "GuestList"
+) -> str:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            await postgres.start()
+        except DataFolderInUseError:
+            if guests.enter():
+                if dsn := await attach(data_dir):
+                    return dsn
+                guests.leave()
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return postgres.dsn
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+class GuestList:
+    """Commands that use a server which another command runs; it leaves after the last.
+
+    A lock shared by the guests, which the host takes alone before it goes. The kernel
+    strikes off whoever dies.
+    """
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        self._file = open_lock(self._folder.guests)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def enter(self) -> bool:
+        """Become a guest; false when the host is about to leave."""
+        return self._try(fcntl.LOCK_SH)
+
+    def leave(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    async def wait_until_last(self) -> None:
+        """As the host: wait until nobody is here, and let nobody in until this list closes."""
+        if self._try(fcntl.LOCK_EX):
+            return
+        log.info("postgres_waits_for_guests", data_dir=str(self._folder.root))
+        while not self._try(fcntl.LOCK_EX):  # noqa: ASYNC110  # Locks of files have no event.
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _try(self, kind: int) -> bool:
+        try:
+            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

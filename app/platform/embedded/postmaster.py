@@ -1,0 +1,222 @@
+"""The PostgreSQL server as a child of this process: started, watched, stopped.
+
+It may have predecessors. A service that was killed can leave a server behind, a server
+that was killed can leave its backends, and a pid in a file may be a stranger's by now.
+Nobody is signalled before it is known to be PostgreSQL on our own cluster.
+"""
+
+import asyncio
+import hashlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import structlog
+
+from app.errors import ConfigurationError
+from app.platform.embedded.accounts import Account, ended, spawn
+from app.platform.embedded.binaries import Binaries
+from app.platform.embedded.predecessors import clear_the_way
+from app.platform.embedded.server_log import ServerLog
+from app.platform.embedded.sockets import PORT, SocketFolder, prepare_socket_folder
+
+log = structlog.get_logger(__name__)
+
+_FAST_SHUTDOWN_SECONDS = 30.0
+_IMMEDIATE_SHUTDOWN_SECONDS = 10.0
+_READY_POLL_SECONDS = 0.05
+_STILL_STARTING_LOG_SECONDS = 10.0
+_SHARED_MEMORY_SECONDS = 30.0
+_FIRST_RESTART_SECONDS = 0.1
+_LONGEST_RESTART_SECONDS = 30.0
+_HEALTHY_AFTER_SECONDS = 60.0
+_SMALL_SHM_BYTES = 256 * 1024 * 1024
+
+SETTINGS = {
+    # One way in: the private socket. Names and numbers below win over postgresql.conf.
+    "listen_addresses": "",
+    "port": str(PORT),
+    "unix_socket_permissions": "0700",
+    "max_connections": "60",
+    "shared_buffers": "128MB",
+    "max_wal_size": "512MB",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "password_encryption": "scram-sha-256",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    # In containers `try` may get pages that the cgroup refuses at the first touch: SIGBUS.
+    "huge_pages": "off",
+    # Statements here take milliseconds; compiling one takes longer than it saves.
+    "jit": "off",
+    "logging_collector": "off",
+    "log_line_prefix": "%m [%p] ",
+    # Details and statements carry what people said, which belongs in no log.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Everything a server is started with."""
+
+    cluster: Path
+    binaries: Binaries
+    account: Account
+    sockets: SocketFolder
+
+    @property
+    def title(self) -> str:
+        """Shown in the process list by every backend; tells them from another cluster's."""
+        return f"kemem-{hashlib.sha256(os.fsencode(self.cluster)).hexdigest()[:12]}"
+
+
+class PostmasterExitedError(ConfigurationError):
+    """PostgreSQL ended before it was ready."""
+
+    def __init__(self, code: int, server_log: ServerLog) -> None:
+        self.excerpt = server_log.last_lines()
+        super().__init__(
+            f"PostgreSQL ended with code {code} before it was ready:\n"
+            f"{self.excerpt}\nThe whole log is {server_log.path}."
+        )
+
+
+class Postmaster:
+    """One server process after the other, on one cluster and one socket folder."""
+
+    def __init__(self, installation: Installation, *, admin_dsn: str, log_file: Path) -> None:
+        self._installation = installation
+        self._admin_dsn = admin_dsn
+        self._log = ServerLog(log_file)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    async def start(self) -> None:
+        """Start the server and wait until it answers, however long recovery takes.
+
+        Raises:
+            ConfigurationError: it ended instead; the message quotes its log.
+
+        """
+        deadline = time.monotonic() + _SHARED_MEMORY_SECONDS
+        while True:
+            try:
+                return await self._start_once()
+            except PostmasterExitedError as error:
+                # The kernel has not yet taken everything from the backends of a dead server.
+                if "still in use" not in error.excerpt or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_FIRST_RESTART_SECONDS)
+
+    async def _start_once(self) -> None:
+        parts = self._installation
+        await clear_the_way(parts.cluster, account=parts.account, title=parts.title)
+        prepare_socket_folder(parts.sockets, parts.account)
+        with self._log.open() as output:
+            self._process = spawn(command_of(parts), account=parts.account, output=output)
+        try:
+            await self._wait_until_ready(self._process)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        reminder = time.monotonic() + _STILL_STARTING_LOG_SECONDS
+        while (code := process.poll()) is None:
+            try:
+                connection = await asyncpg.connect(self._admin_dsn, timeout=10)
+            except asyncpg.InvalidPasswordError as error:
+                raise ConfigurationError(
+                    f"PostgreSQL in {self._installation.cluster} refuses the password in the "
+                    "data folder. Restore both from the same backup."
+                ) from error
+            except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
+                if time.monotonic() > reminder:
+                    log.info("postgres_still_starting", pid=process.pid)
+                    reminder += _STILL_STARTING_LOG_SECONDS
+                await asyncio.sleep(_READY_POLL_SECONDS)
+                continue
+            await connection.close()
+            return
+        raise PostmasterExitedError(code, self._log)
+
+    async def stop(self) -> None:
+        """End the server: first in good order, then at once, then by force. Safe to repeat."""
+        process = self._process
+        if process is None:
+            return
+        for number, patience in (
+            (signal.SIGINT, _FAST_SHUTDOWN_SECONDS),
+            (signal.SIGQUIT, _IMMEDIATE_SHUTDOWN_SECONDS),
+        ):
+            # Popen sends nothing to a process whose end it has seen.
+            process.send_signal(number)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended(process), patience)
+                return
+        process.kill()
+        await ended(process)
+
+    async def supervise(self) -> None:
+        """Restart the server whenever it dies; runs until it is cancelled.
+
+        Pools find the new one in the same socket folder.
+        """
+        delay = _FIRST_RESTART_SECONDS
+        while self._process is not None:
+            began = time.monotonic()
+            code = await ended(self._process)
+            log.error("postgres_died", pid=self._process.pid, exit_code=code)
+            if time.monotonic() - began > _HEALTHY_AFTER_SECONDS:
+                delay = _FIRST_RESTART_SECONDS
+            delay = await self._restart(delay)
+            log.warning("postgres_restarted", pid=self._process.pid)
+
+    async def _restart(self, delay: float) -> float:
+        # Never gives up: a full disk, say, ends one day, and readiness tells meanwhile.
+        while True:
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _LONGEST_RESTART_SECONDS)
+            try:
+                await self.start()
+            except (ConfigurationError, OSError, asyncpg.PostgresError) as error:
+                log.error("postgres_restart_failed", reason=str(error), next_in_seconds=delay)  # noqa: TRY400  # The log is quoted; a traceback adds nothing.
+            else:
+                return delay
+
+
+def command_of(parts: Installation, *, shm_bytes: Callable[[], int] | None = None) -> list[str]:
+    """The command line of the server, without a shell and without a secret."""
+    settings = SETTINGS | {
+        "cluster_name": parts.title,
+        # Quoted for PostgreSQL's own list syntax; the folder's name has no quote in it.
+        "unix_socket_directories": f'"{parts.sockets.path}"',
+    }
+    if (shm_bytes or _shm_bytes)() < _SMALL_SHM_BYTES:
+        # Docker gives 64 MB of /dev/shm, which one parallel query can exceed.
+        settings["dynamic_shared_memory_type"] = "mmap"
+    command = [str(parts.binaries.postgres), "-D", str(parts.cluster)]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    return command
+
+
+def _shm_bytes() -> int:
+    """Size of /dev/shm; where there is none (macOS) the system's own way has no such limit."""
+    try:
+        status = os.statvfs("/dev/shm")  # noqa: S108  # Only measured.
+    except OSError:
+        return _SMALL_SHM_BYTES
+    return status.f_frsize * status.f_blocks

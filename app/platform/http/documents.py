@@ -1,0 +1,96 @@
+"""JSON objects that are larger than metadata: their bounds, their size, and merge patches."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BeforeValidator, JsonValue
+
+from app.platform.http.fields import LARGEST_INTEGER
+
+DOCUMENT_DEPTH = 32
+"""Levels of objects and lists in each other; what is deeper was made by no hand."""
+
+# PostgreSQL cannot keep the character that JSON writes so. A backslash before it, itself not
+# escaped, would make it six ordinary characters.
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def large_object(limit: int) -> BeforeValidator:
+    """For an object of at most `limit` bytes of JSON and 32 levels.
+
+    Number and length of its keys are bounded by its size alone.
+    """
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict):
+            _refuse_unstorable(value)
+            if json_size(value) > limit:
+                raise ValueError(f"must not be larger than {limit // 1024} KiB of JSON")
+        return value
+
+    # Before Pydantic walks it: a value nested a thousand levels deep ends here.
+    return BeforeValidator(check)
+
+
+def json_size(value: Mapping[str, JsonValue]) -> int:
+    """Bytes of `value` as JSON in UTF-8 without any spaces."""
+    return len(_written(value).encode())
+
+
+def same_json(one: JsonValue, other: JsonValue) -> bool:
+    """Whether two values are the same to JSON. Python takes `true` for 1, and 1 for 1.0."""
+    return _written(one) == _written(other)
+
+
+def merged(target: JsonValue, patch: JsonValue) -> JsonValue:
+    """`target` after a merge patch (RFC 7386): null removes, an object is merged, all else
+    takes the place of what was there.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def _written(value: Any) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+    )
+
+
+def _refuse_unstorable(value: dict[str, Any]) -> None:
+    _refuse_depth_and_numbers(value)
+    try:
+        text = _written(value)
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("must be valid Unicode text, without half a surrogate pair") from None
+    except ValueError:
+        raise ValueError("numbers must be finite") from None
+    if _NUL.search(text):
+        raise ValueError("must not contain NUL characters")
+
+
+def _refuse_depth_and_numbers(value: dict[str, Any]) -> None:
+    # Level by level, for half a million numbers fit into a mebibyte.
+    level: list[Any] = [value]
+    for _ in range(DOCUMENT_DEPTH):
+        below: list[Any] = []
+        for one in level:
+            for item in one.values() if type(one) is dict else one:
+                kind = type(item)
+                if kind is dict or kind is list:
+                    below.append(item)
+                elif kind is int and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER:
+                    raise ValueError("numbers must fit into 64 bits")
+        if not below:
+            return
+        level = below
+    raise ValueError(f"must not be nested deeper than {DOCUMENT_DEPTH} levels")

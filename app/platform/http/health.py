@@ -1,0 +1,77 @@
+"""/livez, /readyz and /metrics: for probes and scrapers, without a key of a tenant."""
+
+import asyncio
+import hmac
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from app.errors import UnauthenticatedError
+from app.platform.database.failures import DatabaseUnavailableError
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.metrics import exposition
+from app.platform.http.problems import responses_for
+
+router = APIRouter(tags=["operations"])
+metrics_bearer = HTTPBearer(
+    auto_error=False, scheme_name="metrics", description="MEMORY_METRICS_TOKEN, when it is set."
+)
+
+
+class Health(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(Health):
+    embedding_model: str
+    memory_enabled: bool
+
+
+class UnknownMetricsTokenError(UnauthenticatedError):
+    code = "unknown_metrics_token"
+    title = "Metrics need their token"
+
+    def __init__(self) -> None:
+        super().__init__("Send MEMORY_METRICS_TOKEN as `Authorization: Bearer <token>`.")
+
+
+@router.get("/livez")
+async def livez() -> Health:
+    """Whether the process answers; never touches the database."""
+    return Health()
+
+
+@router.get("/readyz", responses=responses_for(DatabaseUnavailableError))
+async def readyz(runtime: RuntimeDep) -> Readiness:
+    """Whether requests can be served: asks the database."""
+    await runtime.database.look_up("SELECT 1")
+    return Readiness(
+        embedding_model=runtime.catalogue.default.name, memory_enabled=runtime.settings.enabled
+    )
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/plain": {}}},
+        **responses_for(UnknownMetricsTokenError),
+    },
+)
+async def metrics(
+    runtime: RuntimeDep,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(metrics_bearer)],
+) -> Response:
+    """Counters and histograms for Prometheus; no ids and no content."""
+    token = runtime.settings.metrics_token
+    if token is not None:
+        given = credentials.credentials if credentials else ""
+        if not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
+            raise UnknownMetricsTokenError
+    return Response(
+        await asyncio.to_thread(exposition, runtime.metrics_folder), media_type=CONTENT_TYPE_LATEST
+    )

@@ -1,0 +1,172 @@
+"""One pure ASGI middleware: the request id, the log line, the metrics and the body limit.
+
+One, because each costs; pure ASGI, because a `BaseHTTPMiddleware` halves the throughput
+(measured: 1,182 requests a second against 530).
+"""
+
+import asyncio
+import re
+from time import perf_counter
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uuid_utils import uuid7
+
+from app.errors import UnavailableError
+from app.platform.http import problems
+from app.platform.http.metrics import DURATION, IN_FLIGHT, REQUESTS
+
+log = structlog.get_logger()
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_COUNTED_BY_ROUTE = re.compile(r"/v1/folders/[^/]+/files/?\Z")
+"""Where files are uploaded: those have a limit of their own, and are not held in memory."""
+
+CLIENT_GONE = 499
+"""Never sent: counted and logged when the caller hung up before there was an answer."""
+_QUIET = {"/livez", "/readyz", "/metrics"}
+
+
+class ShuttingDownError(UnavailableError):
+    code = "shutting_down"
+    title = "Service is shutting down"
+
+    def __init__(self) -> None:
+        super().__init__("The service stopped before it could answer; try again.")
+
+
+class RequestMiddleware:
+    """Wraps every request; `max_bytes` is the largest body it lets through."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        status = CLIENT_GONE
+        started_answer = gone = False
+
+        async def receive_and_notice() -> Message:
+            nonlocal gone
+            message = await receive()
+            if message["type"] == "http.disconnect" and not started_answer:
+                gone = True
+            return message
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status, started_answer
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                started_answer = True
+                message["headers"].append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        IN_FLIGHT.inc()
+        try:
+            await self._limited(scope, receive_and_notice, send_with_id)
+        except asyncio.CancelledError:
+            # The service stops and waits no longer; the caller may ask another replica.
+            if not started_answer:
+                await problems.of(scope, ShuttingDownError())(scope, receive, send_with_id)
+            raise
+        except Exception as error:
+            if started_answer:
+                raise
+            await problems.unexpected(scope, error)(scope, receive, send_with_id)
+        finally:
+            IN_FLIGHT.dec()
+            _report(scope, CLIENT_GONE if gone else status, perf_counter() - started)
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST" and _COUNTED_BY_ROUTE.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        declared = _header(scope, b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) > self._max_bytes:
+            await self._too_large(scope)(scope, receive, send)
+            return
+        # A chunked body declares nothing, so it is counted as it comes.
+        chunked = declared is None and _header(scope, b"transfer-encoding") is not None
+        if not chunked:
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._max_bytes:
+                await self._too_large(scope)(scope, receive, send)
+                return
+        await self._app(scope, _replay(bytes(body), receive), send)
+
+    def _too_large(self, scope: Scope) -> ASGIApp:
+        limit = f"at most {self._max_bytes} bytes"
+        return problems.answer(
+            scope,
+            status=413,
+            code="body_too_large",
+            title="Body too large",
+            detail=f"A request body has {limit}. Send it in several requests.",
+            members={
+                "limit": self._max_bytes,
+                "errors": [{"location": ["body"], "detail": limit}],
+            },
+            headers={"Connection": "close"},
+        )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    pending = [body]
+
+    async def replayed() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
+        return await receive()
+
+    return replayed
+
+
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return None
+
+
+def _request_id(scope: Scope) -> str:
+    """The caller's own id where it is harmless, else a new one."""
+    given = (_header(scope, b"x-request-id") or b"").decode("latin-1")
+    return given if _REQUEST_ID.match(given) else f"req_{uuid7().hex}"
+
+
+def _report(scope: Scope, status: int, seconds: float) -> None:
+    # The template of the route, never the path itself: that holds ids.
+    route: Any = scope.get("route")
+    name = getattr(route, "path", None) or "unmatched"
+    method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+    REQUESTS.labels(method, name, str(status)).inc()
+    DURATION.labels(method, name).observe(seconds)
+    level = log.debug if name in _QUIET else log.info
+    level(
+        "request_served",
+        method=method,
+        route=name,
+        status=status,
+        milliseconds=round(seconds * 1000, 2),
+    )
+
+
+_METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}

@@ -1,0 +1,113 @@
+"""The published document, completed: errors as they really leave, on every operation.
+
+FastAPI lets a route's error list replace its router's for the same status, gives errors the
+media type of answers, and promises a 422 shape of its own. A client that is generated from
+the document would stumble over each of these.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from app.errors import DomainError, UnprocessableError
+from app.platform.database.failures import (
+    DatabaseBusyError,
+    DatabaseUnavailableError,
+    OutcomeUnknownError,
+    UnstorableTextError,
+)
+from app.platform.http.problems import MEDIA_TYPE, responses_for
+
+ACTING_USER: Final = "KeMem-User"
+
+_ACTING_USER_SCHEME = {
+    "type": "apiKey",
+    "in": "header",
+    "name": ACTING_USER,
+    "description": "The id of the user you act for: the request is answered as a key of that "
+    "user's would be. Leave it out to act as the application itself.",
+}
+
+
+class InvalidRequestError(UnprocessableError):
+    """Never raised: what FastAPI finds is answered by `problems.py` under this name."""
+
+    code = "invalid_request"
+    title = "Request is not valid"
+
+
+class BodyTooLargeError(DomainError):
+    """Never raised: `RequestMiddleware` answers before a route is found."""
+
+    status = 413
+    code = "body_too_large"
+    title = "Body too large"
+
+
+class CrashError(DomainError):
+    """Never raised: what nobody foresaw is answered under this name."""
+
+    status = 500
+    code = "internal_error"
+    title = "Internal error"
+
+
+ALWAYS = (
+    InvalidRequestError,
+    UnstorableTextError,
+    CrashError,
+    DatabaseUnavailableError,
+    DatabaseBusyError,
+    OutcomeUnknownError,
+)
+
+
+def install(app: FastAPI, *key_errors: type[DomainError]) -> None:
+    """Publish `key_errors` on every operation that takes a key, and all errors as problems."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = plain()
+            for operation in _operations(document):
+                _complete(operation, key_errors)
+            schemes = document["components"].setdefault("securitySchemes", {})
+            schemes["acting_user"] = _ACTING_USER_SCHEME
+            for unused in ("HTTPValidationError", "ValidationError"):
+                document["components"]["schemas"].pop(unused, None)
+        return plain()
+
+    app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way
+
+
+def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in document["paths"].values():
+        yield from path.values()
+
+
+def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ...]) -> None:
+    responses: dict[str, dict[str, Any]] = operation["responses"]
+    if _is_validation_of_fastapi(responses.get("422", {})):
+        del responses["422"]
+    general: list[type[DomainError]] = []
+    if {"key": []} in operation.get("security", []):
+        general += [*key_errors, *ALWAYS]
+        operation["security"] = [{"key": []}, {"key": [], "acting_user": []}]
+    if "requestBody" in operation:
+        general.append(BodyTooLargeError)
+    for status, response in responses_for(*general).items():
+        here = responses.setdefault(str(status), {"description": ""})
+        said = [here["description"], *response["description"].split("; ")]
+        new = [one for one in said[1:] if one not in here["description"]]
+        here["description"] = "; ".join(one for one in [said[0], *new] if one)
+    for status, response in responses.items():
+        if int(status) >= 400:
+            schema = {"$ref": "#/components/schemas/Problem"}
+            response["content"] = {MEDIA_TYPE: {"schema": schema}}
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _is_validation_of_fastapi(response: dict[str, Any]) -> bool:
+    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+    return bool(schema == {"$ref": "#/components/schemas/HTTPValidationError"})

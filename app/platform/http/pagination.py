@@ -1,0 +1,125 @@
+"""Keyset pagination: a page starts after a row, never at an offset.
+
+An offset shifts under the reader when a row is inserted before it, so a client would see a
+row twice or not at all. A cursor names the last row already seen.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+from app.errors import UnprocessableError
+from app.platform.http.fields import LARGEST_INTEGER, Schema, in_utc
+
+Item = TypeVar("Item")
+Row = TypeVar("Row")
+
+Limit = Annotated[int, Field(ge=1, le=100, description="Rows per page.")]
+Order = Annotated[Literal["asc", "desc"], Field(description="Oldest or newest first.")]
+CursorText = Annotated[str, Field(max_length=512, description="`next_cursor` of the page before.")]
+
+Position = tuple[datetime | int, str]
+
+
+class InvalidCursorError(UnprocessableError):
+    code = "invalid_cursor"
+    title = "Cursor not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`cursor` is not one this list gave out: start without it.",
+            errors=[{"location": ["query", "cursor"], "detail": "not a cursor of this list"}],
+        )
+
+
+class PageQuery(Schema):
+    """Query parameters of every list."""
+
+    limit: Limit = 100
+    cursor: CursorText | None = None
+
+
+class Page(BaseModel, Generic[Item]):
+    """One page; `next_cursor` is null on the last."""
+
+    items: list[Item]
+    next_cursor: str | None = None
+
+
+def encode(moment: datetime | int, row_id: str) -> str:
+    """A cursor that names one row by its place in the order and its id."""
+    place = moment if isinstance(moment, int) else moment.isoformat()
+    raw = json.dumps([place, row_id], separators=(",", ":"))
+    return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
+
+
+def decode_moment(cursor: str | None) -> tuple[datetime, str] | None:
+    """Where a page ordered by time begins, or None for the first.
+
+    Raises:
+        InvalidCursorError: the text is no cursor, or one of another list.
+
+    """
+    if cursor is None:
+        return None
+    place, row_id = _decode(cursor)
+    try:
+        moment = datetime.fromisoformat(place)
+    except (ValueError, TypeError):
+        raise InvalidCursorError from None
+    if moment.tzinfo is None:
+        raise InvalidCursorError
+    try:
+        return in_utc(moment), row_id
+    except ValueError:
+        raise InvalidCursorError from None
+
+
+def decode_number(cursor: str | None) -> int | None:
+    """Where a page ordered by a number begins, or None for the first.
+
+    Raises:
+        InvalidCursorError: as above.
+
+    """
+    if cursor is None:
+        return None
+    place, _ = _decode(cursor)
+    if type(place) is not int or abs(place) > LARGEST_INTEGER:
+        raise InvalidCursorError
+    return place
+
+
+def _decode(cursor: str) -> tuple[Any, str]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        place, row_id = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidCursorError from None
+    if (
+        not isinstance(row_id, str)
+        or len(row_id) > 64
+        or not (row_id.isascii() and row_id.isprintable())
+    ):
+        raise InvalidCursorError
+    return place, row_id
+
+
+def page(
+    rows: Sequence[Row],
+    limit: int,
+    *,
+    show: Callable[[Row], Item],
+    place: Callable[[Row], Position],
+) -> Page[Item]:
+    """A page out of `limit + 1` rows; the extra row only says that another page follows."""
+    shown = rows[:limit]
+    more = len(rows) > limit
+    return Page(
+        items=[show(row) for row in shown],
+        next_cursor=encode(*place(shown[-1])) if more and shown else None,
+    )

@@ -1,0 +1,67 @@
+"""Work that every tenant is owed from time to time, made when it is due and not before."""
+
+from datetime import timedelta
+
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.jobs.models import LIVE
+
+BATCH = 200
+
+AT_ONCE = 60
+"""Most that one look owes. Tenants take turns, so a user's job waits for one of every tenant before
+it: with 672 owed at once that took a minute. Looked at every minute, 60 reach 3,600 tenants in an
+hour, and as many again with every further worker."""
+
+# A job that waits for its next time would be passed by every claim until then.
+_MAKE = f"""
+INSERT INTO jobs (tenant_id, job_id, kind, key, priority)
+SELECT due.tenant_id, ids.job_id, $1, $1, CAST($3 AS smallint)
+FROM (
+    SELECT tenant_id, row_number() OVER () AS place FROM tenants
+    WHERE status = 1 AND NOT EXISTS (
+        SELECT FROM jobs WHERE jobs.tenant_id = tenants.tenant_id AND kind = $1 AND key = $1
+            AND {LIVE}
+    ) AND NOT EXISTS (
+        SELECT FROM jobs WHERE jobs.tenant_id = tenants.tenant_id AND kind = $1
+            AND finished_at > now() - CAST($2 AS interval)
+    )
+    LIMIT cardinality(CAST($4 AS text[]))
+) AS due JOIN unnest(CAST($4 AS text[])) WITH ORDINALITY AS ids(job_id, place) USING (place)
+ON CONFLICT (tenant_id, kind, key) WHERE {LIVE} DO NOTHING
+RETURNING tenant_id
+"""
+
+
+class Recurring:
+    """One job of `kind` per enabled tenant, due again `interval` after the last one ended."""
+
+    def __init__(
+        self, database: Database, kind: str, interval: timedelta, *, priority: int = 100
+    ) -> None:
+        self._database = database
+        self._kind = kind
+        self._interval = interval
+        self._priority = priority
+
+    async def make(self, most: int | None = None) -> int:
+        """Owe what is due; how many jobs that made. Safe to repeat, and beside others.
+
+        Args:
+            most: leave the rest to the next time.
+
+        """
+        made = 0
+        while True:
+            wanted = BATCH if most is None else min(BATCH, most - made)
+            ids = [new_id("job") for _ in range(wanted)]
+            rows = await self._database.look_up(
+                _MAKE, self._kind, self._interval, self._priority, ids
+            )
+            made += len(rows)
+            if len(rows) < wanted or made == most:
+                return made
+
+    async def tick(self) -> None:
+        """`make`, as a Ticker runs it: a share of what is due."""
+        await self.make(AT_ONCE)

@@ -1,0 +1,356 @@
+"""SQL for jobs as their tenant sees them: ordering, finishing, and what operators do.
+
+Claiming across tenants is in `dispatch.py`.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.platform.database.constraints import violated_constraint
+from app.platform.database.engine import driver_of
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+from app.platform.jobs.errors import (
+    JobAlreadyLiveError,
+    JobNotCancellableError,
+    JobNotFoundError,
+    JobNotRetryableError,
+    LeaseLostError,
+)
+from app.platform.jobs.failures import Verdict
+from app.platform.jobs.models import Job
+from app.platform.jobs.ordering_sql import FINISH, ORDER, POSTPONE
+from app.platform.jobs.orders import CHANNEL, ClaimedJob, Order, Scheduled
+from app.platform.outbox.events import Event
+from app.platform.outbox.repository import OutboxRepository
+
+BODY = "body"
+WORDS = {BODY, "prompt"}
+"""Members of a payload that hold somebody's words; what else stands there are ids and flags."""
+
+UNTOLD = {"deliver"}
+"""Kinds whose death is told to no webhook: telling is what they died of."""
+
+EMPTIED = {"payload_emptied": True}
+"""Result of a cancelled job whose body was emptied: there is nothing left to work on."""
+
+_NOT_AGAIN: dict[str, Any] = {
+    "run_again": False,
+    "again_due_at": None,
+    "again_since": None,
+    "again_signals": [],
+    "again_payload": None,
+}
+
+
+class JobRepository:
+    """Jobs of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def schedule(self, order: Order) -> Scheduled | None:
+        """Owe the work from the commit of this transaction on, in one statement.
+
+        When `(kind, key)` is live already the order joins it: signals are united, the wait
+        begins again, and a running job runs once more afterwards. None is returned only for
+        `postpone_only` when nothing is live.
+        """
+        driver = await driver_of(self._db)
+        job_id = new_id("job")
+        row = await driver.fetchrow(
+            POSTPONE if order.postpone_only else ORDER,
+            self._tenant_id,
+            job_id,
+            order.kind,
+            order.key,
+            order.priority,
+            order.agent_id,
+            order.user_id,
+            order.session_id,
+            order.creator,
+            sorted(order.signals),
+            json.dumps(dict(order.payload)),
+            order.delay,
+            order.longest,
+            order.max_attempts,
+            order.delay.total_seconds() <= 0,
+        )
+        if row is None:
+            return None
+        return Scheduled(
+            job_id=row["job_id"],
+            status=row["status"],
+            due_at=row["due_at"],
+            merged=row["job_id"] != job_id,
+        )
+
+    async def finish(self, job: ClaimedJob, result: dict[str, Any]) -> None:
+        """End the run in the transaction of its results; it is owed again if it was ordered
+        meanwhile. The payload is emptied.
+
+        Args:
+            result: ids, counts and codes; it is shown with the job.
+
+        Raises:
+            LeaseLostError: the job is not this worker's any more; nothing must be written.
+
+        """
+        driver = await driver_of(self._db)
+        row = await driver.fetchrow(
+            FINISH, self._tenant_id, job.job_id, job.lease_token, json.dumps(result)
+        )
+        if row is None:
+            raise LeaseLostError
+
+    async def settle(self, job: ClaimedJob, verdict: Verdict) -> None:
+        """End a run that did not succeed: owed later, cancelled, or dead.
+
+        What was ordered meanwhile is not lost: it joins the job, or becomes one of its own
+        when this one is over. A death is told to webhooks.
+
+        Raises:
+            LeaseLostError: the job is not this worker's any more.
+
+        """
+        await self._hold_session(job.session_id)
+        row = await self._db.scalar(
+            self._mine(job.job_id)
+            .where(Job.lease_token == job.lease_token, Job.status == "running")
+            .with_for_update()
+        )
+        if row is None:
+            raise LeaseLostError
+        signals = sorted({*row.signals, *row.again_signals})
+        changes: dict[str, Any] = {
+            "status": verdict.status,
+            "error_code": verdict.code,
+            "error_detail": verdict.detail,
+            "deferred_reason": verdict.reason,
+            "lease_expires_at": None,
+            **_NOT_AGAIN,
+        }
+        if verdict.status == "pending":
+            changes |= {
+                "signals": signals,
+                "payload": {**row.payload, **(row.again_payload or {})},
+                "due_at": verdict.until or func.now() + (verdict.wait or timedelta(0)),
+                "attempts": row.attempts - (not verdict.counts),
+            }
+        else:
+            # One more than allowed was claimed to be buried.
+            attempts = min(row.attempts, row.max_attempts)
+            changes |= {"finished_at": func.now(), "attempts": attempts}
+            changes |= _emptied(row, verdict.status)
+        await self._change(job.job_id, changes)
+        if verdict.outcome == "given_back":
+            await self._wake_workers()
+        if verdict.status == "dead" and row.kind not in UNTOLD:
+            await self._tell_death(row, verdict)
+        if verdict.status != "pending" and row.run_again:
+            await self._succeed(row, signals)
+
+    async def _tell_death(self, row: Job, verdict: Verdict) -> None:
+        event = Event(
+            "job.dead",
+            {
+                "job_id": row.job_id,
+                "kind": row.kind,
+                "error_code": verdict.code,
+                "attempts": row.attempts,
+                "agent_id": row.agent_id,
+                "user_id": row.user_id,
+                "session_id": row.session_id,
+            },
+            user_id=row.user_id,
+        )
+        await OutboxRepository(self._db, self._tenant_id).publish([event])
+
+    async def _succeed(self, row: Job, signals: list[str]) -> None:
+        """Owe what was ordered while a job ran that is over now, as a job of its own."""
+        await self._db.execute(
+            insert(Job).values(
+                tenant_id=self._tenant_id,
+                job_id=new_id("job"),
+                kind=row.kind,
+                key=row.key,
+                priority=row.priority,
+                agent_id=row.agent_id,
+                user_id=row.user_id,
+                session_id=row.session_id,
+                creator=row.creator,
+                signals=signals,
+                payload=row.again_payload or {},
+                due_at=row.again_due_at,
+                waiting_since=row.again_since,
+                max_attempts=row.max_attempts,
+            )
+        )
+
+    async def _change(self, job_id: str, changes: dict[str, Any]) -> None:
+        await self._db.execute(
+            update(Job)
+            .where(Job.tenant_id == self._tenant_id, Job.job_id == job_id)
+            .values(**changes)
+            .execution_options(synchronize_session=False)
+        )
+
+    def _mine(self, job_id: str) -> Select[Job]:
+        return select(Job).where(Job.tenant_id == self._tenant_id, Job.job_id == job_id)
+
+    async def list(
+        self,
+        *,
+        kind: str | None = None,
+        status: str | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        start: tuple[datetime, str] | None = None,
+        limit: int = 100,
+    ) -> Sequence[Job]:
+        """Newest first, one more than `limit` when a page follows."""
+        statement = select(Job).where(Job.tenant_id == self._tenant_id)
+        for column, value in (
+            (Job.kind, kind),
+            (Job.status, status),
+            (Job.user_id, user_id),
+            (Job.agent_id, agent_id),
+            (Job.session_id, session_id),
+        ):
+            if value is not None:
+                statement = statement.where(column == value)
+        columns = (Job.create_time, Job.job_id)
+        rows = await self._db.scalars(
+            after(statement, columns, start=start, descending=True, limit=limit)
+        )
+        return rows.all()
+
+    async def get(self, job_id: str) -> Job:
+        """Raises JobNotFoundError."""
+        row = await self._db.scalar(self._mine(job_id))
+        if row is None:
+            raise JobNotFoundError(job_id)
+        return row
+
+    async def cancel(self, job_id: str) -> Job:
+        """Stop owing the work; what it was to work on is emptied.
+
+        A running job loses its lease: it can commit nothing any more, and its worker stops it
+        with the next heartbeat.
+
+        Raises:
+            JobNotFoundError, JobNotCancellableError: it is over already.
+
+        """
+        await self._hold_session((await self.get(job_id)).session_id)
+        row = await self._locked(job_id)
+        if row.status not in {"pending", "running"}:
+            raise JobNotCancellableError(row.status)
+        changes = {
+            "status": "cancelled",
+            "finished_at": func.now(),
+            "error_code": "cancelled",
+            "error_detail": "Somebody cancelled it.",
+            "deferred_reason": None,
+            "lease_token": None,
+            "lease_expires_at": None,
+            **_NOT_AGAIN,
+            **_emptied(row, "cancelled"),
+        }
+        await self._change(job_id, changes)
+        if row.run_again:
+            # Said since it began: that is owed all the same.
+            await self._succeed(row, sorted(row.again_signals))
+        return await self._read_again(row)
+
+    async def _hold_session(self, session_id: str | None) -> None:
+        """Take the session before its job, as an append does: else the two wait in a ring,
+        since a job that is made refers to its session.
+        """
+        if session_id is not None:
+            await self._db.execute(
+                text(
+                    "SELECT 1 FROM sessions WHERE tenant_id = :tenant_id "
+                    "AND session_id = :session_id FOR KEY SHARE"
+                ),
+                {"tenant_id": self._tenant_id, "session_id": session_id},
+            )
+
+    async def retry(self, job_id: str) -> Job:
+        """Owe a dead or cancelled job again, at once and with all its attempts.
+
+        Raises:
+            JobNotFoundError, JobNotRetryableError: it is not over, it succeeded, or what it
+                was to work on is gone.
+            JobAlreadyLiveError: another job does the same by now.
+
+        """
+        row = await self._locked(job_id)
+        if row.status not in {"dead", "cancelled"}:
+            raise JobNotRetryableError(row.status)
+        if row.result == EMPTIED:
+            raise JobNotRetryableError(
+                row.status, "What the job was to work on was emptied with it: send it again."
+            )
+        live = await self._db.scalar(
+            select(Job.job_id).where(
+                Job.tenant_id == self._tenant_id,
+                Job.kind == row.kind,
+                Job.key == row.key,
+                Job.status.in_(("pending", "running")),
+            )
+        )
+        if live is not None:
+            raise JobAlreadyLiveError(live)
+        changes = {
+            "status": "pending",
+            "attempts": 0,
+            "generation": Job.generation + 1,
+            "due_at": func.now(),
+            "waiting_since": func.now(),
+            "finished_at": None,
+            "error_code": None,
+            "error_detail": None,
+            "lease_token": None,
+            "result": None,
+        }
+        try:
+            await self._change(job_id, changes)
+        except IntegrityError as error:
+            if violated_constraint(error) == "jobs_uk_live":
+                # Ordered between the look and the change.
+                raise JobAlreadyLiveError(None) from error
+            raise
+        await self._wake_workers()
+        return await self._read_again(row)
+
+    async def _wake_workers(self) -> None:
+        await self._db.execute(select(func.pg_notify(CHANNEL, "")))
+
+    async def _locked(self, job_id: str) -> Job:
+        row = await self._db.scalar(self._mine(job_id).with_for_update())
+        if row is None:
+            raise JobNotFoundError(job_id)
+        return row
+
+    async def _read_again(self, row: Job) -> Job:
+        await self._db.refresh(row)
+        return row
+
+
+def _emptied(row: Job, status: str) -> dict[str, Any]:
+    """A cancelled job keeps no words; a dead one does, for whoever tries it again."""
+    words = WORDS & row.payload.keys()
+    if status != "cancelled" or not words:
+        return {}
+    left = {name: value for name, value in row.payload.items() if name not in words}
+    # What it was to work on is gone, and with it the job; a mere wish is not.
+    return {"payload": left} | ({"result": EMPTIED} if BODY in words else {})

@@ -1,0 +1,100 @@
+"""Tables of webhooks and of what each is to be told: the outbox itself."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    SmallInteger,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.platform.database.base import Base, Id, TenantOwned, Timed
+
+
+class Webhook(TenantOwned, Timed, Base):
+    """An address that is told of some kinds of event. The secret signs; it is shown once.
+
+    It is kept as it is, since a signature cannot be made from a hash.
+    """
+
+    __tablename__ = "webhooks"
+    __table_args__ = (Index("webhooks_idx_create_time", "tenant_id", "create_time", "webhook_id"),)
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    webhook_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    url: Mapped[str] = mapped_column(Text)
+    secret: Mapped[str] = mapped_column(Text)
+    # After a rotation both sign for a while, so that the receiver can change over.
+    old_secret: Mapped[str | None] = mapped_column(Text)
+    old_secret_expires_at: Mapped[datetime | None]
+    events: Mapped[list[str]] = mapped_column(ARRAY(String(40)))
+    description: Mapped[str | None] = mapped_column(Text)
+    enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
+    # Why the service itself disabled it; null when somebody did, or when it is enabled.
+    disabled_reason: Mapped[str | None] = mapped_column(String(40))
+    # Attempts that failed in a row, since when, and until when nothing more is tried.
+    failures: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    failing_since: Mapped[datetime | None]
+    last_failure_at: Mapped[datetime | None]
+    paused_until: Mapped[datetime | None]
+    creator: Mapped[str | None] = mapped_column(Id)
+    version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
+
+
+class WebhookDelivery(TenantOwned, Timed, Base):
+    """One event for one webhook, written in the transaction of the change.
+
+    The payload names ids, never words: what was deleted meanwhile is not told any more.
+    """
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "webhook_id"],
+            ["webhooks.tenant_id", "webhooks.webhook_id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint("status IN ('pending', 'delivered', 'dead')", name="status"),
+        Index(
+            "webhook_deliveries_idx_due",
+            "tenant_id",
+            "webhook_id",
+            "next_attempt_at",
+            "delivery_id",
+            postgresql_where=text("status = 'pending'"),
+        ),
+        Index(
+            "webhook_deliveries_idx_webhook_id",
+            "tenant_id",
+            "webhook_id",
+            "create_time",
+            "delivery_id",
+        ),
+        Index("webhook_deliveries_idx_user_id", "tenant_id", "user_id"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    delivery_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    webhook_id: Mapped[str] = mapped_column(Id)
+    # The same for every webhook that is told of one event, and for a delivery sent again.
+    event_id: Mapped[str] = mapped_column(Id)
+    event_type: Mapped[str] = mapped_column(String(40))
+    payload: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    user_id: Mapped[str | None] = mapped_column(Id)
+    status: Mapped[str] = mapped_column(String(20), server_default=text("'pending'"))
+    attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    # While an attempt runs: when it counts as lost, its worker with it.
+    next_attempt_at: Mapped[datetime | None] = mapped_column(server_default=text("now()"))
+    attempted_at: Mapped[datetime | None]
+    response_status: Mapped[int | None] = mapped_column(SmallInteger)
+    error_code: Mapped[str | None] = mapped_column(String(50))
+    duration_ms: Mapped[int | None]
+    delivered_at: Mapped[datetime | None]

@@ -1,0 +1,69 @@
+"""What a processor may give back: the same rules as for input, and nothing that was not there."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from app.platform.plugins.points import Item, Point
+
+P = TypeVar("P", bound=Point)
+
+Settle = Callable[[Any], Any]
+"""The item as it may go on, by the rules of the room that asked; raises ValueError."""
+
+
+class InvalidResultError(ValueError):
+    """What came back is not what may. Its text holds names of fields and no content."""
+
+
+def checked(before: P, after: object, settle: Settle) -> P:
+    """The point that came back, if a processor may make this of it.
+
+    Raises:
+        ValueError: it may not, or a value breaks a rule of the room's.
+
+    """
+    if after is None:
+        return before
+    if type(after) is not type(before):
+        raise InvalidResultError("it is no point of this kind")
+    given = getattr(after, before.ITEMS)
+    if not isinstance(given, list | tuple):
+        raise InvalidResultError(f"{before.ITEMS} is no list")
+    for one in fields(before):
+        if one.name != before.ITEMS and getattr(after, one.name) != getattr(before, one.name):
+            raise InvalidResultError(f"{one.name} was changed")
+    known = {one.id: one for one in before.items}
+    items = []
+    for one in given:
+        if not isinstance(one, Item) or one.id not in known:
+            raise InvalidResultError("something was added, or is there twice")
+        items.append(_item(known.pop(one.id), one, settle))
+    _check_missing(before, [one.id for one in items], known)
+    changes: dict[str, Any] = {before.ITEMS: tuple(items)}
+    return replace(before, **changes)
+
+
+def _item(before: Item, after: Item, settle: Settle) -> Item:
+    if type(after) is not type(before):
+        raise InvalidResultError("an item is of another kind")
+    changed = {
+        one.name for one in fields(before) if getattr(after, one.name) != getattr(before, one.name)
+    }
+    if not changed:
+        return before
+    if wrong := sorted(changed - before.CHANGEABLE):
+        raise InvalidResultError(f"{', '.join(wrong)} cannot be changed")
+    settled: Item = settle(after)
+    return settled
+
+
+def _check_missing(before: Point, kept: list[str], missing: dict[str, Item]) -> None:
+    if missing and not before.MAY_DROP:
+        raise InvalidResultError("nothing can be dropped here")
+    if any(one.bound for one in missing.values()):
+        raise InvalidResultError("something was dropped that another needs")
+    if not before.MAY_REORDER:
+        order = [one.id for one in before.items if one.id not in missing]
+        if kept != order:
+            raise InvalidResultError("the order was changed")

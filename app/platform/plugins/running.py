@@ -1,0 +1,224 @@
+"""Asking processors: within their time, and without losing work when one of them fails.
+
+A thread cannot be ended from outside, nor can a coroutine that refuses to end. One that is still
+at work when its time is over is left to itself and counted; as long as MOST_HANGING of a
+processor are, it is not asked any more, and that counts as a failure like any other.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from copy import deepcopy
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
+
+import structlog
+
+from app.platform.http.metrics import PROCESSOR_CALLS, PROCESSOR_SECONDS
+from app.platform.plugins.catalogue import Loaded
+from app.platform.plugins.checking import P, Settle, checked
+from app.platform.plugins.errors import InvalidProcessorsError, ProcessorFailedError
+from app.platform.plugins.points import Point
+
+log = structlog.get_logger()
+
+CONFIG: Final = "processors"
+"""Their name in the settings of an agent or a tenant."""
+
+MOST_HANGING: Final = 4
+"""Threads that never end are memory, and a processor that hangs so often will again."""
+
+MOST_AT_ONCE: Final = 16
+"""Of one processor; whoever comes later waits, which is part of the time it has."""
+
+
+class _StuckError(Exception):
+    """So many calls hang already that no other is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a call ended with; an exception is a value here, so that none can end the process."""
+
+    value: object = None
+    error: BaseException | None = None
+
+
+class Runner:
+    """Asks one processor. Belongs to one event loop."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self._left: set[asyncio.Future[_Outcome]] = set()
+        self._free = asyncio.Semaphore(MOST_AT_ONCE)
+
+    @property
+    def hanging(self) -> int:
+        """Calls that were left and have not ended."""
+        return len(self._left)
+
+    async def ask(self, given: P, settle: Settle) -> P:
+        """The point as the processor leaves it, or as it was when it fails and may.
+
+        Raises:
+            ProcessorFailedError: it failed, and its policy is `refuse`.
+
+        """
+        name, point = self.loaded.name, given.NAME
+        started = perf_counter()
+        try:
+            # Its own copy: what it changes in place is not changed here.
+            answer = await self._answer(deepcopy(given))
+        except _StuckError as error:
+            return self._failed(given, "stuck", error)
+        except TimeoutError as error:
+            return self._failed(given, "timeout", error)
+        except Exception as error:  # noqa: BLE001 (whatever it raises, work goes on or is refused)
+            return self._failed(given, "error", error)
+        finally:
+            PROCESSOR_SECONDS.labels(name, point).observe(perf_counter() - started)
+        try:
+            result = checked(given, answer, settle)
+        except Exception as error:  # noqa: BLE001 (its values may do anything when looked at)
+            return self._failed(given, "invalid", error)
+        PROCESSOR_CALLS.labels(name, point, "ok").inc()
+        return result
+
+    def _failed(self, given: P, outcome: str, error: Exception) -> P:
+        """What goes on after a failure. Raises ProcessorFailedError when nothing may."""
+        name, point = self.loaded.name, given.NAME
+        PROCESSOR_CALLS.labels(name, point, outcome).inc()
+        # The error's text may quote what was said.
+        log.warning(
+            "processor_failed",
+            processor=name,
+            point=point,
+            outcome=outcome,
+            error=type(error).__name__,
+        )
+        if self.loaded.on_error == "refuse":
+            raise ProcessorFailedError(name, point) from None
+        return given
+
+    async def _answer(self, given: Point) -> object:
+        if self.hanging >= MOST_HANGING:
+            raise _StuckError
+        async with asyncio.timeout(self.loaded.timeout_seconds), self._free:
+            method = getattr(self.loaded.processor, given.NAME)
+            waits = given.NAME in self.loaded.waits
+            call = _in_loop(method, given) if waits else _in_thread(method, given)
+            try:
+                await asyncio.wait([call])
+            finally:
+                self._leave(call)
+        ended = call.result()
+        if ended.error is not None:
+            raise ended.error
+        return ended.value
+
+    def _leave(self, call: "asyncio.Future[_Outcome]") -> None:
+        """Let go of a call that is still at work, and count it until it ends."""
+        if call.done():
+            return
+        self._left.add(call)
+        call.add_done_callback(self._left.discard)
+        if isinstance(call, asyncio.Task):
+            call.cancel()
+
+
+def _in_loop(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_Outcome]":
+    async def call() -> _Outcome:
+        try:
+            return _Outcome(await method(given))
+        except BaseException as error:  # noqa: BLE001 (an exit would end the service)
+            return _Outcome(error=_harmless(error))
+
+    return asyncio.create_task(call())
+
+
+def _in_thread(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_Outcome]":
+    """In a thread of its own, which nobody waits for when the process ends."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[_Outcome] = loop.create_future()
+    context = copy_context()
+
+    def tell(outcome: _Outcome) -> None:
+        if not ended.done():
+            ended.set_result(outcome)
+
+    def call() -> None:
+        try:
+            outcome = _Outcome(context.run(method, given))
+        except BaseException as error:  # noqa: BLE001 (as above)
+            outcome = _Outcome(error=_harmless(error))
+        try:
+            loop.call_soon_threadsafe(tell, outcome)
+        except RuntimeError:
+            # The loop is closed: the process ends.
+            return
+
+    threading.Thread(target=call, name="kemem-processor", daemon=True).start()
+    return ended
+
+
+def _harmless(error: BaseException) -> Exception:
+    """An exit or a cancellation that a processor raised, as a failure of its own."""
+    if isinstance(error, Exception):
+        return error
+    return RuntimeError(type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The processors that serve one caller, in the deployment's order."""
+
+    runners: Sequence[Runner] = ()
+
+    def at(self, point: str) -> bool:
+        """Whether one of them is asked at `point`."""
+        return any(point in one.loaded.points for one in self.runners)
+
+    async def ask(self, given: P, settle: Settle) -> P:
+        """The point as the last of them leaves it; each sees what the one before it left.
+
+        Raises:
+            ProcessorFailedError: one failed that may not.
+
+        """
+        for one in self.runners:
+            if given.NAME in one.loaded.points:
+                given = await one.ask(given, settle)
+        return given
+
+
+NO_CHAIN: Final = Chain()
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """All that the deployment allows, by name and in order."""
+
+    runners: Mapping[str, Runner] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.runners)
+
+    def chain(self, names: Sequence[str]) -> Chain:
+        """Those of `names` that are allowed, in the deployment's order."""
+        return Chain([one for name, one in self.runners.items() if name in names])
+
+    def check(self, config: Mapping[str, Any]) -> None:
+        """Raises InvalidProcessorsError: `config` names one that is not allowed here."""
+        chosen = config.get(CONFIG)
+        if chosen is None:
+            return
+        known = isinstance(chosen, list) and all(one in self.names for one in chosen)
+        if not known or len(set(chosen)) != len(chosen):
+            raise InvalidProcessorsError(self.names)
+
+
+def processors_of(loaded: Sequence[Loaded]) -> Processors:
+    return Processors({one.name: Runner(one) for one in loaded})

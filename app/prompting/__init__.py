@@ -1,0 +1,1 @@
+"""What the model sees: contexts, summaries, checkpoints, blocks, documents and tools."""

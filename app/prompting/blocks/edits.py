@@ -1,0 +1,97 @@
+"""What an edit makes of a text, and how long a text may be."""
+
+import re
+
+from app.language.text.escaping import unescape
+from app.language.text.offload import read_text
+from app.prompting.blocks.errors import (
+    MOST_COUNTED,
+    BlockLimitError,
+    LineNumbersError,
+    LineOutOfRangeError,
+    TextNotFoundError,
+    TextNotUniqueError,
+)
+from app.prompting.blocks.models import Block
+from app.prompting.blocks.schemas import BlockAppend, BlockInsert, BlockReplace, BlockRewrite, Edit
+
+# As `rendering.py` shows them.
+_NUMBERED = re.compile(r"^[ \t]*\d+→", re.MULTILINE)
+
+
+async def edit_text(value: str, edit: Edit) -> str:
+    """As `edited`; what is long is edited without holding others up."""
+    characters = len(value) + sum(map(len, _texts(edit).values()))
+    return await read_text(characters, edited, value, edit)
+
+
+def edited(value: str, edit: Edit) -> str:
+    """`value` after `edit`.
+
+    Raises:
+        LineNumbersError: the edit carries displayed line numbers.
+        TextNotFoundError, TextNotUniqueError: what is to be replaced is not there exactly once.
+        LineOutOfRangeError: the text has fewer lines.
+
+    """
+    for field, text in _texts(edit).items():
+        if _NUMBERED.search(text):
+            raise LineNumbersError(field)
+    match edit:
+        case BlockAppend(text=text):
+            return _inserted(value, text, None)
+        case BlockReplace(old=old, new=new):
+            return _replaced(value, old, new)
+        case BlockInsert(text=text, line=line):
+            return _inserted(value, text, line)
+        case BlockRewrite(value=whole):
+            return whole
+
+
+def refuse_too_long(block: Block, value: str, *, limit: int, current: int) -> None:
+    """Raises BlockLimitError when `value` has more characters (code points) than `limit`.
+
+    Args:
+        current: how many characters the block holds now, for whoever is refused.
+
+    """
+    if len(value) > limit:
+        raise BlockLimitError(block.label, current=current, wanted=len(value), limit=limit)
+
+
+def _texts(edit: Edit) -> dict[str, str]:
+    return edit.model_dump(exclude={"line"})
+
+
+def _replaced(value: str, old: str, new: str) -> str:
+    if old not in value and unescape(old) in value:
+        # The model was shown `&lt;` and gives back what it saw.
+        old, new = unescape(old), unescape(new)
+    occurrences = _occurrences(value, old)
+    if occurrences == 0:
+        raise TextNotFoundError
+    if occurrences > 1:
+        raise TextNotUniqueError(occurrences)
+    return value.replace(old, new)
+
+
+def _occurrences(value: str, old: str) -> int:
+    """How often `old` stands in `value`, also where two of them overlap: `aa` in `aaa` could
+    be either, and `str.count` would say one. It counts to MOST_COUNTED and no further.
+    """
+    count, place = 0, value.find(old)
+    while place >= 0 and count < MOST_COUNTED:
+        count, place = count + 1, value.find(old, place + 1)
+    return count
+
+
+def _inserted(value: str, text: str, line: int | None) -> str:
+    lines = value.splitlines(keepends=True)
+    place = len(lines) if line is None else line
+    if place > len(lines):
+        raise LineOutOfRangeError(len(lines))
+    head, tail = "".join(lines[:place]), "".join(lines[place:])
+    if head and lines[place - 1].splitlines()[0] == lines[place - 1]:
+        # The last line, which nothing ends.
+        head += "\n"
+    return f"{head}{text}\n{tail}" if tail else head + text

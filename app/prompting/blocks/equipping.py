@@ -1,0 +1,56 @@
+"""`POST /v1/agents`: an agent, with the blocks that it begins with (M-23)."""
+
+from app.identity.agents.repository import AgentRepository
+from app.identity.agents.schemas import AgentRead
+from app.identity.agents.service import AgentService
+from app.identity.tenants.access import Principal
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.switches import Switches
+from app.prompting.blocks.errors import TemplateBoundError
+from app.prompting.blocks.repository import BlockRepository
+from app.prompting.blocks.schemas import AgentEquip
+from app.prompting.blocks.standards import new_block
+from app.prompting.blocks.timeline import Author, BlockTimeline
+
+
+class EquippingService:
+    def __init__(self, database: Database, agents: AgentService, switches: Switches) -> None:
+        self._database = database
+        self._agents = agents
+        self._switches = switches
+
+    async def add(self, principal: Principal, body: AgentEquip, *, once: Once = NEVER) -> AgentRead:
+        """Create an agent with its blocks: all of it, or nothing.
+
+        Raises:
+            IdTakenError: the tenant has an agent or a block with that id.
+            BlockNotFoundError: one of `block_ids` is not for this caller.
+            LabelTakenError: two of the blocks have one label.
+            BlockLimitError: a text is longer than its block's limit.
+            TemplateBoundError: one of `block_ids` is a user's copy.
+            UnknownEmbedderError, UnknownModelError, InvalidConfigError, KeyRestrictedError: as
+                `AgentService.prepare` says.
+            MemoryDisabledError: blocks are to be made, and writing is switched off.
+
+        """
+        if body.memory_blocks:
+            self._switches.refuse_writes()
+        agent = await self._agents.prepare(principal, body)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            await AgentRepository(db, principal.access).add(agent)
+            blocks = BlockRepository(db, principal.access)
+            timeline = BlockTimeline(db, principal.tenant_id)
+            for wanted in body.memory_blocks:
+                made = new_block(wanted, user_id=None, creator=principal.key_id)
+                await blocks.add(made)
+                await timeline.open(made, "create", Author(principal.key_id))
+                await blocks.attach(made, agent.agent_id)
+            # In order, so that two such requests do not wait for each other.
+            for block_id in sorted(set(body.block_ids)):
+                shared = await blocks.get(block_id, lock=True)
+                if shared.template_id is not None:
+                    raise TemplateBoundError(shared.template_id)
+                await blocks.attach(shared, agent.agent_id)
+            return await once.keep(db, AgentRead.model_validate(agent), status=201)

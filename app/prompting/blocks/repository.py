@@ -1,0 +1,318 @@
+"""SQL for blocks and whom they are attached to."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.models import Session
+from app.errors import IdTakenError
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.tenants.access import Access
+from app.identity.users.errors import UserNotFoundError
+from app.identity.users.repository import visible_user_ids
+from app.platform.database.constraints import conflicts
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+from app.platform.http.idempotency import IdempotencyKey
+from app.prompting.blocks.context_sql import IN_CONTEXT
+from app.prompting.blocks.edits import refuse_too_long
+from app.prompting.blocks.errors import BlockNotAttachedError, BlockNotFoundError, LabelTakenError
+from app.prompting.blocks.models import AgentBlock, Block
+from app.prompting.blocks.rendering import ShownBlock
+
+_IN_CONTEXT = text(IN_CONTEXT.format(tenant=":tenant_id", agent=":agent_id", user=":user_id"))
+
+# Of a block, and of what a tool told.
+_BEGINNINGS = (b'{"block_id":', b'{"tool":')
+
+# What users' copies take over from their template as long as they live.
+_CARRIED = ("label", "read_only", "hidden")
+
+_COPIED = (
+    "tenant_id", "label", "value", "value_limit", "description", "tags", "metadata_", "read_only",
+    "hidden",
+)  # fmt: skip
+
+
+class BlockRepository:
+    """Blocks a caller may see. Never begins or ends a transaction.
+
+    A key restricted to a user sees that user's blocks and those that all share. A key
+    restricted to an agent sees what is attached to that agent; of one user's own blocks, those
+    of users at home with it or in one of its sessions.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _visible(self) -> Select[Block]:
+        access = self._access
+        statement = select(Block).where(Block.tenant_id == access.tenant_id)
+        if access.agent_id is not None:
+            attached = self._attached_to(access.agent_id)
+            statement = statement.where(
+                or_(Block.block_id.in_(attached), Block.template_id.in_(attached)),
+                or_(
+                    Block.user_id.is_(None),
+                    Block.user_id.in_(visible_user_ids(access)),
+                    Block.user_id.in_(
+                        select(Session.user_id).where(
+                            Session.tenant_id == access.tenant_id,
+                            Session.agent_id == access.agent_id,
+                        )
+                    ),
+                ),
+            )
+        if access.user_id is not None:
+            statement = statement.where(
+                or_(Block.user_id == access.user_id, Block.user_id.is_(None))
+            )
+        return statement
+
+    def _attached_to(self, agent_id: str) -> Select[str]:
+        return select(AgentBlock.block_id).where(
+            AgentBlock.tenant_id == self._access.tenant_id, AgentBlock.agent_id == agent_id
+        )
+
+    async def add(self, block: Block) -> None:
+        """Insert `block` now. Raises IdTakenError, UserNotFoundError, BlockLimitError."""
+        refuse_too_long(block, block.value, limit=block.value_limit, current=0)
+        block.tenant_id = self._access.tenant_id
+        self._db.add(block)
+        named = {
+            "blocks_pkey": IdTakenError("block_id", block.block_id),
+            "blocks_fk_users": UserNotFoundError(block.user_id or ""),
+        }
+        with conflicts(named):
+            await self._db.flush()
+        await self._db.refresh(block)
+
+    async def get(self, block_id: str, *, lock: bool = False) -> Block:
+        """Raises BlockNotFoundError."""
+        statement = self._visible().where(Block.block_id == block_id)
+        if lock:
+            # The row may have been read before the lock was granted.
+            statement = statement.with_for_update(of=Block).execution_options(
+                populate_existing=True
+            )
+        block = await self._db.scalar(statement)
+        if block is None:
+            raise BlockNotFoundError(block_id)
+        return block
+
+    async def list(
+        self,
+        *,
+        start: tuple[datetime, str] | None,
+        limit: int,
+        equal: Mapping[str, Any],
+        agent_id: str | None = None,
+        tag: str | None = None,
+        query: str | None = None,
+        hidden: bool = True,
+    ) -> Sequence[Block]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Args:
+            equal: column to the value it must have.
+            query: a text in the label or the description.
+            hidden: whether hidden ones are among them.
+
+        """
+        statement = self._visible().filter_by(**equal)
+        if agent_id is not None:
+            statement = statement.where(Block.block_id.in_(self._attached_to(agent_id)))
+        if tag is not None:
+            statement = statement.where(Block.tags.contains([tag]))
+        if query is not None:
+            statement = statement.where(
+                or_(
+                    Block.label.icontains(query, autoescape=True),
+                    Block.description.icontains(query, autoescape=True),
+                )
+            )
+        if not hidden:
+            statement = statement.where(Block.hidden.is_(False))
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (Block.create_time, Block.block_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def in_context(self, agent_id: str, user_id: str | None) -> Sequence[ShownBlock]:
+        """What stands before the model of this agent when it talks to this user, in order.
+
+        Whether the caller may see the two is asked before, with the session.
+        """
+        rows = await self._db.execute(
+            _IN_CONTEXT,
+            {"tenant_id": self._access.tenant_id, "agent_id": agent_id, "user_id": user_id},
+        )
+        return [ShownBlock(**row) for row in rows.mappings()]
+
+    async def copy(self, template: Block, user_id: str, *, creator: str) -> tuple[Block, bool]:
+        """The user's own copy of a locked template, locked, and whether it was made just now.
+
+        Two first edits at once: one makes it, the other waits and finds it.
+
+        Raises:
+            UserNotFoundError: an erasure took the user away.
+
+        """
+        values = {name: getattr(template, name) for name in _COPIED}
+        statement = (
+            insert(Block)
+            .values(
+                block_id=new_id("blk"),
+                user_id=user_id,
+                template_id=template.block_id,
+                creator=creator,
+                **values,
+            )
+            .on_conflict_do_nothing(
+                index_elements=["tenant_id", "template_id", "user_id"],
+                index_where=Block.template_id.is_not(None),
+            )
+            .returning(Block.block_id)
+        )
+        with conflicts({"blocks_fk_users": UserNotFoundError(user_id)}):
+            made = await self._db.scalar(statement)
+        own = await self._db.scalars(
+            select(Block)
+            .where(
+                Block.tenant_id == self._access.tenant_id,
+                Block.template_id == template.block_id,
+                Block.user_id == user_id,
+            )
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        return own.one(), made is not None
+
+    async def carry(self, block: Block) -> None:
+        """Let attachments and users' copies of a locked block follow its changes.
+
+        Raises:
+            LabelTakenError: an agent that has it has another block with its new label.
+
+        """
+        carried = {name: getattr(block, name) for name in _CARRIED}
+        tenant_id = self._access.tenant_id
+        with conflicts({"agent_blocks_uk_label": LabelTakenError(block.label)}):
+            await self._db.execute(
+                update(AgentBlock)
+                .where(AgentBlock.tenant_id == tenant_id, AgentBlock.block_id == block.block_id)
+                .values(label=block.label)
+                .execution_options(synchronize_session=False)
+            )
+        await self._db.execute(
+            update(Block)
+            .where(
+                Block.tenant_id == tenant_id,
+                Block.template_id == block.block_id,
+                or_(*(getattr(Block, name) != value for name, value in carried.items())),
+            )
+            .values(**carried, version=Block.version + 1)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def attach(self, block: Block, agent_id: str) -> None:
+        """Attach a locked block; one that is attached already stays so.
+
+        Raises:
+            LabelTakenError: the agent has another block with that label (C-43).
+            AgentNotFoundError: the agent went meanwhile.
+
+        """
+        row = {
+            "tenant_id": self._access.tenant_id,
+            "agent_id": agent_id,
+            "block_id": block.block_id,
+            "label": block.label,
+            "user_id": block.user_id,
+        }
+        named = {
+            "agent_blocks_uk_label": LabelTakenError(block.label),
+            "agent_blocks_fk_agents": AgentNotFoundError(agent_id),
+        }
+        with conflicts(named):
+            await self._db.execute(
+                insert(AgentBlock)
+                .values(**row)
+                .on_conflict_do_nothing(index_elements=["tenant_id", "agent_id", "block_id"])
+            )
+
+    async def detach(self, agent_id: str, block_id: str) -> None:
+        """Raises BlockNotAttachedError."""
+        gone = await self._db.scalar(
+            delete(AgentBlock)
+            .where(
+                AgentBlock.tenant_id == self._access.tenant_id,
+                AgentBlock.agent_id == agent_id,
+                AgentBlock.block_id == block_id,
+            )
+            .returning(AgentBlock.block_id)
+        )
+        if gone is None:
+            raise BlockNotAttachedError(agent_id, block_id)
+
+    async def agents_of(self, block_id: str) -> Sequence[str]:
+        """Ids of the agents it is attached to."""
+        rows = await self._db.scalars(
+            select(AgentBlock.agent_id).where(
+                AgentBlock.tenant_id == self._access.tenant_id, AgentBlock.block_id == block_id
+            )
+        )
+        return rows.all()
+
+    async def count_copies(self, block_id: str) -> int:
+        """How many users have a copy of it."""
+        found: int | None = await self._db.scalar(
+            select(func.count()).where(
+                Block.tenant_id == self._access.tenant_id, Block.template_id == block_id
+            )
+        )
+        return found or 0
+
+    async def delete(self, block: Block) -> None:
+        """Remove a locked block with its attachments, its history, users' copies of it, and
+        what a retried request would be told of them.
+        """
+        tenant_id, block_id = self._access.tenant_id, block.block_id
+        await self._db.execute(
+            delete(Block)
+            .where(Block.tenant_id == tenant_id, Block.block_id == block_id)
+            .execution_options(synchronize_session=False)
+        )
+        await self._db.execute(
+            delete(IdempotencyKey)
+            .where(
+                IdempotencyKey.tenant_id == tenant_id,
+                _of_blocks() if block.user_id is None else IdempotencyKey.user_id == block.user_id,
+                or_(_names("block_id", block_id), _names("template_id", block_id)),
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+
+def _of_blocks() -> ColumnElement[bool]:
+    """Kept answers that begin as those about blocks do, so that the others, which may be large,
+    need not be read.
+    """
+    return or_(*(func.substring(IdempotencyKey.answer, 1, len(one)) == one for one in _BEGINNINGS))
+
+
+def _names(field: str, block_id: str) -> ColumnElement[bool]:
+    """Kept answers that show a block's id in a field."""
+    shown = func.convert_to(f'"{field}":"{block_id}"', "UTF8")
+    return func.pg_catalog.position(IdempotencyKey.answer, shown) > 0

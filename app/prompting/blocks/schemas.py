@@ -1,0 +1,224 @@
+"""Blocks as they cross HTTP."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, StringConstraints, computed_field, model_validator
+
+from app.identity.agents.schemas import AgentCreate
+from app.platform.http.fields import (
+    Description,
+    Id,
+    Kind,
+    Metadata,
+    Moment,
+    Schema,
+    Shown,
+    Storable,
+    example,
+)
+from app.platform.http.pagination import PageQuery
+
+LONGEST_VALUE = 100_000
+DEFAULT_LIMIT = 5000
+
+Event = Literal["create", "copy", "update", "append", "replace", "insert", "rewrite"]
+
+Label = Annotated[
+    str,
+    StringConstraints(pattern=r"^\w(?:[\w -]{0,48}\w)?$", min_length=1, max_length=50),
+    Field(
+        description="What the block is about: 1 to 50 letters, digits, spaces, _ or -.",
+        examples=["human"],
+    ),
+    Storable,
+]
+Value = Annotated[str, StringConstraints(max_length=LONGEST_VALUE), Storable]
+SomeText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_VALUE), Storable]
+Limit = Annotated[
+    int, Field(ge=1, le=LONGEST_VALUE, description="Most characters (code points) it may hold.")
+]
+Tags = Annotated[list[Kind], Field(max_length=20)]
+
+
+class MemoryBlockCreate(Schema):
+    """A block that is made with its agent."""
+
+    block_id: Id | None = Field(default=None, description="Generated when left out.")
+    label: Label
+    value: Value = Field(default="", examples=["Her name is Ana. She lives in Bonn."])
+    limit: Limit = DEFAULT_LIMIT
+    description: Description | None = Field(
+        default=None,
+        description="Tells the model what belongs in it; `human` and `persona` have one already.",
+    )
+    tags: Tags = []
+    metadata: Metadata = {}
+    read_only: bool = Field(
+        default=False,
+        description="Tools and edits may not change it; a PATCH needs an admin key.",
+    )
+    hidden: bool = Field(default=False, description="Kept out of the context and of lists.")
+    per_user: bool | None = Field(
+        default=None,
+        description="A template: the first edit in a session makes that user's own copy, so that "
+        "nothing crosses users. True for `human` and `persona` unless you say otherwise.",
+    )
+
+
+class BlockCreate(MemoryBlockCreate):
+    model_config = example(
+        label="human", value="Her name is Ana.", limit=2000, tags=["onboarding"], per_user=True
+    )
+
+    user_id: Id | None = Field(
+        default=None, description="Seen in this user's sessions alone; shared when left out."
+    )
+    agent_id: Id | None = Field(default=None, description="Attach it to this agent at once.")
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        if self.per_user and self.user_id is not None:
+            raise ValueError("a block of a user cannot be a template for all")
+        return self
+
+
+class BlockPatch(Schema):
+    model_config = example(value="Her name is Ana. She moved to Bonn.", tags=["onboarding"])
+
+    label: Label | None = None
+    value: Value | None = None
+    limit: Limit | None = Field(default=None, description="Stays as it is when left out.")
+    description: Description | None = None
+    tags: Tags | None = None
+    metadata: Metadata | None = None
+    read_only: bool | None = None
+    hidden: bool | None = None
+
+
+class BlockAppend(Schema):
+    """Adds a line at the end."""
+
+    model_config = example(text="She moved to Bonn in March.")
+    event: ClassVar[Event] = "append"
+
+    text: SomeText
+
+
+class BlockReplace(Schema):
+    """Puts new text in the place of old text that occurs exactly once."""
+
+    model_config = example(old="Munich", new="Bonn")
+    event: ClassVar[Event] = "replace"
+
+    old: SomeText = Field(description="Must occur exactly once.")
+    new: Value = Field(description="Empty to take the old text out.")
+
+
+class BlockInsert(Schema):
+    """Adds lines between others."""
+
+    model_config = example(text="She has two cats.", line=1)
+    event: ClassVar[Event] = "insert"
+
+    text: SomeText
+    line: Annotated[int, Field(ge=0, le=LONGEST_VALUE)] | None = Field(
+        default=None, description="After this line; 0 for the beginning, the end when left out."
+    )
+
+
+class BlockRewrite(Schema):
+    """Says all of it anew."""
+
+    model_config = example(value="Ana lives in Bonn with two cats.")
+    event: ClassVar[Event] = "rewrite"
+
+    value: Value
+
+
+Edit = BlockAppend | BlockReplace | BlockInsert | BlockRewrite
+
+
+class BlockRead(Shown):
+    block_id: str
+    label: str
+    value: str
+    limit: int = Field(validation_alias="value_limit")
+    description: str | None
+    tags: list[str]
+    metadata: dict[str, Any] = Field(validation_alias="metadata_")
+    read_only: bool
+    hidden: bool
+    user_id: str | None = Field(description="Whose it is; null when all users share it.")
+    per_user: bool
+    template_id: str | None = Field(description="Of what it is this user's copy.")
+    creator: str | None = Field(description="Id of the key that made it.")
+    version: int
+    create_time: Moment
+    update_time: Moment
+
+    @computed_field(  # type: ignore[prop-decorator]  # Pydantic's documented way
+        description="Characters (code points) it holds."
+    )
+    @property
+    def chars_current(self) -> int:
+        return len(self.value)
+
+
+class BlockQuery(PageQuery):
+    label: Label | None = None
+    agent_id: Id | None = Field(default=None, description="Attached to this agent.")
+    user_id: Id | None = Field(default=None, description="This user's own.")
+    template_id: Id | None = Field(default=None, description="Users' copies of this template.")
+    tag: Kind | None = None
+    query: Annotated[str, StringConstraints(min_length=1, max_length=200), Storable] | None = Field(
+        default=None, description="Text in the label or the description, in any case."
+    )
+    include_hidden: bool = False
+
+
+class BlockHistoryRead(Shown):
+    """What the block said after one change."""
+
+    history_no: int
+    event: Event
+    value: str
+    description: str | None
+    current: bool = Field(default=False, description="Whether it is what the block says now.")
+    actor: str | None = Field(description="Id of the key that made the change.")
+    session_id: str | None = Field(description="Where a tool made it.")
+    create_time: Moment
+
+
+class BlockDeleteQuery(Schema):
+    confirm: bool = Field(default=False, description="Required when users have copies of it.")
+    dry_run: bool = Field(default=False, description="Only count.")
+
+
+class BlockDeleted(Shown):
+    """What went, in figures; nothing of what it said."""
+
+    block_id: str
+    agents: int = Field(description="It was attached to so many.")
+    copies: int = Field(description="Users' own copies, which went with it.")
+    dry_run: bool
+
+
+class AgentEquip(AgentCreate):
+    """An agent, with the blocks that its model always sees."""
+
+    model_config = example(
+        agent_id="support",
+        agent_name="Support assistant",
+        agent_type="chatbot",
+        memory_blocks=[
+            {"label": "persona", "value": "You are patient and to the point."},
+            {"label": "human"},
+        ],
+    )
+
+    memory_blocks: list[MemoryBlockCreate] = Field(
+        default=[], max_length=20, description="Made with the agent and attached to it."
+    )
+    block_ids: list[Id] = Field(
+        default=[], max_length=20, description="Blocks there are, to be attached to it."
+    )

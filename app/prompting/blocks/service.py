@@ -1,0 +1,327 @@
+"""Use cases of blocks, and of whom they are attached to."""
+
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.repository import refuse_disabled
+from app.errors import ConfirmationRequiredError
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Access, Principal
+from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
+from app.identity.users.access import meant
+from app.identity.users.repository import UserRepository
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, decode_number, page
+from app.platform.http.switches import Switches
+from app.prompting.blocks.edits import edit_text
+from app.prompting.blocks.errors import BlockReadOnlyError, TemplateBoundError
+from app.prompting.blocks.models import Block, BlockHistory
+from app.prompting.blocks.repository import BlockRepository
+from app.prompting.blocks.schemas import (
+    BlockCreate,
+    BlockDeleted,
+    BlockDeleteQuery,
+    BlockHistoryRead,
+    BlockPatch,
+    BlockQuery,
+    BlockRead,
+    Edit,
+)
+from app.prompting.blocks.standards import new_block
+from app.prompting.blocks.timeline import Author, BlockTimeline
+
+log = structlog.get_logger()
+
+_COLUMNS = {"limit": "value_limit", "metadata": "metadata_"}
+_OWN_FILTERS = {"label", "user_id", "template_id"}
+
+
+class BlockService:
+    def __init__(self, database: Database, switches: Switches) -> None:
+        self._database = database
+        self._switches = switches
+
+    async def add(
+        self, principal: Principal, body: BlockCreate, *, once: Once = NEVER
+    ) -> BlockRead:
+        """Make a block; a restricted key makes one of its user, attached to its agent.
+
+        Raises:
+            IdTakenError: the tenant has one with that id.
+            UserNotFoundError, AgentNotFoundError: not for this caller.
+            LabelTakenError: the agent has a block with that label.
+            BlockLimitError: the text is longer than the limit.
+            DisabledError, MemoryDisabledError: writing is switched off for the user, or
+                everywhere.
+
+        """
+        self._switches.refuse_writes()
+        user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+        block = new_block(body, user_id=user_id, creator=principal.key_id)
+        # A key of a user makes no template for all.
+        block.per_user = block.per_user and user_id is None
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            if user_id is not None:
+                refuse_disabled(None, await UserRepository(db, principal.access).get(user_id))
+            if agent_id is not None:
+                await AgentRepository(db, principal.access).get(agent_id)
+            blocks = BlockRepository(db, principal.access)
+            await blocks.add(block)
+            await BlockTimeline(db, principal.tenant_id).open(
+                block, "create", Author(principal.key_id)
+            )
+            if agent_id is not None:
+                await blocks.attach(block, agent_id)
+            added = await once.keep(db, shown(block), status=201, user_id=user_id)
+        log.info("block_added", block_id=block.block_id, characters=len(block.value))
+        return added
+
+    async def get(self, principal: Principal, block_id: str) -> BlockRead:
+        """Raises BlockNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            return shown(await BlockRepository(db, principal.access).get(block_id))
+
+    async def list(self, principal: Principal, query: BlockQuery) -> Page[BlockRead]:
+        """Blocks, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            rows = await BlockRepository(db, principal.access).list(
+                start=start,
+                limit=query.limit,
+                equal=query.model_dump(include=_OWN_FILTERS, exclude_none=True),
+                agent_id=query.agent_id,
+                tag=query.tag,
+                query=query.query,
+                hidden=query.include_hidden,
+            )
+        return page(rows, query.limit, show=shown, place=_place)
+
+    async def patch(
+        self, principal: Principal, block_id: str, body: BlockPatch, *, expected: int | None
+    ) -> BlockRead:
+        """The changed block; what is left out stays, the limit too (C-42).
+
+        Raises:
+            BlockNotFoundError, VersionConflictError, BlockLimitError: as their names say.
+            InsufficientScopeError: it is read-only, and the key is no admin's.
+            LabelTakenError: an agent that has it has another block with the new label.
+            TemplateBoundError: it is a copy, and the label is another.
+            KeyRestrictedError: all users share it, and the key is one user's.
+            DisabledError, MemoryDisabledError: as in `add`.
+
+        """
+        self._switches.refuse_writes()
+        changes = _changes(body)
+        async with self._database.begin(principal.tenant_id) as db:
+            block = await self._writable(db, principal, block_id)
+            if block.read_only and not principal.may("admin"):
+                raise InsufficientScopeError("admin")
+            if block.template_id is not None and changes.get("label", block.label) != block.label:
+                raise TemplateBoundError(block.template_id)
+            changed = await BlockTimeline(db, principal.tenant_id).write(
+                block, changes, event="update", author=Author(principal.key_id), expected=expected
+            )
+            if changed:
+                await BlockRepository(db, principal.access).carry(block)
+            return shown(block)
+
+    async def edit(
+        self,
+        principal: Principal,
+        block_id: str,
+        edit: Edit,
+        *,
+        expected: int | None,
+        once: Once = NEVER,
+    ) -> BlockRead:
+        """The block after one edit of its text, made under the lock of its row: two at once
+        both land, so that what is relative to the text needs no version.
+
+        Raises:
+            BlockNotFoundError, VersionConflictError, BlockLimitError: as their names say.
+            BlockReadOnlyError: nobody edits it.
+            LineNumbersError, TextNotFoundError, TextNotUniqueError, LineOutOfRangeError: the
+                edit does not fit the text.
+            KeyRestrictedError, DisabledError, MemoryDisabledError: as in `patch`.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            block = await self._writable(db, principal, block_id)
+            if block.read_only:
+                raise BlockReadOnlyError(block.label)
+            await BlockTimeline(db, principal.tenant_id).write(
+                block,
+                {"value": await edit_text(block.value, edit)},
+                event=edit.event,
+                author=Author(principal.key_id),
+                expected=expected,
+            )
+            return await once.keep(db, shown(block), status=200, user_id=block.user_id)
+
+    async def step(
+        self,
+        principal: Principal,
+        block_id: str,
+        *,
+        back: bool,
+        expected: int | None,
+        once: Once = NEVER,
+    ) -> BlockRead:
+        """The block as it was before its last change, or after the one that was undone.
+
+        Raises:
+            NothingToUndoError, NothingToRedoError: there is none that is kept.
+            BlockNotFoundError, VersionConflictError, BlockLimitError, BlockReadOnlyError,
+            KeyRestrictedError, DisabledError, MemoryDisabledError: as in `edit`.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            block = await self._writable(db, principal, block_id)
+            if block.read_only:
+                raise BlockReadOnlyError(block.label)
+            timeline = BlockTimeline(db, principal.tenant_id)
+            await (timeline.undo if back else timeline.redo)(block, expected)
+            return await once.keep(db, shown(block), status=200, user_id=block.user_id)
+
+    async def history(
+        self, principal: Principal, block_id: str, query: PageQuery
+    ) -> Page[BlockHistoryRead]:
+        """What the block said after each change that is kept, newest first, with what redo
+        would bring back. Raises BlockNotFoundError.
+        """
+        start = decode_number(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            block = await BlockRepository(db, principal.access).get(block_id)
+            rows = await BlockTimeline(db, principal.tenant_id).list(
+                block, start=start, limit=query.limit
+            )
+
+        def show(row: BlockHistory) -> BlockHistoryRead:
+            current = row.history_no == block.history_no
+            return BlockHistoryRead.model_validate(row).model_copy(update={"current": current})
+
+        return page(rows, query.limit, show=show, place=lambda row: (row.history_no, block_id))
+
+    async def delete(
+        self, principal: Principal, block_id: str, query: BlockDeleteQuery
+    ) -> BlockDeleted:
+        """Remove a block for good, from every agent, with users' copies of it.
+
+        Raises:
+            BlockNotFoundError: there is none for this caller.
+            ConfirmationRequiredError: users have copies.
+            InsufficientScopeError: it is read-only, and the key is no admin's.
+            KeyRestrictedError: all users share it and the key is one user's, or another
+                agent has it too and the key is one agent's.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            blocks = BlockRepository(db, principal.access)
+            block = await blocks.get(block_id, lock=True)
+            _refuse_shared(principal.access, block)
+            if block.read_only and not principal.may("admin"):
+                raise InsufficientScopeError("admin")
+            agents = await blocks.agents_of(block_id)
+            if principal.access.agent_id is not None and {*agents} - {principal.access.agent_id}:
+                raise KeyRestrictedError
+            copies = await blocks.count_copies(block_id)
+            if not query.dry_run:
+                if copies and not query.confirm:
+                    raise ConfirmationRequiredError("block", {"copies": copies})
+                await blocks.delete(block)
+        if not query.dry_run:
+            log.info("block_deleted", block_id=block_id, agents=len(agents), copies=copies)
+        return BlockDeleted(
+            block_id=block_id, agents=len(agents), copies=copies, dry_run=query.dry_run
+        )
+
+    async def attach(self, principal: Principal, agent_id: str, block_id: str) -> BlockRead:
+        """Let an agent see a block in every context; again changes nothing.
+
+        Raises:
+            AgentNotFoundError, BlockNotFoundError: not for this caller.
+            LabelTakenError: the agent has another block with that label.
+            TemplateBoundError: it is a copy.
+            KeyRestrictedError: as in `patch`.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            block = await self._movable(db, principal, agent_id, block_id)
+            await BlockRepository(db, principal.access).attach(block, agent_id)
+            return shown(block)
+
+    async def detach(self, principal: Principal, agent_id: str, block_id: str) -> None:
+        """Take a block out of an agent's context; it stays, with all it says.
+
+        Raises:
+            BlockNotAttachedError: the agent does not have it.
+            AgentNotFoundError, BlockNotFoundError, TemplateBoundError, KeyRestrictedError: as
+                in `attach`.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await self._movable(db, principal, agent_id, block_id)
+            await BlockRepository(db, principal.access).detach(agent_id, block_id)
+
+    async def attached(
+        self, principal: Principal, agent_id: str, query: PageQuery
+    ) -> Page[BlockRead]:
+        """An agent's blocks, hidden ones too, newest first. Raises AgentNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await AgentRepository(db, principal.access).get(agent_id)
+            rows = await BlockRepository(db, principal.access).list(
+                start=start, limit=query.limit, equal={}, agent_id=agent_id
+            )
+        return page(rows, query.limit, show=shown, place=_place)
+
+    async def _writable(self, db: AsyncSession, principal: Principal, block_id: str) -> Block:
+        """The block, locked, for a caller who may change it."""
+        block = await BlockRepository(db, principal.access).get(block_id, lock=True)
+        _refuse_shared(principal.access, block)
+        if block.user_id is not None:
+            # Who may see the block may not always see the user, a guest of the agent.
+            users = UserRepository(db, Access(principal.tenant_id))
+            refuse_disabled(None, await users.find(block.user_id))
+        return block
+
+    async def _movable(
+        self, db: AsyncSession, principal: Principal, agent_id: str, block_id: str
+    ) -> Block:
+        block = await BlockRepository(db, principal.access).get(block_id, lock=True)
+        await AgentRepository(db, principal.access).get(agent_id)
+        _refuse_shared(principal.access, block)
+        if block.template_id is not None:
+            raise TemplateBoundError(block.template_id)
+        return block
+
+
+def shown(block: Block) -> BlockRead:
+    return BlockRead.model_validate(block)
+
+
+def _place(block: Block) -> Any:
+    return block.create_time, block.block_id
+
+
+def _refuse_shared(access: Access, block: Block) -> None:
+    """A block that all users share is not for one of them to change."""
+    if access.user_id is not None and block.user_id != access.user_id:
+        raise KeyRestrictedError
+
+
+def _changes(body: BlockPatch) -> dict[str, Any]:
+    """As the table wants them; null means "leave it" where the column has no null."""
+    return {
+        _COLUMNS.get(name, name): value
+        for name, value in body.model_dump(exclude_unset=True).items()
+        if value is not None or name == "description"
+    }

@@ -1,0 +1,260 @@
+"""SQL for calls that wait for a human."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    not_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.models import Message
+from app.conversation.sessions.keeping import AwaitedCall
+from app.conversation.sessions.models import Session
+from app.identity.tenants.access import Access
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+from app.platform.http.documents import same_json
+from app.prompting.checkpoints.errors import (
+    ApprovalDecidedError,
+    ApprovalNotFoundError,
+    CallAnsweredError,
+)
+from app.prompting.checkpoints.models import Approval
+
+ROWS = 1000
+
+LISTED = 100
+"""How many calls a checkpoint tells of, as many as one may be given."""
+
+# By the database's clock, which also said when it would be over.
+_STATUS = case(
+    (and_(Approval.status == "pending", Approval.expires_at <= func.now()), "timeout"),
+    else_=Approval.status,
+)
+
+# By a message on the branch that the session is on.
+_ANSWERED = exists().where(
+    Message.tenant_id == Approval.tenant_id,
+    Message.session_id == Approval.session_id,
+    Message.sequence_no > Approval.sequence_no,
+    Message.tool_call_id == Approval.tool_call_id,
+    not_(Session.set_aside.contains(Message.sequence_no)),
+)
+
+
+class Standing(NamedTuple):
+    """An approval as it stands now; the row of one that is over may not say so yet."""
+
+    approval: Approval
+    status: str
+    answered: bool
+
+
+class ApprovalRepository:
+    """Approvals of one session. Never begins or ends a transaction.
+
+    Whether the caller may see the session is `SessionRepository`'s to say, first; and whoever
+    writes has locked the session's row. Calls on a branch that was left are not there.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access, session_id: str) -> None:
+        self._db = db
+        self._tenant_id = access.tenant_id
+        self._session_id = session_id
+
+    def _here(self) -> Select[Any]:
+        return (
+            select(Approval, _STATUS, _ANSWERED)
+            .join(
+                Session,
+                and_(
+                    Session.tenant_id == Approval.tenant_id,
+                    Session.session_id == Approval.session_id,
+                ),
+            )
+            .where(
+                Approval.tenant_id == self._tenant_id,
+                Approval.session_id == self._session_id,
+                not_(Session.set_aside.contains(Approval.sequence_no)),
+            )
+        )
+
+    async def ask(self, calls: Sequence[AwaitedCall], *, expires_in: timedelta) -> None:
+        """Let `calls` wait; one that is there already stays as it is."""
+        rows: list[dict[str, Any]] = [
+            {
+                "tenant_id": self._tenant_id,
+                "approval_id": new_id("apr"),
+                "session_id": self._session_id,
+                "tool_call_id": one.tool_call_id,
+                "message_id": one.message_id,
+                "sequence_no": one.sequence_no,
+                "call": dict(one.call),
+                "expires_at": func.now() + expires_in,
+            }
+            for one in calls
+        ]
+        # A statement may have 32,767 parameters, and a batch of messages 5,000 calls.
+        for start in range(0, len(rows), ROWS):
+            statement = insert(Approval).values(rows[start : start + ROWS])
+            await self._db.execute(statement.on_conflict_do_nothing())
+
+    async def known(self, tool_call_ids: Sequence[str]) -> set[str]:
+        """Those of the ids that were asked about, whatever came of it."""
+        rows = await self._db.execute(
+            self._here().where(
+                Approval.tool_call_id == func.any(cast(list(tool_call_ids), ARRAY(Text)))
+            )
+        )
+        return {row[0].tool_call_id for row in rows}
+
+    async def get(self, tool_call_id: str, *, lock: bool = False) -> Standing:
+        """The newest of a call's id. Raises ApprovalNotFoundError."""
+        statement = (
+            self._here()
+            .where(Approval.tool_call_id == tool_call_id)
+            .order_by(Approval.sequence_no.desc())
+            .limit(1)
+        )
+        if lock:
+            # The session's lock keeps callers apart, and this one the housekeeping.
+            statement = statement.with_for_update(of=Approval)
+        row = (await self._db.execute(statement)).first()
+        if row is None:
+            raise ApprovalNotFoundError(tool_call_id)
+        return Standing(*row)
+
+    async def list(
+        self, *, status: str | None, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[Standing]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = self._here()
+        if status is not None:
+            statement = statement.where(_STATUS.in_([status]))
+        if status == "pending":
+            statement = statement.where(not_(_ANSWERED))
+        rows = await self._db.execute(
+            after(
+                statement,
+                (Approval.create_time, Approval.approval_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return [Standing(*row) for row in rows]
+
+    async def decide(
+        self, tool_call_id: str, decision: Mapping[str, Any], *, actor: str
+    ) -> Standing:
+        """Write down what was decided; the same once more changes nothing.
+
+        Args:
+            tool_call_id: the call, the newest of this id.
+            decision: `status`, `arguments` and `comment`.
+            actor: id of the key that decided.
+
+        Raises:
+            ApprovalNotFoundError: nobody was asked about it.
+            ApprovalDecidedError: something else was decided, or it waited too long.
+            CallAnsweredError: its result came without a decision.
+
+        """
+        found = await self.get(tool_call_id, lock=True)
+        row = found.approval
+        if found.status != "pending":
+            if not _says(found, decision):
+                raise ApprovalDecidedError(tool_call_id, found.status)
+            return found
+        if found.answered:
+            raise CallAnsweredError(tool_call_id)
+        for name, value in decision.items():
+            setattr(row, name, value)
+        row.actor = actor
+        row.decided_at = func.now()
+        await self._db.flush()
+        await self._db.refresh(row)
+        return Standing(row, row.status, answered=False)
+
+    async def forget(self, message_ids: Sequence[str]) -> None:
+        """Delete what was asked about the calls of these messages."""
+        await self._db.execute(
+            delete(Approval)
+            .where(
+                Approval.tenant_id == self._tenant_id,
+                Approval.session_id == self._session_id,
+                Approval.message_id == func.any(cast(list(message_ids), ARRAY(Text))),
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+    async def waiting(self) -> Sequence[dict[str, Any]]:
+        """The calls that wait now, oldest first; of more than `LISTED` the newest."""
+        rows = await self._db.execute(
+            self._here()
+            .where(_STATUS.in_(["pending"]), not_(_ANSWERED))
+            .order_by(Approval.sequence_no.desc(), Approval.approval_id.desc())
+            .limit(LISTED)
+        )
+        return [row[0].call for row in reversed(rows.all())]
+
+
+def _says(found: Standing, decision: Mapping[str, Any]) -> bool:
+    """Whether the same was decided; who gives up a call that nobody decided agrees with that."""
+    row = found.approval
+    if found.status == "timeout":
+        return bool(decision["status"] == "timeout")
+    return (
+        row.status == decision["status"]
+        and row.comment == decision["comment"]
+        and same_json(row.arguments, decision["arguments"])
+    )
+
+
+class ApprovalExpiry:
+    """Approvals of one tenant that nobody gave in time. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._over = and_(
+            Approval.tenant_id == tenant_id,
+            Approval.status == "pending",
+            Approval.expires_at <= func.now(),
+        )
+
+    async def count(self) -> int:
+        """How many are over and do not say so yet."""
+        statement = select(func.count()).select_from(Approval).where(self._over)
+        return int(await self._db.scalar(statement) or 0)
+
+    async def expire(self, *, limit: int) -> int:
+        """Write it down for at most `limit`, none that somebody else holds; how many it were."""
+        chosen = (
+            select(Approval.tenant_id, Approval.approval_id)
+            .where(self._over)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+            .cte("chosen")
+        )
+        rows = await self._db.scalars(
+            update(Approval)
+            .where(tuple_(Approval.tenant_id, Approval.approval_id).in_(select(*chosen.c)))
+            .values(status="timeout", decided_at=Approval.expires_at)
+            .returning(Approval.approval_id)
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())

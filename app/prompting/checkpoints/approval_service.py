@@ -1,0 +1,86 @@
+"""Use cases of approvals: what waits for a human, and what they decide (B-45)."""
+
+import structlog
+
+from app.conversation.sessions.opening import open_running
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.tenants.access import Principal
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.http.switches import Switches
+from app.prompting.checkpoints.approval_repository import ApprovalRepository, Standing
+from app.prompting.checkpoints.schemas import ApprovalDecision, ApprovalQuery, ApprovalRead
+
+log = structlog.get_logger()
+
+
+class ApprovalService:
+    def __init__(self, database: Database, switches: Switches) -> None:
+        self._database = database
+        self._switches = switches
+
+    async def list(
+        self, principal: Principal, session_id: str, query: ApprovalQuery
+    ) -> Page[ApprovalRead]:
+        """Approvals, newest first. Raises SessionNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            rows = await ApprovalRepository(db, principal.access, session_id).list(
+                status=query.status, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=_shown,
+            place=lambda row: (row.approval.create_time, row.approval.approval_id),
+        )
+
+    async def get(self, principal: Principal, session_id: str, tool_call_id: str) -> ApprovalRead:
+        """The newest of a call's id. Raises SessionNotFoundError, ApprovalNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            approvals = ApprovalRepository(db, principal.access, session_id)
+            return _shown(await approvals.get(tool_call_id))
+
+    async def decide(
+        self,
+        principal: Principal,
+        session_id: str,
+        tool_call_id: str,
+        body: ApprovalDecision,
+        *,
+        once: Once = NEVER,
+    ) -> ApprovalRead:
+        """Decide about a call that waits; the first of two wins, and may say it again.
+
+        Raises:
+            SessionNotFoundError, ApprovalNotFoundError: there is none.
+            ApprovalDecidedError: something else was decided, or its time was over.
+            CallAnsweredError: the call's result came without a decision.
+            SessionEndedError, DisabledError, MemoryDisabledError: nothing may be written.
+
+        """
+        self._switches.refuse_writes()
+        decision = {
+            "status": body.decision, "arguments": body.arguments, "comment": body.comment,
+        }  # fmt: skip
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            opened = await open_running(db, principal.access, session_id)
+            approvals = ApprovalRepository(db, principal.access, session_id)
+            decided = await approvals.decide(tool_call_id, decision, actor=principal.key_id)
+            shown = _shown(decided)
+            await once.keep(db, shown, status=200, user_id=opened.session.user_id)
+        log.info("approval_decided", session_id=session_id, decision=body.decision)
+        return shown
+
+
+def _shown(standing: Standing) -> ApprovalRead:
+    row = standing.approval
+    values = {name: getattr(row, name) for name in ApprovalRead.model_fields if name in _COLUMNS}
+    return ApprovalRead(**values | {"status": standing.status, "answered": standing.answered})
+
+
+_COLUMNS = ApprovalRead.model_fields.keys() - {"status", "answered"}

@@ -1,0 +1,82 @@
+"""SQL for putting old checkpoints away."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, and_, cast, delete, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from app.conversation.sessions.models import Session
+from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive
+
+
+class ArchiveRepository:
+    """Old checkpoints of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    def _due(self, age: timedelta) -> ColumnElement[bool]:
+        """Old enough, and neither the newest of a namespace nor of a session that still runs."""
+        newer = aliased(Checkpoint)
+        followed = exists().where(
+            newer.tenant_id == Checkpoint.tenant_id,
+            newer.session_id == Checkpoint.session_id,
+            newer.namespace == Checkpoint.namespace,
+            or_(
+                newer.create_time > Checkpoint.create_time,
+                and_(
+                    newer.create_time == Checkpoint.create_time,
+                    newer.checkpoint_id > Checkpoint.checkpoint_id,
+                ),
+            ),
+        )
+        return and_(
+            Checkpoint.tenant_id == self._tenant_id,
+            Checkpoint.create_time <= func.now() - age,
+            or_(Session.status == 0, followed),
+        )
+
+    async def count(self, age: timedelta) -> int:
+        """How many are due."""
+        statement = select(func.count()).select_from(Checkpoint).join(Session, _ITS_SESSION)
+        return int(await self._db.scalar(statement.where(self._due(age))) or 0)
+
+    async def take(self, age: timedelta, *, limit: int) -> Sequence[Checkpoint]:
+        """Take at most `limit` of them out of the live ones; oldest first.
+
+        Their sessions cannot be deleted until the transaction ends, and sessions that
+        somebody holds are left for the next time.
+        """
+        ids = await self._db.scalars(
+            select(Checkpoint.checkpoint_id)
+            .join(Session, _ITS_SESSION)
+            .where(self._due(age))
+            .order_by(Checkpoint.create_time)
+            .limit(limit)
+            .with_for_update(of=Session, read=True, key_share=True, skip_locked=True)
+        )
+        rows = await self._db.scalars(
+            delete(Checkpoint)
+            .where(
+                Checkpoint.tenant_id == self._tenant_id,
+                Checkpoint.checkpoint_id == func.any(cast(list(ids), ARRAY(Text))),
+            )
+            .returning(Checkpoint)
+            .execution_options(synchronize_session=False)
+        )
+        return rows.all()
+
+    async def add(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Put what was taken into the archive."""
+        if rows:
+            await self._db.execute(insert(CheckpointArchive), rows)
+
+
+_ITS_SESSION = and_(
+    Session.tenant_id == Checkpoint.tenant_id, Session.session_id == Checkpoint.session_id
+)

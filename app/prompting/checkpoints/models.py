@@ -1,0 +1,152 @@
+"""The tables of checkpoints, of old ones, and of calls that wait for a human (Z-67 to Z-70)."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    String,
+    Text,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSONB, Range
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.platform.database.base import Base, Id, TenantOwned
+
+
+class _Image:
+    """What a checkpoint is, live or archived.
+
+    Messages that are in our table are not copied: `message_seq` and `set_aside` say which
+    there were. Window, summaries and working state are those of its moment (B-44).
+    """
+
+    checkpoint_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    session_id: Mapped[str] = mapped_column(Id)
+    namespace: Mapped[str] = mapped_column(String(255), server_default=text("''"), default="")
+    parent_id: Mapped[str | None] = mapped_column(Id)
+    step: Mapped[int | None]
+    source: Mapped[str | None] = mapped_column(String(50))
+    reason: Mapped[str] = mapped_column(String(20), server_default=text("'manual'"))
+    metadata_: Mapped[dict[str, Any]] = mapped_column(
+        "metadata", JSONB, server_default=text("'{}'"), default=dict
+    )
+    message_seq: Mapped[int]
+    set_aside: Mapped[list[Range[int]]] = mapped_column(
+        INT8MULTIRANGE, server_default=text("'{}'"), default=list
+    )
+    in_context_from: Mapped[int]
+    summary_ids: Mapped[list[str]] = mapped_column(
+        ARRAY(Id), server_default=text("'{}'"), default=list
+    )
+    size_bytes: Mapped[int]
+    creator: Mapped[str | None] = mapped_column(Id)
+    create_time: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp())
+
+
+class Checkpoint(TenantOwned, _Image, Base):
+    """A full image of a session at one point, which it can be put back to."""
+
+    __tablename__ = "checkpoints"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint(
+            "reason IN ('manual', 'periodic', 'end', 'before_compact', 'before_restore')",
+            name="reason",
+        ),
+        Index("checkpoints_idx_session", "tenant_id", "session_id", "create_time", "checkpoint_id"),
+        Index("checkpoints_idx_create_time", "tenant_id", "create_time"),
+    )
+
+    archived: ClassVar[bool] = False
+    archived_at: ClassVar[None] = None
+
+    # The parts that are not messages: agent_state, tool_states, pending_tool_calls, and
+    # messages of a caller that keeps them elsewhere (Z-68).
+    contents: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    state: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    state_version: Mapped[int]
+
+
+class CheckpointArchive(TenantOwned, _Image, Base):
+    """A checkpoint past its time, compressed (Z-70, B-44b)."""
+
+    __tablename__ = "checkpoint_archive"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        Index(
+            "checkpoint_archive_idx_session",
+            "tenant_id", "session_id", "create_time", "checkpoint_id",
+        ),
+    )  # fmt: skip
+
+    archived: ClassVar[bool] = True
+
+    # Contents, working state and its version as compressed JSON.
+    compressed: Mapped[bytes] = mapped_column(LargeBinary)
+    archived_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Approval(TenantOwned, Base):
+    """A call of a tool that waits for a human, and what they said (B-45).
+
+    An id of a call may come again, in a later message, for some providers number the calls of
+    every turn anew; then that is another approval, and what was said of the first stays said.
+    """
+
+    __tablename__ = "approvals"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint(
+            "status IN ('pending', 'approved', 'rejected', 'modified', 'timeout')", name="status"
+        ),
+        Index(
+            "approvals_uk_call",
+            "tenant_id",
+            "session_id",
+            "tool_call_id",
+            "sequence_no",
+            unique=True,
+        ),
+        Index("approvals_idx_session", "tenant_id", "session_id", "create_time", "approval_id"),
+        Index(
+            "approvals_idx_expires_at",
+            "tenant_id",
+            "expires_at",
+            postgresql_where=text("status = 'pending'"),
+        ),
+    )
+
+    approval_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    session_id: Mapped[str] = mapped_column(Id)
+    tool_call_id: Mapped[str] = mapped_column(String(255))
+    # Null when the call came with a checkpoint of a caller that keeps messages elsewhere. No
+    # foreign key: clearing a long session would cost a statement per message.
+    message_id: Mapped[str | None] = mapped_column(Id)
+    sequence_no: Mapped[int]
+    status: Mapped[str] = mapped_column(String(20), server_default=text("'pending'"))
+    call: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    # The arguments to use instead, of a call that was modified.
+    arguments: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    comment: Mapped[str | None] = mapped_column(Text)
+    actor: Mapped[str | None] = mapped_column(Id)
+    expires_at: Mapped[datetime]
+    decided_at: Mapped[datetime | None]
+    create_time: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,0 +1,270 @@
+"""SQL for checkpoints, live and archived."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    ScalarResult,
+    String,
+    Text,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased, defer
+from sqlalchemy.orm.interfaces import ORMOption
+
+from app.conversation.sessions.models import Session, SessionState
+from app.conversation.sessions.state_schemas import StateReason
+from app.identity.tenants.access import Access
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+from app.prompting.checkpoints.branches import set_aside_after
+from app.prompting.checkpoints.errors import CheckpointNotFoundError, CheckpointParentNotFoundError
+from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive
+from app.prompting.compaction.models import SessionSummary
+
+AUTOMATIC_CHECKPOINTS = 50
+"""How many that nobody asked for are kept of one session; those that somebody did ask for stay."""
+
+Kept = Checkpoint | CheckpointArchive
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A checkpoint that is to be made; all else is read from the session itself."""
+
+    reason: StateReason
+    creator: str | None
+    contents: Mapping[str, Any]
+    namespace: str = ""
+    parent_id: str | None = None
+    step: int | None = None
+    source: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class CheckpointRepository:
+    """Checkpoints of one session. Never begins or ends a transaction.
+
+    Whether the caller may see the session is `SessionRepository`'s to say, first; and whoever
+    writes has locked the session's row.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access, session_id: str) -> None:
+        self._db = db
+        self._tenant_id = access.tenant_id
+        self._session_id = session_id
+
+    def _of(self, table: type[Kept]) -> ColumnElement[bool]:
+        return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
+
+    async def add(self, draft: Draft) -> Checkpoint | None:
+        """Keep the session as it is at this moment of the transaction.
+
+        Of those that nobody asked for only the newest are kept, and none of a session in
+        which nothing has happened: then the answer is None.
+
+        Raises:
+            CheckpointParentNotFoundError: the parent is of another session or namespace.
+
+        """
+        if draft.parent_id is not None:
+            await self._check_parent(draft.parent_id, draft.namespace)
+        values = _image(draft)
+        chosen = (
+            select(*values.values())
+            .outerjoin(
+                SessionState,
+                and_(
+                    SessionState.tenant_id == Session.tenant_id,
+                    SessionState.session_id == Session.session_id,
+                ),
+            )
+            .where(Session.tenant_id == self._tenant_id, Session.session_id == self._session_id)
+        )
+        if draft.reason not in {"manual", "before_restore"}:
+            chosen = chosen.where(
+                (Session.last_sequence_no > 0) | (values["state"] != literal({}, JSONB))
+            )
+        made: Checkpoint | None = await self._db.scalar(
+            insert(Checkpoint).from_select(list(values), chosen).returning(Checkpoint)
+        )
+        return made
+
+    async def _check_parent(self, parent_id: str, namespace: str) -> None:
+        for table in (Checkpoint, CheckpointArchive):
+            found = exists().where(
+                self._of(table), table.checkpoint_id == parent_id, table.namespace == namespace
+            )
+            if await self._db.scalar(select(found)):
+                return
+        raise CheckpointParentNotFoundError(parent_id)
+
+    async def prune(self, *, keep: str | None = None) -> None:
+        """Delete all but the newest that nobody asked for, and those that others follow.
+
+        Args:
+            keep: id of one that stays in any case.
+
+        """
+        child = aliased(Checkpoint)
+        old = (
+            select(Checkpoint.checkpoint_id)
+            .where(
+                self._of(Checkpoint),
+                Checkpoint.reason != "manual",
+                Checkpoint.checkpoint_id != (keep or ""),
+            )
+            .order_by(Checkpoint.create_time.desc(), Checkpoint.checkpoint_id.desc())
+            .offset(AUTOMATIC_CHECKPOINTS)
+        )
+        followed = exists().where(
+            child.tenant_id == Checkpoint.tenant_id,
+            child.session_id == Checkpoint.session_id,
+            child.parent_id == Checkpoint.checkpoint_id,
+        )
+        await self._db.execute(
+            delete(Checkpoint)
+            .where(self._of(Checkpoint), Checkpoint.checkpoint_id.in_(old), ~followed)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def get(self, checkpoint_id: str) -> Kept:
+        """A checkpoint, live or archived. Raises CheckpointNotFoundError."""
+        # In this order: while it is put away it is in one of the two whenever one looks.
+        for table in (Checkpoint, CheckpointArchive):
+            found: Kept | None = await self._db.scalar(
+                select(table).where(self._of(table), table.checkpoint_id == checkpoint_id)
+            )
+            if found is not None:
+                return found
+        raise CheckpointNotFoundError(checkpoint_id)
+
+    async def list(
+        self,
+        *,
+        equal: Mapping[str, Any],
+        before: str | None,
+        archived: bool,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[Kept]:
+        """Newest first and without contents, one more than `limit` when a page follows.
+
+        Args:
+            equal: column to the value it must have.
+            before: id of a checkpoint; only those made before it.
+            archived: whether archived ones are listed among the others.
+            start: the last one that was seen.
+            limit: of one page.
+
+        Raises:
+            CheckpointNotFoundError: there is none of the id in `before`.
+
+        """
+        if before is not None:
+            newest = await self.get(before)
+            place = (newest.create_time, newest.checkpoint_id)
+            start = place if start is None else min(start, place)
+        rows: list[Kept] = []
+        tables: tuple[type[Kept], ...] = (Checkpoint, CheckpointArchive)
+        for table in tables if archived else tables[:1]:
+            statement = select(table).where(self._of(table)).filter_by(**equal)
+            found: ScalarResult[Kept] = await self._db.scalars(
+                after(
+                    statement.options(*_light(table)),
+                    (table.create_time, table.checkpoint_id),
+                    start=start,
+                    descending=True,
+                    limit=limit,
+                )
+            )
+            rows.extend(found)
+        rows.sort(key=lambda row: (row.create_time, row.checkpoint_id), reverse=True)
+        return rows[: limit + 1]
+
+    async def delete(self, checkpoint_id: str) -> None:
+        """Delete one for good; those that follow it follow its parent then.
+
+        Raises:
+            CheckpointNotFoundError: there is none.
+
+        """
+        gone = await self.get(checkpoint_id)
+        for table in (Checkpoint, CheckpointArchive):
+            await self._db.execute(
+                update(table)
+                .where(self._of(table), table.parent_id == checkpoint_id)
+                .values(parent_id=gone.parent_id)
+                .execution_options(synchronize_session=False)
+            )
+            await self._db.execute(
+                delete(table)
+                .where(self._of(table), table.checkpoint_id == checkpoint_id)
+                .execution_options(synchronize_session=False)
+            )
+
+    async def put_back(self, session: Session, checkpoint: Kept) -> None:
+        """Give a locked session the window of a checkpoint; nothing is deleted.
+
+        Its counters are then to be counted anew.
+        """
+        rows = await self._db.execute(
+            select(SessionSummary.summary_id, SessionSummary.tokens).where(
+                SessionSummary.tenant_id == self._tenant_id,
+                SessionSummary.summary_id == func.any(cast(checkpoint.summary_ids, ARRAY(Text))),
+            )
+        )
+        tokens = {row.summary_id: row.tokens for row in rows}
+        session.summary_ids = [one for one in checkpoint.summary_ids if one in tokens]
+        session.summary_tokens = sum(tokens.values())
+        session.in_context_from = checkpoint.in_context_from
+        session.set_aside = set_aside_after(
+            checkpoint.set_aside, checkpoint.message_seq, session.last_sequence_no
+        )
+        await self._db.flush()
+
+
+def _image(draft: Draft) -> dict[str, Any]:
+    """What a checkpoint keeps of a session and its state, as columns of theirs."""
+    state = func.coalesce(SessionState.state, literal({}, JSONB))
+    contents = literal(dict(draft.contents), JSONB)
+    return {
+        "tenant_id": Session.tenant_id,
+        "checkpoint_id": literal(new_id("chk"), String),
+        "session_id": Session.session_id,
+        "namespace": literal(draft.namespace, String),
+        "parent_id": cast(literal(draft.parent_id, String), String),
+        "step": cast(literal(draft.step), Checkpoint.step.type),
+        "source": cast(literal(draft.source, String), String),
+        "reason": literal(draft.reason, String),
+        "metadata": literal(dict(draft.metadata), JSONB),
+        "message_seq": Session.last_sequence_no,
+        "set_aside": Session.set_aside,
+        "in_context_from": Session.in_context_from,
+        "summary_ids": Session.summary_ids,
+        "contents": contents,
+        "state": state,
+        "state_version": func.coalesce(SessionState.version, 0),
+        "size_bytes": func.octet_length(cast(contents, Text))
+        + func.octet_length(cast(state, Text)),
+        "creator": cast(literal(draft.creator, String), String),
+    }
+
+
+def _light(table: type[Kept]) -> list[ORMOption]:
+    """What leaves the large columns in the database."""
+    if table is CheckpointArchive:
+        return [defer(CheckpointArchive.compressed)]
+    return [defer(Checkpoint.contents), defer(Checkpoint.state)]

@@ -1,0 +1,169 @@
+"""/v1/sessions/{session_id}/checkpoints and /v1/sessions/{session_id}/approvals"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
+from app.errors import DisabledError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+from app.prompting.checkpoints.approval_service import ApprovalService
+from app.prompting.checkpoints.errors import (
+    ApprovalDecidedError,
+    ApprovalNotFoundError,
+    CallAnsweredError,
+    CheckpointNotFoundError,
+    CheckpointParentNotFoundError,
+)
+from app.prompting.checkpoints.schemas import (
+    ApprovalDecision,
+    ApprovalQuery,
+    ApprovalRead,
+    CheckpointCreate,
+    CheckpointQuery,
+    CheckpointRead,
+    CheckpointRestored,
+    CheckpointShown,
+    ToolCallId,
+)
+from app.prompting.checkpoints.service import CheckpointService
+
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}",
+    tags=["checkpoints"],
+    responses=responses_for(*KEY_ERRORS),
+)
+
+WRITE_ERRORS = (
+    SessionNotFoundError,
+    SessionEndedError,
+    DisabledError,
+    MemoryDisabledError,
+    *ONCE_ERRORS,
+)
+
+
+async def get_service(runtime: RuntimeDep) -> CheckpointService:
+    return CheckpointService(runtime.database, runtime.switches, runtime.window_policy)
+
+
+async def get_approvals(runtime: RuntimeDep) -> ApprovalService:
+    return ApprovalService(runtime.database, runtime.switches)
+
+
+ServiceDep = Annotated[CheckpointService, Depends(get_service)]
+ApprovalsDep = Annotated[ApprovalService, Depends(get_approvals)]
+
+
+@router.post(
+    "/checkpoints",
+    status_code=201,
+    responses=responses_for(*WRITE_ERRORS, CheckpointParentNotFoundError),
+)
+async def add_checkpoint(
+    session_id: Id,
+    body: CheckpointCreate,
+    principal: WriterDep,
+    service: ServiceDep,
+    once: OnceDep,
+) -> CheckpointRead:
+    """Keep a session as it is: window, summaries, working state, and what the caller adds."""
+    return await service.add(principal, session_id, body, once=once)
+
+
+@router.get(
+    "/checkpoints",
+    responses=responses_for(SessionNotFoundError, CheckpointNotFoundError, InvalidCursorError),
+)
+async def list_checkpoints(
+    session_id: Id,
+    query: Annotated[CheckpointQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[CheckpointRead]:
+    """List checkpoints without their contents, newest first."""
+    return await service.list(principal, session_id, query)
+
+
+@router.get(
+    "/checkpoints/{checkpoint_id}",
+    responses=responses_for(SessionNotFoundError, CheckpointNotFoundError),
+)
+async def get_checkpoint(
+    session_id: Id, checkpoint_id: Id, principal: ReaderDep, service: ServiceDep
+) -> CheckpointShown:
+    """One checkpoint with all it holds, archived or not."""
+    return await service.get(principal, session_id, checkpoint_id)
+
+
+@router.delete(
+    "/checkpoints/{checkpoint_id}",
+    status_code=204,
+    responses=responses_for(SessionNotFoundError, CheckpointNotFoundError),
+)
+async def delete_checkpoint(
+    session_id: Id, checkpoint_id: Id, principal: WriterDep, service: ServiceDep
+) -> None:
+    """Delete a checkpoint for good; the session stays as it is."""
+    await service.delete(principal, session_id, checkpoint_id)
+
+
+@router.post(
+    "/checkpoints/{checkpoint_id}/restore",
+    responses=responses_for(*WRITE_ERRORS, CheckpointNotFoundError),
+)
+async def restore_checkpoint(
+    session_id: Id,
+    checkpoint_id: Id,
+    principal: WriterDep,
+    service: ServiceDep,
+    once: OnceDep,
+) -> CheckpointRestored:
+    """Put a session back to a checkpoint; what was said since stays, outside of the window."""
+    return await service.restore(principal, session_id, checkpoint_id, once=once)
+
+
+@router.get("/approvals", responses=responses_for(SessionNotFoundError, InvalidCursorError))
+async def list_approvals(
+    session_id: Id,
+    query: Annotated[ApprovalQuery, Query()],
+    principal: ReaderDep,
+    service: ApprovalsDep,
+) -> Page[ApprovalRead]:
+    """List calls of tools that a human is asked about, newest first."""
+    return await service.list(principal, session_id, query)
+
+
+# An id of a call is its provider's, and may have a slash in it.
+@router.get(
+    "/approvals/{tool_call_id:path}",
+    responses=responses_for(SessionNotFoundError, ApprovalNotFoundError),
+)
+async def get_approval(
+    session_id: Id, tool_call_id: ToolCallId, principal: ReaderDep, service: ApprovalsDep
+) -> ApprovalRead:
+    """What was decided about a call, or that it waits."""
+    return await service.get(principal, session_id, tool_call_id)
+
+
+@router.post(
+    "/approvals/{tool_call_id:path}",
+    responses=responses_for(
+        *WRITE_ERRORS, ApprovalNotFoundError, ApprovalDecidedError, CallAnsweredError
+    ),
+)
+async def decide_approval(
+    session_id: Id,
+    tool_call_id: ToolCallId,
+    body: ApprovalDecision,
+    principal: WriterDep,
+    service: ApprovalsDep,
+    once: OnceDep,
+) -> ApprovalRead:
+    """Decide about a call that waits; the caller then runs it, or answers it by a tool message."""
+    return await service.decide(principal, session_id, tool_call_id, body, once=once)

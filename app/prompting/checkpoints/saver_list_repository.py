@@ -1,0 +1,216 @@
+"""SQL for lists of LangGraph's checkpoints, page by page, and for what a page's values hold."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Subquery,
+    and_,
+    any_,
+    bindparam,
+    func,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from app.conversation.sessions.models import Session
+from app.identity.tenants.access import Access
+from app.integrations.langgraph.pages import PAGE_BYTES, Place, Values
+from app.prompting.checkpoints.saver_models import (
+    SaverCheckpoint,
+    SaverChunk,
+    SaverValue,
+    SaverWrite,
+)
+
+
+class Wanted(NamedTuple):
+    """Which checkpoints a list shows; None means any."""
+
+    session_id: str | None = None
+    namespace: str | None = None
+    checkpoint_id: str | None = None
+    before: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+class SaverLists:
+    """Checkpoints over all sessions that a caller may see."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _visible(self) -> ColumnElement[bool]:
+        mine = SaverCheckpoint.tenant_id == self._access.tenant_id
+        if not self._access.restricted:
+            return mine
+        sessions = select(Session.session_id).where(Session.tenant_id == self._access.tenant_id)
+        if self._access.agent_id is not None:
+            sessions = sessions.where(Session.agent_id == self._access.agent_id)
+        if self._access.user_id is not None:
+            sessions = sessions.where(Session.user_id == self._access.user_id)
+        return and_(mine, SaverCheckpoint.session_id.in_(sessions))
+
+    async def list(
+        self, wanted: Wanted, *, start: Place | None, limit: int
+    ) -> tuple[Sequence[SaverCheckpoint], bool]:
+        """Newest first, and whether others follow.
+
+        Fewer than `limit` when those would hold more than a page does, but the first in any
+        case. What their values consist of is not counted here: they share most of it.
+        """
+        page = self._page(wanted, start, limit + 1)
+        step = aliased(SaverCheckpoint, page)
+        order = [one.desc() for one in (step.checkpoint_id, step.session_id, step.namespace)]
+        size = _own_bytes(page)
+        sized = select(
+            page,
+            func.row_number().over(order_by=order).label("place"),
+            func.sum(size).over(order_by=order).label("so_far"),
+            func.count().over().label("found"),
+        ).subquery()
+        rows = (
+            await self._db.execute(
+                select(aliased(SaverCheckpoint, sized), sized.c.found)
+                .where(
+                    sized.c.place <= limit,
+                    or_(sized.c.place == 1, sized.c.so_far <= PAGE_BYTES),
+                )
+                .order_by(sized.c.place)
+            )
+        ).all()
+        return [row[0] for row in rows], bool(rows) and rows[0].found > len(rows)
+
+    def _page(self, wanted: Wanted, start: Place | None, rows: int) -> Subquery:
+        order = (
+            SaverCheckpoint.checkpoint_id,
+            SaverCheckpoint.session_id,
+            SaverCheckpoint.namespace,
+        )
+        statement = select(SaverCheckpoint).where(self._visible())
+        for name in ("session_id", "namespace", "checkpoint_id"):
+            value = getattr(wanted, name)
+            if value is not None:
+                statement = statement.where(getattr(SaverCheckpoint, name) == value)
+        if wanted.before is not None:
+            statement = statement.where(SaverCheckpoint.checkpoint_id < wanted.before)
+        if wanted.metadata:
+            statement = statement.where(SaverCheckpoint.metadata_.contains(dict(wanted.metadata)))
+        if start is not None:
+            # The first is for the index of one namespace, which does not have the second's order.
+            statement = statement.where(
+                SaverCheckpoint.checkpoint_id <= start[0], tuple_(*order) < tuple_(*start)
+            )
+        return statement.order_by(*(one.desc() for one in order)).limit(rows).subquery()
+
+    async def writes(self, steps: Sequence[SaverCheckpoint]) -> Sequence[SaverWrite]:
+        """What was written in `steps`, in the order in which LangGraph applies it."""
+        keys = [(one.session_id, one.namespace, one.checkpoint_id) for one in steps]
+        if not keys:
+            return []
+        rows = await self._db.scalars(
+            select(SaverWrite)
+            .where(
+                SaverWrite.tenant_id == self._access.tenant_id,
+                tuple_(SaverWrite.session_id, SaverWrite.namespace, SaverWrite.checkpoint_id).in_(
+                    keys
+                ),
+            )
+            .order_by(SaverWrite.task_path.collate("C"), SaverWrite.task_id, SaverWrite.idx)
+        )
+        return rows.all()
+
+    async def values(self, steps: Sequence[SaverCheckpoint]) -> Values:
+        """Types and chunks of the values of `steps`, by their digest."""
+        digests = {bytes.fromhex(one) for step in steps for one in step.channels.values()}
+        if not digests:
+            return {}
+        rows = await self._db.execute(
+            select(SaverValue.digest, SaverValue.type, SaverValue.chunks).where(
+                SaverValue.tenant_id == self._access.tenant_id,
+                SaverValue.session_id.in_({one.session_id for one in steps}),
+                SaverValue.digest == any_(_digests(digests)),
+            )
+        )
+        return {digest.hex(): (kind, parts) for digest, kind, parts in rows}
+
+    async def chunk_bytes(
+        self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes]
+    ) -> dict[bytes, int]:
+        """How long chunks of `steps` are, by their digest."""
+        return await self._chunks(steps, chunks, func.octet_length(SaverChunk.content))
+
+    async def content(
+        self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes]
+    ) -> dict[bytes, bytes]:
+        """Chunks of `steps` by their digest."""
+        return await self._chunks(steps, chunks, SaverChunk.content)
+
+    async def _chunks(
+        self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes], column: Any
+    ) -> dict[bytes, Any]:
+        if not chunks:
+            return {}
+        rows = await self._db.execute(
+            select(SaverChunk.digest, column.label("held"))
+            .ext(distinct_on(SaverChunk.digest))
+            .where(
+                SaverChunk.tenant_id == self._access.tenant_id,
+                SaverChunk.session_id.in_({one.session_id for one in steps}),
+                SaverChunk.digest == any_(_digests(chunks)),
+            )
+        )
+        return {row.digest: row.held for row in rows}
+
+    async def sessions_of_runs(self, run_ids: Collection[str]) -> Sequence[str]:
+        """Ids of sessions in which one of `run_ids` has put something, in order."""
+        rows = await self._db.scalars(
+            select(SaverCheckpoint.session_id)
+            .distinct()
+            .where(self._visible(), SaverCheckpoint.run_id.in_(run_ids))
+            .order_by(SaverCheckpoint.session_id)
+        )
+        return rows.all()
+
+
+def _own_bytes(page: Subquery) -> ColumnElement[int]:
+    """What a checkpoint of `page` holds but the content of its values, as it is stored."""
+    here = (
+        page.c.tenant_id == SaverWrite.tenant_id,
+        page.c.session_id == SaverWrite.session_id,
+        page.c.namespace == SaverWrite.namespace,
+        page.c.checkpoint_id == SaverWrite.checkpoint_id,
+    )
+    writes = select(func.sum(func.octet_length(SaverWrite.value))).where(*here)
+    channel = func.jsonb_each_text(page.c.channels).table_valued("key", "value")
+    # A long list is named piece by piece in every step.
+    names = (
+        select(func.sum(func.pg_column_size(SaverValue.chunks)))
+        .select_from(channel)
+        .join(SaverValue, true())
+        .where(
+            SaverValue.tenant_id == page.c.tenant_id,
+            SaverValue.session_id == page.c.session_id,
+            SaverValue.digest == func.decode(channel.c.value, "hex"),
+        )
+    )
+    size: ColumnElement[int] = (
+        func.octet_length(page.c.checkpoint)
+        + func.pg_column_size(page.c.metadata)
+        + func.pg_column_size(page.c.channels)
+        + func.coalesce(writes.scalar_subquery(), 0)
+        + func.coalesce(names.scalar_subquery(), 0)
+    )
+    return size
+
+
+def _digests(digests: Collection[bytes]) -> Any:
+    return bindparam(None, list(digests), type_=ARRAY(LargeBinary))

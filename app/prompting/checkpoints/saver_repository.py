@@ -1,0 +1,191 @@
+"""SQL that puts LangGraph's checkpoints and writes into one session."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    LargeBinary,
+    ScalarSelect,
+    String,
+    and_,
+    any_,
+    bindparam,
+    func,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.platform.database.constraints import conflicts
+from app.prompting.checkpoints.saver_errors import SaverCheckpointNotFoundError
+from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverChunk, SaverWrite
+
+
+class Look(NamedTuple):
+    """Digests of values by channel, None where there is no checkpoint; chunks that are here."""
+
+    parent: dict[str, str] | None
+    own: dict[str, str] | None
+    chunks: frozenset[bytes]
+
+
+# One round trip, however many values are new.
+_PUT = text(
+    """
+    WITH new_chunks AS (
+        INSERT INTO saver_chunks (tenant_id, session_id, digest, content)
+        SELECT :tenant_id, :session_id, digest, content
+        FROM unnest(CAST(:chunk_digests AS bytea[]), CAST(:chunk_contents AS bytea[]))
+            AS one (digest, content)
+        ON CONFLICT DO NOTHING
+    ), new_values AS (
+        INSERT INTO saver_values (tenant_id, session_id, digest, type, chunks)
+        SELECT :tenant_id, :session_id, digest, type,
+            (CAST(:parts AS bytea[]))[value_start:value_end]
+        FROM unnest(
+            CAST(:value_digests AS bytea[]), CAST(:value_types AS text[]),
+            CAST(:value_starts AS int[]), CAST(:value_ends AS int[])
+        ) AS one (digest, type, value_start, value_end)
+        ON CONFLICT DO NOTHING
+    )
+    INSERT INTO saver_checkpoints (
+        tenant_id, session_id, namespace, checkpoint_id, parent_id, run_id, metadata, channels,
+        type, checkpoint
+    ) VALUES (
+        :tenant_id, :session_id, :namespace, :checkpoint_id, :parent_id, :run_id,
+        CAST(:metadata AS jsonb), CAST(:channels AS jsonb), :type, :checkpoint
+    )
+    ON CONFLICT (tenant_id, session_id, namespace, checkpoint_id) DO UPDATE SET
+        parent_id = excluded.parent_id, run_id = excluded.run_id, metadata = excluded.metadata,
+        channels = excluded.channels, type = excluded.type, checkpoint = excluded.checkpoint
+    """
+).bindparams(
+    bindparam("tenant_id", type_=String),
+    bindparam("session_id", type_=String),
+    bindparam("parent_id", type_=String),
+    bindparam("run_id", type_=String),
+    bindparam("chunk_digests", type_=ARRAY(LargeBinary)),
+    bindparam("chunk_contents", type_=ARRAY(LargeBinary)),
+    bindparam("parts", type_=ARRAY(LargeBinary)),
+    bindparam("value_digests", type_=ARRAY(LargeBinary)),
+    bindparam("value_types", type_=ARRAY(String)),
+    bindparam("value_starts", type_=ARRAY(Integer)),
+    bindparam("value_ends", type_=ARRAY(Integer)),
+    bindparam("checkpoint", type_=LargeBinary),
+)
+
+
+class SaverRepository:
+    """Checkpoints of one session, which the caller has found and, to write, locked."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str, session_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+        self._session_id = session_id
+
+    def _of(self, table: type[SaverCheckpoint | SaverChunk]) -> ColumnElement[bool]:
+        return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
+
+    async def look(
+        self, namespace: str, checkpoint_id: str, parent_id: str | None, chunks: Collection[bytes]
+    ) -> Look:
+        """What a put finds: the channels of its parent and of itself, and which chunks are here."""
+
+        def channels(of: str | None) -> ScalarSelect[dict[str, str]]:
+            return (
+                select(SaverCheckpoint.channels)
+                .where(
+                    self._of(SaverCheckpoint),
+                    SaverCheckpoint.namespace == namespace,
+                    SaverCheckpoint.checkpoint_id == of,
+                )
+                .scalar_subquery()
+            )
+
+        held = bindparam(None, list(chunks), type_=ARRAY(LargeBinary))
+        stored = select(SaverChunk.digest).where(
+            self._of(SaverChunk), SaverChunk.digest == any_(held)
+        )
+        parent, own, here = (
+            await self._db.execute(
+                select(
+                    channels(parent_id),
+                    channels(checkpoint_id),
+                    func.array(stored.scalar_subquery()),
+                )
+            )
+        ).one()
+        return Look(parent, own, frozenset(here))
+
+    async def put(
+        self,
+        namespace: str,
+        checkpoint_id: str,
+        columns: Mapping[str, Any],
+        values: Mapping[bytes, tuple[str, Sequence[bytes]]],
+        chunks: Mapping[bytes, bytes],
+    ) -> None:
+        """Store a checkpoint, in the place of the one with its id, and what it consists of.
+
+        Args:
+            columns: of the checkpoint, `metadata` and `channels` as JSON text.
+            values: by digest their type and their chunks; what is there stays.
+            chunks: by digest; what is there stays.
+
+        """
+        ends = list(accumulate(len(parts) for _, parts in values.values()))
+        await self._db.execute(
+            _PUT,
+            {
+                "tenant_id": self._tenant_id,
+                "session_id": self._session_id,
+                "namespace": namespace,
+                "checkpoint_id": checkpoint_id,
+                **columns,
+                "chunk_digests": list(chunks),
+                "chunk_contents": list(chunks.values()),
+                "value_digests": list(values),
+                "value_types": [kind for kind, _ in values.values()],
+                "value_starts": [1, *(end + 1 for end in ends)][: len(ends)],
+                "value_ends": ends,
+                "parts": [part for _, parts in values.values() for part in parts],
+            },
+        )
+
+    async def put_writes(
+        self, namespace: str, checkpoint_id: str, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Store writes of a checkpoint, one per task and index at most.
+
+        At an index below 0 the later write stays, otherwise the earlier.
+
+        Raises:
+            SaverCheckpointNotFoundError: the checkpoint is not there.
+
+        """
+        own = {
+            "tenant_id": self._tenant_id,
+            "session_id": self._session_id,
+            "namespace": namespace,
+            "checkpoint_id": checkpoint_id,
+        }
+        first = [{**own, **row} for row in rows if row["idx"] >= 0]
+        last = [{**own, **row} for row in rows if row["idx"] < 0]
+        gone = SaverCheckpointNotFoundError(self._session_id, checkpoint_id)
+        with conflicts({"saver_writes_fk_saver_checkpoints": gone}):
+            if first:
+                await self._db.execute(insert(SaverWrite).on_conflict_do_nothing(), first)
+            if last:
+                statement = insert(SaverWrite)
+                replaced = {
+                    name: statement.excluded[name]
+                    for name in ("task_path", "channel", "type", "value")
+                }
+                await self._db.execute(
+                    statement.on_conflict_do_update(constraint="saver_writes_pkey", set_=replaced),
+                    last,
+                )

@@ -1,0 +1,206 @@
+"""SQL for whole threads of LangGraph: what leaves a session, and what is copied to another."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    TextClause,
+    and_,
+    bindparam,
+    delete,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.prompting.checkpoints.saver_keeping import Step
+from app.prompting.checkpoints.saver_models import (
+    SaverCheckpoint,
+    SaverChunk,
+    SaverValue,
+    SaverWrite,
+)
+
+DELTA_COUNTERS = "counters_since_delta_snapshot"
+"""Key of LangGraph's metadata: channels whose value is rebuilt from earlier writes."""
+
+# Statistics say of a thread that has grown since the last ANALYZE that it has one row or none.
+# A nested loop is planned for that, and looks at every pair of thousands.
+HASHED = text("SELECT set_config('enable_nestloop', 'off', true)")
+
+REMOVE = text(
+    """
+    DELETE FROM saver_checkpoints AS step
+    USING unnest(CAST(:namespaces AS text[]), CAST(:checkpoint_ids AS text[]))
+        AS gone (namespace, checkpoint_id)
+    WHERE step.tenant_id = :tenant_id AND step.session_id = :session_id
+        AND step.namespace = gone.namespace AND step.checkpoint_id = gone.checkpoint_id
+    RETURNING step.checkpoint_id
+    """
+).bindparams(
+    bindparam("tenant_id", type_=String),
+    bindparam("session_id", type_=String),
+    bindparam("namespaces", type_=ARRAY(String)),
+    bindparam("checkpoint_ids", type_=ARRAY(String)),
+)
+
+REMOVE_RUNS = text(
+    """
+    DELETE FROM saver_checkpoints
+    WHERE tenant_id = :tenant_id AND session_id = :session_id
+        AND run_id = ANY (CAST(:run_ids AS text[]))
+    RETURNING checkpoint_id
+    """
+).bindparams(
+    bindparam("tenant_id", type_=String),
+    bindparam("session_id", type_=String),
+    bindparam("run_ids", type_=ARRAY(String)),
+)
+
+LET_GO = text(
+    """
+    UPDATE saver_checkpoints AS child SET parent_id = NULL
+    WHERE child.tenant_id = :tenant_id AND child.session_id = :session_id
+        AND child.parent_id IS NOT NULL
+        AND NOT EXISTS (
+            SELECT FROM saver_checkpoints AS parent
+            WHERE parent.tenant_id = :tenant_id AND parent.session_id = :session_id
+                AND parent.namespace = child.namespace
+                AND parent.checkpoint_id = child.parent_id
+        )
+    """
+).bindparams(bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
+
+SWEEP_VALUES = text(
+    """
+    WITH held AS MATERIALIZED (
+        SELECT DISTINCT decode(channel.value, 'hex') AS digest
+        FROM saver_checkpoints AS step
+            CROSS JOIN LATERAL jsonb_each_text(step.channels) AS channel
+        WHERE step.tenant_id = :tenant_id AND step.session_id = :session_id
+    )
+    DELETE FROM saver_values AS one
+    WHERE one.tenant_id = :tenant_id AND one.session_id = :session_id
+        AND NOT EXISTS (SELECT FROM held WHERE held.digest = one.digest)
+    """
+).bindparams(bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
+
+SWEEP_CHUNKS = text(
+    """
+    WITH held AS MATERIALIZED (
+        SELECT DISTINCT part.digest
+        FROM saver_values AS one CROSS JOIN LATERAL unnest(one.chunks) AS part (digest)
+        WHERE one.tenant_id = :tenant_id AND one.session_id = :session_id
+    )
+    DELETE FROM saver_chunks AS one
+    WHERE one.tenant_id = :tenant_id AND one.session_id = :session_id
+        AND NOT EXISTS (SELECT FROM held WHERE held.digest = one.digest)
+    """
+).bindparams(bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
+
+
+class SaverThreadRepository:
+    """All that one session holds, which the caller has found and locked."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str, session_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+        self._session_id = session_id
+        self._own: dict[str, Any] = {"tenant_id": tenant_id, "session_id": session_id}
+
+    def _of(
+        self, table: type[SaverCheckpoint | SaverValue | SaverChunk | SaverWrite]
+    ) -> ColumnElement[bool]:
+        return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
+
+    async def steps(self) -> list[Step]:
+        """Every checkpoint of the session, as far as pruning looks at it."""
+        rows = await self._db.execute(
+            select(
+                SaverCheckpoint.namespace,
+                SaverCheckpoint.checkpoint_id,
+                SaverCheckpoint.parent_id,
+                SaverCheckpoint.channels,
+                SaverCheckpoint.metadata_[DELTA_COUNTERS],
+                SaverCheckpoint.metadata_["parents"][""].astext,
+            ).where(self._of(SaverCheckpoint))
+        )
+        return [
+            Step(
+                namespace,
+                checkpoint_id,
+                parent_id,
+                frozenset(channels),
+                frozenset(counters if isinstance(counters, dict) else ()),
+                outer,
+            )
+            for namespace, checkpoint_id, parent_id, channels, counters, outer in rows
+        ]
+
+    async def remove(self, gone: Collection[tuple[str, str]]) -> int:
+        """Delete checkpoints by namespace and id, with their writes; how many there were.
+
+        Those that followed one begin a thread then; and nothing stays that none of them holds.
+        """
+        if not gone:
+            return 0
+        named = {
+            "namespaces": [namespace for namespace, _ in gone],
+            "checkpoint_ids": [checkpoint_id for _, checkpoint_id in gone],
+        }
+        return await self._remove(REMOVE, named)
+
+    async def remove_runs(self, run_ids: Collection[str]) -> int:
+        """As `remove`, but what runs have put."""
+        return await self._remove(REMOVE_RUNS, {"run_ids": list(run_ids)})
+
+    async def _remove(self, statement: TextClause, named: Mapping[str, Any]) -> int:
+        await self._db.execute(HASHED)
+        removed = len((await self._db.execute(statement, {**self._own, **named})).all())
+        if removed:
+            await self._db.execute(LET_GO, self._own)
+            await self._sweep()
+        return removed
+
+    async def sweep(self) -> None:
+        """Delete values that no checkpoint has any more, and chunks that no value has."""
+        await self._db.execute(HASHED)
+        await self._sweep()
+
+    async def _sweep(self) -> None:
+        await self._db.execute(SWEEP_VALUES, self._own)
+        await self._db.execute(SWEEP_CHUNKS, self._own)
+
+    async def clear(self) -> int:
+        """Delete everything of the session here; how many checkpoints that were."""
+        result = await self._db.execute(
+            delete(SaverCheckpoint)
+            .where(self._of(SaverCheckpoint))
+            .returning(SaverCheckpoint.checkpoint_id)
+        )
+        for table in (SaverValue, SaverChunk):
+            await self._db.execute(delete(table).where(self._of(table)))
+        return len(result.all())
+
+    async def copy_to(self, target_id: str) -> int:
+        """Copy everything to another session, which has it afterwards; how many were new there."""
+        copied = 0
+        for table in (SaverChunk, SaverValue, SaverCheckpoint, SaverWrite):
+            columns = [one for one in table.__table__.columns if one.name != "session_id"]
+            statement = (
+                insert(table)
+                .from_select(
+                    ["session_id", *(one.name for one in columns)],
+                    select(literal(target_id), *columns).where(self._of(table)),
+                )
+                .on_conflict_do_nothing()
+                .returning(table.session_id)
+            )
+            rows = (await self._db.execute(statement)).all()
+            if table is SaverCheckpoint:
+                copied = len(rows)
+        return copied

@@ -1,0 +1,211 @@
+"""Use cases of checkpoints: make, read, delete, and go back to one."""
+
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.window_repository import WindowRepository
+from app.conversation.sessions.keeping import LONGEST_CALL_ID, AwaitedCall
+from app.conversation.sessions.opening import open_running
+from app.conversation.sessions.policy import WindowPolicy, resolve
+from app.conversation.sessions.repository import Opened, SessionRepository
+from app.conversation.sessions.state_repository import StateRepository
+from app.identity.tenants.access import Principal
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.http.switches import Switches
+from app.prompting.checkpoints.approval_repository import ApprovalRepository
+from app.prompting.checkpoints.keeper import add_automatic, contents_of
+from app.prompting.checkpoints.packing import Packed, read_parts
+from app.prompting.checkpoints.repository import CheckpointRepository, Draft, Kept
+from app.prompting.checkpoints.schemas import (
+    CheckpointCreate,
+    CheckpointQuery,
+    CheckpointRead,
+    CheckpointRestored,
+    CheckpointShown,
+    ContentsRead,
+)
+
+log = structlog.get_logger()
+
+
+class CheckpointService:
+    def __init__(self, database: Database, switches: Switches, policy: WindowPolicy) -> None:
+        """Keep checkpoints in `database`.
+
+        Args:
+            database: where sessions are.
+            switches: what the deployment allows.
+            policy: the deployment's, where agent and session say nothing.
+
+        """
+        self._database = database
+        self._switches = switches
+        self._policy = policy
+
+    async def add(
+        self, principal: Principal, session_id: str, body: CheckpointCreate, *, once: Once = NEVER
+    ) -> CheckpointRead:
+        """Keep the session as it is, with what the caller adds.
+
+        Calls that wait for a human are asked about, unless they were before.
+
+        Raises:
+            SessionNotFoundError, SessionEndedError, DisabledError: about the session.
+            CheckpointParentNotFoundError: the parent is of another session or namespace.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            opened = await open_running(db, principal.access, session_id)
+            given = body.contents.model_dump(exclude_none=True)
+            if body.contents.pending_tool_calls is None:
+                approvals = ApprovalRepository(db, principal.access, session_id)
+                given["pending_tool_calls"] = await approvals.waiting()
+            else:
+                await self._ask(db, principal, opened, body.contents.pending_tool_calls)
+            draft = Draft(
+                reason="manual",
+                creator=principal.key_id,
+                contents=contents_of(**given),
+                **body.model_dump(exclude={"contents"}),
+            )
+            made = await CheckpointRepository(db, principal.access, session_id).add(draft)
+            shown = CheckpointRead.model_validate(made)
+            await once.keep(db, shown, status=201, user_id=opened.session.user_id)
+        log.info("checkpoint_added", session_id=session_id, checkpoint_id=shown.checkpoint_id)
+        return shown
+
+    async def _ask(
+        self, db: AsyncSession, principal: Principal, opened: Opened, calls: list[dict[str, Any]]
+    ) -> None:
+        session = opened.session
+        approvals = ApprovalRepository(db, principal.access, session.session_id)
+        named = {
+            one["id"]: one
+            for one in calls
+            if isinstance(one.get("id"), str) and 0 < len(one["id"]) <= LONGEST_CALL_ID
+        }
+        known = await approvals.known(list(named))
+        await approvals.ask(
+            [
+                AwaitedCall(None, session.last_sequence_no, call)
+                for tool_call_id, call in named.items()
+                if tool_call_id not in known
+            ],
+            expires_in=timedelta(hours=self._policy_of(opened).approval_hours),
+        )
+
+    def _policy_of(self, opened: Opened) -> WindowPolicy:
+        return resolve(self._policy, opened.agent.window_policy, opened.session.window_policy)
+
+    async def list(
+        self, principal: Principal, session_id: str, query: CheckpointQuery
+    ) -> Page[CheckpointRead]:
+        """Checkpoints without their contents, newest first.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            CheckpointNotFoundError: `before` names no checkpoint of it.
+
+        """
+        start = decode_moment(query.cursor)
+        equal = query.model_dump(
+            include={"namespace", "source", "step", "reason"}, exclude_none=True
+        )
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            rows = await CheckpointRepository(db, principal.access, session_id).list(
+                equal=equal,
+                before=query.before,
+                archived=query.archived,
+                start=start,
+                limit=query.limit,
+            )
+        return page(
+            rows,
+            query.limit,
+            show=CheckpointRead.model_validate,
+            place=lambda row: (row.create_time, row.checkpoint_id),
+        )
+
+    async def get(
+        self, principal: Principal, session_id: str, checkpoint_id: str
+    ) -> CheckpointShown:
+        """A checkpoint with all it holds. Raises SessionNotFoundError, CheckpointNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            found = await CheckpointRepository(db, principal.access, session_id).get(checkpoint_id)
+        return _shown(found, await read_parts(found))
+
+    async def delete(self, principal: Principal, session_id: str, checkpoint_id: str) -> None:
+        """Delete one for good. Raises SessionNotFoundError, CheckpointNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id, lock=True)
+            await CheckpointRepository(db, principal.access, session_id).delete(checkpoint_id)
+        log.info("checkpoint_deleted", session_id=session_id, checkpoint_id=checkpoint_id)
+
+    async def restore(
+        self, principal: Principal, session_id: str, checkpoint_id: str, *, once: Once = NEVER
+    ) -> CheckpointRestored:
+        """Put the session back to a checkpoint: window, summaries and working state.
+
+        Nothing is deleted: what was said since is set aside, and a checkpoint of how the
+        session stood is made first, which leads back to it.
+
+        Raises:
+            SessionNotFoundError, CheckpointNotFoundError: there is none.
+            SessionEndedError, DisabledError, MemoryDisabledError: as `add`.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            opened = await open_running(db, principal.access, session_id)
+            session = opened.session
+            checkpoints = CheckpointRepository(db, principal.access, session_id)
+            wanted = await checkpoints.get(checkpoint_id)
+            before = await add_automatic(
+                db,
+                principal.access,
+                session_id,
+                reason="before_restore",
+                creator=principal.key_id,
+                keep=checkpoint_id,
+            )
+            assert before is not None  # noqa: S101 (made of every session, also of an empty one)
+            await checkpoints.put_back(session, wanted)
+            await WindowRepository(db, principal.access, session).recount(self._policy_of(opened))
+            state = await StateRepository(db, principal.access).put(
+                session_id, (await read_parts(wanted)).state, None
+            )
+            shown = CheckpointRestored(
+                checkpoint_id=checkpoint_id,
+                session_id=session_id,
+                before_restore_id=before.checkpoint_id,
+                message_seq=wanted.message_seq,
+                last_sequence_no=session.last_sequence_no,
+                in_context_from=session.in_context_from,
+                summary_ids=session.summary_ids,
+                window_messages=session.window_messages,
+                window_tokens=session.window_tokens,
+                state_version=state.version,
+            )
+            await once.keep(db, shown, status=200, user_id=session.user_id)
+        log.info("checkpoint_restored", session_id=session_id, checkpoint_id=checkpoint_id)
+        return shown
+
+
+def _shown(checkpoint: Kept, parts: Packed) -> CheckpointShown:
+    return CheckpointShown(
+        **CheckpointRead.model_validate(checkpoint).model_dump(),
+        contents=ContentsRead(**parts.contents),
+        state=parts.state,
+        state_version=parts.state_version,
+    )

@@ -1,0 +1,110 @@
+"""The handler of jobs `compact`: what an append orders when the window is full."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from app.conversation.sessions.compaction_order import compact_soon
+from app.errors import DisabledError
+from app.identity.tenants.access import Principal
+from app.language.llm.errors import UnknownModelError
+from app.language.llm.summariser_catalogue import SummariserCatalogue
+from app.language.llm.summarising import Summariser
+from app.memory.extraction.jobs import SWITCHED_OFF
+from app.memory.extraction.reading import DISABLED, principal_of
+from app.platform.database.engine import Database
+from app.platform.http.switches import Switches
+from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
+from app.prompting.compaction.choosing import chosen
+from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
+from app.prompting.compaction.planning import Wish
+
+REASON = "pressure"
+
+
+class CompactionJobs:
+    """Works off what appends have ordered."""
+
+    def __init__(
+        self,
+        database: Database,
+        compactor: Compactor,
+        summarisers: SummariserCatalogue,
+        switches: Switches,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._compactor = compactor
+        self._summarisers = summarisers
+        self._switches = switches
+        self._now = now
+
+    async def compact(self, job: ClaimedJob) -> None:
+        """Compact the session, if its window is full still, and finish the job.
+
+        A model that fails leaves history as it was, and the job is tried again; the last time
+        the keyless summariser takes its place, whose name then stands with the summary (C-37).
+
+        Raises:
+            SessionNotFoundError: it was deleted meanwhile.
+            DeferJobError: the day's quota is used up, or somebody is switched off.
+            ModelUnavailableError: nothing was changed; try again.
+            LeaseLostError: another worker has done it.
+
+        """
+        if not self._switches.enabled:
+            raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
+        wish = Wish(reason=REASON)
+        async with self._database.begin(job.tenant_id) as db:
+            principal = await principal_of(db, job)
+            try:
+                seen = await self._compactor.look(db, principal, job.session_id or "", wish)
+            except DisabledError as error:
+                raise DeferJobError(self._now() + DISABLED, "disabled") from error
+            if seen.eviction is None:
+                await JobRepository(db, job.tenant_id).finish(job, {"skipped": seen.why_not})
+                return
+        summariser = await self._summariser(job, principal, seen)
+        written = await self._compactor.write(principal, seen, wish, summariser)
+        async with self._database.begin(job.tenant_id) as db:
+            jobs = JobRepository(db, job.tenant_id)
+            if written is None:
+                await jobs.finish(job, {"skipped": "not_shorter"})
+                return
+            stored = await self._compactor.store(db, principal, seen, written)
+            if stored.why_not == "changed" or (stored.why_not is None and seen.eviction.more):
+                # Once more: from what is there now, or with what did not fit into one summary.
+                await jobs.schedule(compact_soon(seen.session, creator=job.creator))
+            await jobs.finish(job, _result(seen, written, stored))
+
+    async def _summariser(self, job: ClaimedJob, principal: Principal, seen: Seen) -> Summariser:
+        """Raises DeferJobError when a model may not be asked today."""
+        try:
+            summariser = chosen(self._summarisers, seen.config)
+        except UnknownModelError:
+            return self._summarisers.keyless
+        if summariser.model is None or job.attempts >= job.max_attempts:
+            return self._summarisers.keyless
+        used_up = await self._compactor.used_up(principal)
+        if used_up is not None:
+            raise DeferJobError(used_up.until, used_up.reason)
+        return summariser
+
+
+def _result(seen: Seen, written: Written, stored: Stored) -> dict[str, Any]:
+    """What the job's row says of it: ids and counts, no words."""
+    if stored.why_not is not None:
+        return {"skipped": stored.why_not}
+    assert seen.eviction is not None  # noqa: S101 (something was stored)
+    return {
+        "summary_ids": [one.summary_id for one in written.added],
+        "model": written.added[0].model,
+        "from_seq": seen.eviction.from_seq,
+        "to_seq": seen.eviction.to_seq,
+        "evicted_messages": len(seen.eviction.messages),
+        "evicted_tokens": seen.eviction.tokens,
+        "rescue_job_id": stored.rescue_job_id,
+        "checkpoint_id": stored.checkpoint_id,
+    }

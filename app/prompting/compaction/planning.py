@@ -1,0 +1,192 @@
+"""What compaction reads, and which summaries it folds into one. Pure.
+
+Summaries stand in levels (B-52): each eviction gives one of level 0, four of a level become one
+of the next. So at most three of a level stand beside each other, however long the session is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, cast, get_args
+
+from app.conversation.messages.window import (
+    EVENT_TYPE,
+    Cut,
+    Window,
+    WindowMessage,
+    carried_of,
+    groups_of,
+    without,
+)
+from app.conversation.sessions.policy import WindowPolicy
+from app.language.llm.summarising import Line, Speaker
+from app.language.llm.tokens import TokenCounter
+from app.language.text.word_limit import cut_at_sentence, word_count
+
+FOLDED: Final = 4
+"""How many summaries of a level become one of the next."""
+
+SUMMARY_SHARE: Final = 0.25
+"""Of the budget: what all summaries together may take, before they are folded early. A window
+full of summaries could not be compacted any more (C-40)."""
+
+TOKENS_PER_WORD: Final = 5
+"""In any script; a summary with more than that for each word allowed is cut (B-28)."""
+
+FEWEST_WORDS: Final = 10
+
+MOST_MESSAGES: Final = 400
+"""How many messages one summary may stand for; of a longer conversation that comes at once the
+rest follows in the next one (C-63)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked of one compaction; None leaves it to the policy.
+
+    Args:
+        force: also when the window is not full (M-41).
+        evict_fraction: share of the budget to make free.
+        reason: a word that is kept with the summary.
+
+    """
+
+    force: bool = False
+    dry_run: bool = False
+    keep_messages: int | None = None
+    evict_fraction: float | None = None
+    instructions: str | None = None
+    reason: str = "manual"
+
+    def applied(self, policy: WindowPolicy) -> WindowPolicy:
+        """The policy with what is asked for this once."""
+        if self.keep_messages is not None:
+            policy = replace(policy, keep_messages=self.keep_messages)
+        if self.evict_fraction is not None:
+            policy = replace(policy, evict_fraction=self.evict_fraction)
+        return policy
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a summary may be, in words and in tokens."""
+
+    words: int
+    tokens: int
+
+    @classmethod
+    def of(cls, policy: WindowPolicy) -> "Limits":
+        """As the policy says, and never more than a share of a small budget."""
+        room = int(SUMMARY_SHARE * policy.budget_tokens)
+        words = min(policy.summary_words, max(room // 2, FEWEST_WORDS))
+        return cls(words, min(TOKENS_PER_WORD * words, room))
+
+    def applied(self, text: str, counter: TokenCounter) -> tuple[str, bool]:
+        """The text, cut at the end of a sentence where it is too long, and whether it was."""
+        return cut_at_sentence(
+            text,
+            lambda part: word_count(part) <= self.words and counter.count(part) <= self.tokens,
+        )
+
+
+class Standing(Protocol):
+    """A summary that stands in the context."""
+
+    @property
+    def level(self) -> Any: ...
+    @property
+    def tokens(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Summaries from place `start` to before `stop` become one of `level`."""
+
+    start: int
+    stop: int
+    level: int
+
+
+def fold_of(present: Sequence[Standing], policy: WindowPolicy) -> Fold | None:
+    """What is to be folded next among the present summaries, oldest first; None when nothing is."""
+    for start in range(len(present) - FOLDED + 1):
+        levels = {one.level for one in present[start : start + FOLDED]}
+        if len(levels) == 1:
+            return Fold(start, start + FOLDED, levels.pop() + 1)
+    tokens = sum(one.tokens for one in present)
+    if len(present) > 1 and tokens > SUMMARY_SHARE * policy.budget_tokens:
+        return Fold(0, len(present), max(one.level for one in present) + 1)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """What leaves the window at once.
+
+    Args:
+        messages: what a summary must stand for, in order; instructions that stay before the
+            model are not among them (C-69).
+        to_seq: everything up to this number leaves the window.
+        more: whether still more has to leave it afterwards.
+
+    """
+
+    messages: tuple[WindowMessage, ...]
+    to_seq: int
+    more: bool
+
+    @property
+    def from_seq(self) -> int:
+        return self.messages[0].sequence_no
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.tokens for one in self.messages)
+
+
+def eviction_of(window: Window, cut: Cut, *, most: int = MOST_MESSAGES) -> Eviction | None:
+    """What is to leave now: all that was cut off, or the oldest of it; None when nothing was."""
+    if cut.evict_to_seq is None:
+        return None
+    whole = Eviction(cut.evicted, cut.evict_to_seq, more=False)
+    cut_off = len(window.messages) - len(cut.kept)
+    if cut_off <= most:
+        return whole
+    borders = [place for place in groups_of(window).borders() if 0 < place <= most]
+    before_user = [place for place in borders if window.messages[place].role == "user"]
+    for place in reversed([*borders[-1:], *before_user[-1:]]):
+        leaving = window.messages[:place]
+        carried = carried_of(leaving, window.instructions_tokens)
+        evicted = without(leaving, carried)
+        if evicted:
+            return Eviction(evicted, leaving[-1].sequence_no, more=True)
+    return whole
+
+
+def line_of(row: Mapping[str, Any]) -> Line:
+    """A message as a summariser reads it."""
+    return Line(
+        speaker=_speaker(row["role"]),
+        text=row["content"] or _of_parts(row["content_parts"]),
+        event_type=row[EVENT_TYPE],
+        name=row["name"],
+        calls=tuple(_called(call) for call in row["tool_calls"] or []),
+    )
+
+
+def _speaker(role: str) -> Speaker:
+    assert role in get_args(Speaker)  # noqa: S101 (a constraint of the table)
+    return cast("Speaker", role)
+
+
+def _of_parts(parts: Sequence[Mapping[str, Any]] | None) -> str:
+    """The texts among the parts; what is no text is named by its kind."""
+    return "\n".join(
+        part["text"] if isinstance(part.get("text"), str) else f"[{part.get('type', 'attachment')}]"
+        for part in parts or []
+    )
+
+
+def _called(call: Mapping[str, Any]) -> str:
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, dict) else call.get("name")
+    return name if isinstance(name, str) and name else "tool"

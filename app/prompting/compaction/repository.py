@@ -1,0 +1,142 @@
+"""SQL for summaries, for what they replace, and for the pointer behind which it stands."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import RowMapping, Select, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.models import Message
+from app.conversation.messages.window import EVENT_TYPE
+from app.conversation.sessions.models import Session
+from app.identity.tenants.access import Access
+from app.platform.database.keyset import after
+from app.prompting.compaction.errors import SummaryNotFoundError
+from app.prompting.compaction.models import SessionSummary
+
+READ = 8_000
+"""Code points of one message that a summariser is shown."""
+
+
+class SummaryRepository:
+    """Summaries of one tenant. Never begins or ends a transaction; whether the caller may see
+    the session is to be asked of `SessionRepository` first.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._tenant_id = access.tenant_id
+
+    def _of(self, session_id: str) -> Select[SessionSummary]:
+        return select(SessionSummary).where(
+            SessionSummary.tenant_id == self._tenant_id, SessionSummary.session_id == session_id
+        )
+
+    async def present(self, session: Session) -> list[SessionSummary]:
+        """Those that stand for what left the window, oldest first."""
+        if not session.summary_ids:
+            return []
+        rows = await self._db.scalars(
+            self._of(session.session_id).where(SessionSummary.summary_id.in_(session.summary_ids))
+        )
+        found = {row.summary_id: row for row in rows}
+        return [found[one] for one in session.summary_ids if one in found]
+
+    async def get(self, session_id: str, summary_id: str) -> SessionSummary:
+        """Raises SummaryNotFoundError."""
+        row = await self._db.scalar(
+            self._of(session_id).where(SessionSummary.summary_id == summary_id)
+        )
+        if row is None:
+            raise SummaryNotFoundError(summary_id)
+        return row
+
+    async def list(
+        self,
+        session_id: str,
+        *,
+        level: int | None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[SessionSummary]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = self._of(session_id)
+        if level is not None:
+            statement = statement.where(SessionSummary.level == level)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (SessionSummary.create_time, SessionSummary.summary_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def add_all(self, summaries: Sequence[SessionSummary]) -> None:
+        """Store summaries; each gets its time."""
+        for one in summaries:
+            one.tenant_id = self._tenant_id
+            self._db.add(one)
+            # One by one: the order in which they are stored is that of their times.
+            await self._db.flush()
+            await self._db.refresh(one)
+
+    async def evicted(self, session: Session, to_seq: int) -> Sequence[RowMapping]:
+        """Messages of the window up to `to_seq`, in order, as far as a summariser reads them."""
+        rows = await self._db.execute(
+            select(
+                Message.message_id,
+                Message.sequence_no,
+                Message.role,
+                func.left(Message.content, READ).label("content"),
+                Message.content_parts,
+                Message.tool_calls,
+                Message.name,
+                Message.metadata_[EVENT_TYPE].astext.label(EVENT_TYPE),
+            )
+            .where(*self._leaving(session, to_seq))
+            .order_by(Message.sequence_no)
+        )
+        return rows.mappings().all()
+
+    async def leaving(self, session: Session, to_seq: int) -> Sequence[str]:
+        """Ids of the same messages."""
+        rows = await self._db.scalars(
+            select(Message.message_id)
+            .where(*self._leaving(session, to_seq))
+            .order_by(Message.sequence_no)
+        )
+        return rows.all()
+
+    def _leaving(self, session: Session, to_seq: int) -> tuple[Any, ...]:
+        aside = (
+            select(Session.set_aside)
+            .where(Session.tenant_id == self._tenant_id, Session.session_id == session.session_id)
+            .scalar_subquery()
+        )
+        return (
+            Message.tenant_id == self._tenant_id,
+            Message.session_id == session.session_id,
+            Message.sequence_no > session.in_context_from,
+            Message.sequence_no <= to_seq,
+            ~aside.op("@>", is_comparison=True)(Message.sequence_no),
+        )
+
+    async def move(
+        self, session: Session, to_seq: int, summaries: Sequence[SessionSummary]
+    ) -> None:
+        """Set the pointer of a locked session, and what stands for what is behind it."""
+        await self._db.execute(
+            update(Session)
+            .where(Session.tenant_id == self._tenant_id, Session.session_id == session.session_id)
+            .values(
+                in_context_from=to_seq,
+                summary_ids=[one.summary_id for one in summaries],
+                summary_tokens=sum(one.tokens for one in summaries),
+            )
+            .execution_options(synchronize_session=False)
+        )
+        await self._db.refresh(session)

@@ -1,0 +1,86 @@
+"""/v1/sessions/{session_id}/compact and /summaries"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.conversation.sessions.errors import SessionNotFoundError
+from app.errors import DisabledError
+from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.language.llm.errors import ModelUnavailableError, UnknownModelError
+from app.memory.extraction.errors import QuotaExhaustedError
+from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+from app.prompting.compaction.errors import SummaryNotFoundError
+from app.prompting.compaction.schemas import (
+    CompactAnswer,
+    CompactRequest,
+    SummaryQuery,
+    SummaryRead,
+)
+from app.prompting.compaction.service import CompactionService
+
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}", tags=["sessions"], responses=responses_for(*KEY_ERRORS)
+)
+
+
+async def get_service(runtime: RuntimeDep) -> CompactionService:
+    return CompactionService(
+        runtime.database,
+        runtime.compactor,
+        runtime.summarisers,
+        runtime.switches,
+        runtime.now,
+    )
+
+
+ServiceDep = Annotated[CompactionService, Depends(get_service)]
+
+
+@router.post(
+    "/compact",
+    responses=responses_for(
+        SessionNotFoundError,
+        DisabledError,
+        MemoryDisabledError,
+        UnknownModelError,
+        QuotaExhaustedError,
+        ModelUnavailableError,
+        *ONCE_ERRORS,
+    ),
+)
+async def compact_session(
+    session_id: Id,
+    principal: WriterDep,
+    service: ServiceDep,
+    once: OnceDep,
+    body: CompactRequest | None = None,
+) -> CompactAnswer:
+    """Put the older messages of the window into a summary; nothing is deleted."""
+    return await service.compact(principal, session_id, body or CompactRequest(), once=once)
+
+
+@router.get("/summaries", responses=responses_for(SessionNotFoundError, InvalidCursorError))
+async def list_summaries(
+    session_id: Id,
+    query: Annotated[SummaryQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[SummaryRead]:
+    """List a session's summaries, newest first."""
+    return await service.list(principal, session_id, query)
+
+
+@router.get(
+    "/summaries/{summary_id}",
+    responses=responses_for(SessionNotFoundError, SummaryNotFoundError),
+)
+async def get_summary(
+    session_id: Id, summary_id: Id, principal: ReaderDep, service: ServiceDep
+) -> SummaryRead:
+    """One summary."""
+    return await service.get(principal, session_id, summary_id)

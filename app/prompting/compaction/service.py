@@ -1,0 +1,178 @@
+"""Use cases of compaction on request, and of reading summaries."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.pressure import Pressure
+from app.conversation.messages.schemas import PressureRead
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.tenants.access import Principal
+from app.language.llm.summariser_catalogue import SummariserCatalogue
+from app.language.llm.summarising import Summariser
+from app.memory.extraction.errors import QuotaExhaustedError
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.http.switches import Switches
+from app.prompting.compaction.choosing import chosen
+from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
+from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.planning import Wish
+from app.prompting.compaction.repository import SummaryRepository
+from app.prompting.compaction.schemas import (
+    CompactAnswer,
+    CompactRequest,
+    EvictedRead,
+    SummaryQuery,
+    SummaryRead,
+)
+
+ROUNDS = 3
+"""How often a compaction begins anew when messages that it tells of are deleted meanwhile."""
+
+
+class CompactionService:
+    def __init__(
+        self,
+        database: Database,
+        compactor: Compactor,
+        summarisers: SummariserCatalogue,
+        switches: Switches,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._compactor = compactor
+        self._summarisers = summarisers
+        self._switches = switches
+        self._now = now
+
+    async def compact(
+        self, principal: Principal, session_id: str, body: CompactRequest, *, once: Once = NEVER
+    ) -> CompactAnswer:
+        """Put the older messages of a session's window into a summary; none is deleted.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            UnknownModelError: the agent names a summariser that this deployment does not have.
+            QuotaExhaustedError: the tenant's day is used up; nothing was changed.
+            ModelUnavailableError: there is no summary, and nothing was changed.
+            MemoryDisabledError, DisabledError: memory is switched off.
+
+        """
+        self._switches.refuse_writes()
+        wish = Wish(**body.model_dump())
+        for _ in range(ROUNDS - 1):
+            answer = await self._try(principal, session_id, wish, once)
+            if answer.why_not != "changed":
+                return answer
+        return await self._try(principal, session_id, wish, once)
+
+    async def _try(
+        self, principal: Principal, session_id: str, wish: Wish, once: Once
+    ) -> CompactAnswer:
+        counter = self._compactor.counter_name
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            seen = await self._compactor.look(db, principal, session_id, wish)
+            summariser = chosen(self._summarisers, seen.config)
+            if seen.eviction is None or wish.dry_run:
+                answer = _answer(seen, Stored(seen.why_not or "dry_run"), None, summariser, counter)
+                return await _keep(once, db, answer, seen)
+        await self._refuse_used_up(principal, summariser)
+        written = await self._compactor.write(principal, seen, wish, summariser)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            stored = Stored("not_shorter")
+            if written is not None:
+                stored = await self._compactor.store(db, principal, seen, written)
+            answer = _answer(seen, stored, written, summariser, counter)
+            if stored.why_not == "changed":
+                return answer
+            return await _keep(once, db, answer, seen)
+
+    async def _refuse_used_up(self, principal: Principal, summariser: Summariser) -> None:
+        """Raises QuotaExhaustedError for a model, when the tenant's day is used up."""
+        if summariser.model is None:
+            return
+        used_up = await self._compactor.used_up(principal)
+        if used_up is not None:
+            raise QuotaExhaustedError(used_up.until - self._now())
+
+    async def list(
+        self, principal: Principal, session_id: str, query: SummaryQuery
+    ) -> Page[SummaryRead]:
+        """Summaries of a session, newest first. Raises SessionNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            rows = await SummaryRepository(db, principal.access).list(
+                session_id, level=query.level, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=lambda row: shown(row, session.summary_ids),
+            place=lambda row: (row.create_time, row.summary_id),
+        )
+
+    async def get(self, principal: Principal, session_id: str, summary_id: str) -> SummaryRead:
+        """One summary. Raises SessionNotFoundError, SummaryNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            row = await SummaryRepository(db, principal.access).get(session_id, summary_id)
+            return shown(row, session.summary_ids)
+
+
+def shown(row: SessionSummary, present: Sequence[str]) -> SummaryRead:
+    """A summary, and whether it is one of those that stand in the context."""
+    read = SummaryRead.model_validate(row)
+    read.in_context = row.summary_id in present
+    return read
+
+
+async def _keep(once: Once, db: AsyncSession, answer: CompactAnswer, seen: Seen) -> CompactAnswer:
+    return await once.keep(db, answer, status=200, user_id=seen.session.user_id)
+
+
+def _pressure(pressure: Pressure, counter: str) -> PressureRead:
+    return PressureRead.model_validate({**asdict(pressure), "counter": counter})
+
+
+def _answer(
+    seen: Seen,
+    stored: Stored,
+    written: Written | None,
+    summariser: Summariser,
+    counter: str,
+) -> CompactAnswer:
+    done = stored.why_not is None and written is not None
+    summaries: list[SummaryRead] = []
+    if stored.session is not None and written is not None:
+        summaries = [shown(one, stored.session.summary_ids) for one in written.added]
+    eviction = seen.eviction
+    evicted = None
+    if eviction is not None and (done or stored.why_not == "dry_run"):
+        evicted = EvictedRead(
+            messages=len(eviction.messages),
+            tokens=eviction.tokens,
+            from_seq=eviction.from_seq,
+            to_seq=eviction.to_seq,
+        )
+    return CompactAnswer(
+        session_id=seen.session.session_id,
+        compacted=done,
+        why_not=stored.why_not,
+        evicted=evicted,
+        more=eviction is not None and eviction.more,
+        summary=summaries[0] if summaries else None,
+        folded=summaries[1:],
+        model=summariser.name,
+        rescue_job_id=stored.rescue_job_id,
+        snapshot_id=stored.snapshot_id,
+        checkpoint_id=stored.checkpoint_id,
+        pressure_before=_pressure(seen.pressure, counter),
+        pressure_after=None if stored.pressure is None else _pressure(stored.pressure, counter),
+    )

@@ -1,0 +1,91 @@
+"""The one statement that a context begins with: all that is known of the session by itself.
+
+Session, agent and user, profiles, working state, summaries and blocks, and as much of the window
+as the budget can hold; `Database.fetch` frames it with the tenant. Its cost follows from the budget
+and never from the length of the session.
+"""
+
+from typing import Final
+
+from app.conversation.messages.window_sql import recount, tail_rows, waiting_calls
+from app.conversation.sessions.policy import CARRIED_SHARE
+from app.memory.profiles.context_sql import SHOWN
+from app.prompting.blocks.context_sql import IN_CONTEXT
+
+_BUDGET: Final = """coalesce(CAST($5 AS int8),
+    CAST(session.window_policy->>'budget_tokens' AS int8),
+    CAST(agent.window_policy->>'budget_tokens' AS int8), CAST($6 AS int8))"""
+_HERE: Final = {"tenant": "tenant.id", "session": "session"}
+_INSTRUCTIONS: Final = f"CAST(floor({CARRIED_SHARE} * {_BUDGET}) AS int8)"
+
+_BLOCKS: Final = IN_CONTEXT.format(
+    tenant="tenant.id", agent="session.agent_id", user="session.user_id"
+)
+_TAIL: Final = tail_rows(
+    **_HERE,
+    budget=f"{_BUDGET} * CAST($7 AS int8)",
+    instructions=_INSTRUCTIONS,
+    extra=", m.content, m.content_parts, m.name",
+)
+
+_USER: Final = SHOWN.format(
+    tenant="tenant.id", agent="session.agent_id", column="user_id", owner="session.user_id"
+)
+_PROJECT: Final = SHOWN.format(
+    tenant="tenant.id", agent="session.agent_id", column="project_id", owner="session.project_id"
+)
+
+# OFFSET 0 is a fence: no table is read before the row that sets the tenant, since row-level
+# security shows nothing until then.
+CONTEXT: Final = f"""
+SELECT session.session_id, session.agent_id, session.user_id, session.project_id,
+    session.context, session.window_policy AS session_policy,
+    session.injection_enabled AS session_injects, session.in_context_from, session.last_user_seq,
+    session.window_tokens, session.window_messages, session.token_scale, session.summary_tokens,
+    agent.window_policy AS agent_policy, agent.injection_enabled AS agent_injects,
+    person.user_name, person.profile,
+    -- An agent's key sees what is known of those users that it is the home of.
+    CASE WHEN CAST($3 AS text) IS NULL OR person.agent_id = CAST($3 AS text)
+    THEN ({_USER}) END AS user_profile,
+    ({_PROJECT}) AS project_profile,
+    -- An older release has appended without counting.
+    CASE WHEN session.window_seq < session.last_sequence_no THEN (
+        SELECT to_jsonb(counted) FROM ({recount(**_HERE, instructions=_INSTRUCTIONS)}) AS counted
+    ) END AS counted,
+    (SELECT kept.state FROM session_states AS kept
+     WHERE kept.tenant_id = tenant.id AND kept.session_id = session.session_id) AS state,
+    -- The user is a member, and an agent's key sees those members that it is the home of.
+    EXISTS (
+        SELECT 1 FROM project_members AS member
+        WHERE member.tenant_id = tenant.id AND member.project_id = session.project_id
+            AND member.user_id = session.user_id
+    ) AND (CAST($3 AS text) IS NULL OR person.agent_id = CAST($3 AS text)) AS in_project,
+    ARRAY(
+        SELECT summary.content
+        FROM unnest(session.summary_ids) WITH ORDINALITY AS present(summary_id, place)
+        JOIN session_summaries AS summary ON summary.tenant_id = tenant.id
+            AND summary.summary_id = present.summary_id
+        ORDER BY present.place
+    ) AS summaries,
+    (SELECT json_agg(block) FROM ({_BLOCKS}) AS block) AS blocks,
+    (SELECT json_agg(tail) FROM ({_TAIL}) AS tail) AS tail,
+    {waiting_calls(**_HERE)} AS waiting
+FROM (
+    SELECT * FROM sessions
+    WHERE sessions.tenant_id = tenant.id AND sessions.session_id = CAST($2 AS text)
+        AND (CAST($3 AS text) IS NULL OR sessions.agent_id = CAST($3 AS text))
+        AND (CAST($4 AS text) IS NULL OR sessions.user_id = CAST($4 AS text))
+    OFFSET 0
+) AS session
+CROSS JOIN LATERAL (
+    SELECT * FROM agents
+    WHERE agents.tenant_id = tenant.id AND agents.agent_id = session.agent_id OFFSET 0
+) AS agent
+CROSS JOIN LATERAL (
+    SELECT * FROM users
+    WHERE users.tenant_id = tenant.id AND users.user_id = session.user_id OFFSET 0
+) AS person
+"""
+"""`$2` the session, `$3` and `$4` the agent and the user whose key it is, `$5` the budget of the
+request and `$6` that of the deployment, `$7` how many times the budget is read.
+"""

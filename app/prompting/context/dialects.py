@@ -1,0 +1,236 @@
+"""A conversation as a provider's API takes it. Pure.
+
+Calls come in as a client appended them: in the form of OpenAI (`function.arguments`, a text), of
+LangChain (`args`, an object) or of Anthropic (`input`, an object).
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.conversation.messages.capture import TEXT_BLOCKS
+from app.language.text.escaping import escape_line
+
+NO_RESULT: Final = "No result was recorded."
+"""What stands for the result of a call that the conversation went on without; providers refuse a
+call that nothing answers."""
+
+_ARGUMENTS: Final = ("arguments", "args", "input")
+_DATA_URL: Final = re.compile(r"data:([\w.+/-]+);base64,(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message as it goes to the model; `message_id` and `sequence_no` of a stored one."""
+
+    role: str
+    content: str
+    content_parts: Sequence[Mapping[str, Any]] | None = None
+    tool_calls: Sequence[Mapping[str, Any]] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+    message_id: str | None = None
+    sequence_no: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, whoever's form it had."""
+
+    call_id: str
+    name: str
+    arguments: Any
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> "Call":
+        function = call.get("function")
+        inside = function if isinstance(function, Mapping) else call
+        given: Any = next((inside[key] for key in _ARGUMENTS if key in inside), {})
+        return cls(str(call.get("id") or ""), str(inside.get("name") or ""), given)
+
+    @property
+    def text(self) -> str:
+        """The arguments as JSON, as OpenAI wants them."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return json.dumps(self.arguments, ensure_ascii=False)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The arguments as an object, as Anthropic wants them."""
+        value = self.arguments
+        if isinstance(value, str):
+            try:
+                value = json.loads(value) if value.strip() else {}
+            except ValueError:
+                value = {"arguments": value}
+        return value if isinstance(value, dict) else {"arguments": value}
+
+
+def for_openai(system: str, messages: Sequence[Spoken]) -> list[dict[str, Any]]:
+    """Messages of the Chat Completions API, the system section first when there is one."""
+    shown = [{"role": "system", "content": system}] if system else []
+    return [*shown, *(_openai(one) for one in answered(messages))]
+
+
+def _openai(message: Spoken) -> dict[str, Any]:
+    shown: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.content_parts:
+        parts = [_openai_part(part) for part in message.content_parts]
+        shown["content"] = _with_text(message, parts)
+    if message.name is not None and message.role != "tool":
+        shown["name"] = message.name
+    if message.tool_calls:
+        shown["content"] = shown["content"] or None
+        shown["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.text},
+            }
+            for call in map(Call.of, message.tool_calls)
+        ]
+    if message.tool_call_id is not None:
+        shown["tool_call_id"] = message.tool_call_id
+    return shown
+
+
+def _openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part.get("type", "text") in TEXT_BLOCKS:
+        return {"type": "text", "text": str(part.get("text", ""))}
+    source = part.get("source")
+    if part.get("type") == "image" and isinstance(source, Mapping):
+        url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    return dict(part)
+
+
+def _with_text(message: Spoken, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts, with the content before them unless one of them says the same."""
+    said = [part.get("text") for part in parts if part.get("type") == "text"]
+    if not message.content or message.content in said or message.content == "".join(map(str, said)):
+        return parts
+    return [{"type": "text", "text": message.content}, *parts]
+
+
+def for_anthropic(system: str, messages: Sequence[Spoken]) -> tuple[str, list[dict[str, Any]]]:
+    """The system section and the messages of the Messages API, whose roles alternate.
+
+    That API has no system messages: what the conversation has of them ends the system section,
+    in order.
+    """
+    notices = [one.content for one in messages if one.role == "system" and one.content]
+    turns: list[dict[str, Any]] = []
+    for message in answered([one for one in messages if one.role != "system"]):
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _anthropic(message)
+        if not blocks:
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return "\n\n".join(filter(None, [system, *notices])), turns
+
+
+def _anthropic(message: Spoken) -> list[dict[str, Any]]:
+    parts = [_anthropic_part(part) for part in message.content_parts or ()]
+    blocks = _with_text(message, parts) if message.content else parts
+    # A text without a letter is refused.
+    blocks = [one for one in blocks if one.get("type") != "text" or one["text"].strip()]
+    if message.role == "tool":
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+        return [result | ({"content": blocks} if blocks else {})]
+    for call in map(Call.of, message.tool_calls or ()):
+        blocks.append(
+            {"type": "tool_use", "id": call.call_id, "name": call.name, "input": call.document}
+        )
+    return blocks
+
+
+def _anthropic_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    kind = part.get("type", "text")
+    if kind in TEXT_BLOCKS:
+        return {"type": "text", "text": str(part.get("text", ""))}
+    image = part.get("image_url")
+    if kind != "image_url" or image is None:
+        return dict(part)
+    url = str(image.get("url") if isinstance(image, Mapping) else image)
+    data = _DATA_URL.fullmatch(url)
+    if data is None:
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": data[1], "data": data[2]},
+    }
+
+
+def as_plain(system: str, messages: Sequence[Spoken]) -> str:
+    """One text: the system section, then the conversation, one line per message and call.
+
+    A line begins with who speaks, and nothing said can begin another.
+    """
+    lines = [line for message in messages for line in _plain(message)]
+    talk = "\n".join(("<conversation>", *lines, "</conversation>")) if lines else ""
+    return "\n\n".join(filter(None, [system, talk]))
+
+
+def _plain(message: Spoken) -> Iterable[str]:
+    texts = [message.content] if message.content else []
+    parts = _with_text(message, [_anthropic_part(part) for part in message.content_parts or ()])
+    if message.content_parts:
+        texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in parts]
+    named = f" ({escape_line(message.name)})" if message.name else ""
+    if texts:
+        yield f"{message.role}{named}: {escape_line(' '.join(texts))}"
+    for call in map(Call.of, message.tool_calls or ()):
+        yield f"{message.role} calls {escape_line(call.name)}: {escape_line(call.text)}"
+
+
+def as_parts(messages: Sequence[Spoken]) -> list[dict[str, Any]]:
+    """Messages as they were appended, with their ids."""
+    return [
+        {
+            "message_id": one.message_id,
+            "sequence_no": one.sequence_no,
+            "role": one.role,
+            "content": one.content,
+            "content_parts": one.content_parts,
+            "tool_calls": one.tool_calls,
+            "tool_call_id": one.tool_call_id,
+            "name": one.name,
+        }
+        for one in messages
+    ]
+
+
+def answered(messages: Sequence[Spoken]) -> list[Spoken]:
+    """The messages with every result right behind its call, as providers want them.
+
+    What was said between a call and its result comes after it. A call that the conversation
+    went on without gets `NO_RESULT`; one that is still waited for, behind which nobody spoke,
+    stays open: a decision about it may come. A result without its call is left out.
+    """
+    # Some number the calls of every turn anew, so results are taken in order.
+    waiting: dict[str, list[Spoken]] = {}
+    for message in reversed(messages):
+        if message.role == "tool" and message.tool_call_id is not None:
+            waiting.setdefault(message.tool_call_id, []).append(message)
+    last = max((place for place, one in enumerate(messages) if one.role in _SPEAKERS), default=-1)
+    shown: list[Spoken] = []
+    for place, message in enumerate(messages):
+        if message.role == "tool":
+            continue
+        shown.append(message)
+        for call in map(Call.of, message.tool_calls or ()):
+            results = waiting.get(call.call_id)
+            if results:
+                shown.append(results.pop())
+            elif place < last:
+                shown.append(Spoken("tool", NO_RESULT, tool_call_id=call.call_id))
+    return shown
+
+
+_SPEAKERS: Final = frozenset({"user", "assistant"})

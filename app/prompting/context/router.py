@@ -1,0 +1,68 @@
+"""POST /v1/sessions/{session_id}/context"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic_core import to_json
+
+from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
+from app.conversation.sessions.errors import SessionNotFoundError
+from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
+from app.memory.memories.filters import InvalidFilterError
+from app.platform.http.fields import Id
+from app.platform.http.problems import responses_for
+from app.platform.plugins.errors import ProcessorFailedError
+from app.prompting.context.errors import LongPromptError, UnknownVariableError
+from app.prompting.context.schemas import ContextAnswer, ContextRequest
+from app.prompting.context.service import ContextRules, ContextService, Noted
+from app.runtime import Runtime
+
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}/context",
+    tags=["context"],
+    responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
+)
+
+
+async def get_service(request: Request) -> ContextService:
+    # Without `RuntimeDep` in between: this is a hot read.
+    runtime: Runtime = request.state.runtime
+    settings = runtime.settings
+    return ContextService(
+        runtime.database,
+        runtime.recall,
+        runtime.passages,
+        runtime.counter,
+        ContextRules(
+            runtime.window_policy,
+            settings.max_injection_tokens,
+            settings.injection_enabled,
+            runtime.window_strategies,
+        ),
+        Noted(runtime.injections, runtime.memory_use),
+        runtime.now,
+    )
+
+
+ServiceDep = Annotated[ContextService, Depends(get_service)]
+
+
+@router.post(
+    "",
+    response_model=ContextAnswer,
+    responses=responses_for(
+        UnknownVariableError,
+        LongPromptError,
+        UnknownStrategyError,
+        InvalidStrategyError,
+        InvalidFilterError,
+        ProcessorFailedError,
+    ),
+)
+async def build_context(
+    session_id: Id, body: ContextRequest, principal: ReaderDep, service: ServiceDep
+) -> Response:
+    """What the model should see next: instructions, what is remembered, and the conversation."""
+    # Written out at once; the published schema is held against it by the tests.
+    answer = await service.build(principal, session_id, body)
+    return Response(to_json(answer), media_type="application/json")

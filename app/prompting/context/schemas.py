@@ -1,0 +1,259 @@
+"""A request for a context, and what goes to the model, as they cross HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from app.conversation.messages.schemas import (
+    CONTENT_LENGTH,
+    MessageCreate,
+    PressureRead,
+    WindowStrategy,
+)
+from app.language.ranking.asking import Query
+from app.memory.memories.schemas import MemoryType, Scope, Tier
+from app.memory.memories.search_schemas import AsOf, ScoreExplained
+from app.platform.http.fields import Document, Id, Kind, Moment, Schema, Shown, Storable, example
+
+LEAST_MEMORY_TOKENS = 100
+MOST_MEMORY_TOKENS = 8000
+MOST_MESSAGES = 1000
+
+Render = Literal["openai", "anthropic", "plain", "parts"]
+PartName = Literal[
+    "instructions", "profile", "blocks", "summary", "corrections", "memories", "passages", "window"
+]
+LeftOut = Literal["budget", "injection_off", "excluded"]
+
+
+class Include(Schema):
+    """Which parts are wanted."""
+
+    profile: bool = True
+    blocks: bool = True
+    summary: bool = True
+    corrections: bool = True
+    memories: bool = True
+    window: bool = True
+
+
+class MemoryFilter(Schema):
+    """Which memories may stand in the context; what is left out counts for nothing."""
+
+    scopes: list[Scope] | None = Field(default=None, min_length=1, max_length=4)
+    memory_types: list[MemoryType] | None = Field(default=None, min_length=1, max_length=12)
+    tier: Tier | None = None
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Leave out what has a lower `similarity` to the query; corrections stay.",
+    )
+    filters: dict[str, JsonValue] | None = Field(
+        default=None, description="As in a search of memories."
+    )
+
+
+class PassageFilter(Schema):
+    """Which passages of documents may stand in the context."""
+
+    limit: Annotated[int, Field(ge=1, le=50)] = 5
+    folder_ids: Annotated[list[Id], Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Only of these, of the folders that the session has."
+    )
+    min_similarity: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Leave out what is less similar to the query; what has no vector to compare "
+        "stays, as when no embedder answers.",
+    )
+
+
+class ClearToolResults(Schema):
+    """Which results of tools need not be shown any more."""
+
+    keep: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=3, description="So many of the newest stay."
+    )
+    exempt: list[Kind] = Field(
+        default=[], max_length=100, description="Names of tools whose results stay."
+    )
+    above_tokens: Annotated[int, Field(ge=0, le=10_000_000)] | None = Field(
+        default=None, description="Only where the messages take more than this."
+    )
+
+
+class ContextRequest(Schema):
+    model_config = example(query="What should we cook tonight?", render="openai")
+
+    query: Annotated[Query, Storable] | None = Field(
+        default=None,
+        description="What the memories should be about; what the user said last when left out.",
+    )
+    messages: list[MessageCreate] | None = Field(
+        default=None,
+        max_length=MOST_MESSAGES,
+        description="The conversation, instead of what the session has stored; nothing of it is "
+        "kept.",
+    )
+    max_memory_tokens: (
+        Annotated[int, Field(ge=LEAST_MEMORY_TOKENS, le=MOST_MEMORY_TOKENS)] | None
+    ) = Field(
+        default=None,
+        description="For profile, corrections, memories and passages together; "
+        "`MEMORY_MAX_INJECTION_TOKENS` when left out.",
+    )
+    window_tokens: Annotated[int, Field(ge=100, le=10_000_000)] | None = Field(
+        default=None,
+        description="For instructions, blocks, summary and messages together; `budget_tokens` of "
+        "the window policy when left out.",
+    )
+    system_prompt: Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable] | None = (
+        Field(
+            default=None,
+            description="Instructions, which come first. `{{ name }}` and `{{ a.b }}` are replaced "
+            "by what `context`, the working state or the session's `context` has under that name, "
+            "the first that has it, escaped; an unknown name is refused.",
+            examples=["You help {{ company }}."],
+        )
+    )
+    context: Document = Field(
+        default={}, description="Of this run alone: values for the system prompt; never stored."
+    )
+    render: Render = Field(
+        default="openai",
+        description="`openai`: the system section as the first message. `anthropic`: `prompt` is "
+        "`system`, roles alternate. `plain`: one text in `prompt`. `parts`: messages as they are "
+        "stored, and the text of every part.",
+    )
+    strategy: WindowStrategy = Field(
+        default=WindowStrategy(), description="Which messages are chosen from the window."
+    )
+    clear_tool_results: ClearToolResults | None = Field(
+        default=None,
+        description="For this call, put a short line in the place of older results of tools, so "
+        "that more of the conversation fits. All of them stay stored.",
+    )
+    include: Include = Include()
+    memories: MemoryFilter = MemoryFilter()
+    passages: PassageFilter | None = Field(
+        default=None,
+        description="Passages of documents too, of the folders of the session's agent, user and "
+        "project; none when left out. They share the memories' budget: 0.3 of it is theirs first.",
+    )
+    as_of: AsOf | None = None
+    reference_time: Moment | None = Field(
+        default=None,
+        description="When the query is asked, for `yesterday` and the like; now when left out.",
+    )
+    rerank: bool = Field(default=True, description="Let the reranker order, when there is one.")
+    explain: bool = False
+
+
+class Part(Shown):
+    """One part of the context, in the order in which they stand there."""
+
+    name: PartName
+    tokens: int
+    budget: int | None = Field(
+        description="The most it could take, what others left unused included; null: always whole."
+    )
+    shown: int = Field(description="Items in it: memories, blocks, summaries, messages.")
+    dropped: int = Field(
+        description="Items that were found and are not in it, nor in the profile in its place."
+    )
+    reason: LeftOut | None = Field(description="Why some are not in it, or all.")
+    text: str | None = Field(default=None, description="With render parts.")
+
+
+class UsedMemory(Shown):
+    """A memory in the context, and why it is there."""
+
+    memory_id: str
+    part: Literal["profile", "corrections", "memories"] = Field(
+        description="`profile`: a value of the profile says it word for word, so that no line of "
+        "its own does."
+    )
+    memory_type: MemoryType
+    scope: Scope
+    score: float = Field(description="As in a search; without a query, its confidence.")
+    similarity: float | None = Field(description="To the query, 0 to 1; null without one.")
+    tokens: int = Field(description="Of its line; 0 where the profile says it.")
+    version: int
+    explain: ScoreExplained | None = None
+
+
+class UsedPassage(Shown):
+    """A passage in the context, and where it is from."""
+
+    passage_id: str
+    folder_id: str
+    file_id: str | None
+    file_name: str | None
+    page: int | None = Field(description="From 1; null without pages.")
+    score: float = Field(description="As in a search of passages.")
+    similarity: float | None = Field(description="To the query, 0 to 1, where it was compared.")
+    tokens: int
+
+
+class ShownWindow(Shown):
+    """Which messages are shown."""
+
+    messages: int
+    tokens: int
+    from_sequence_no: int | None
+    to_sequence_no: int | None
+    left_out: int = Field(description="Messages of the window that are not shown; all are stored.")
+    fits: bool = Field(
+        description="False where the current request and calls that wait for a result are "
+        "longer than the budget by themselves."
+    )
+    waiting: list[str] = Field(description="Ids of calls shown that have no result.")
+    cleared: int = Field(description="Results of tools that `clear_tool_results` left out.")
+
+
+class InjectionState(Shown):
+    """Whether what is remembered goes into this context: profile, corrections and memories."""
+
+    enabled: bool
+    off_by: Literal["deployment", "agent", "session"] | None
+
+
+class AskedQuery(Shown):
+    source: Literal["request", "last_user_message", "none"] = Field(
+        description="Where it came from; with none, memories are in order of their confidence."
+    )
+    embedding_models: list[str] = Field(description="What embedded it.")
+    degraded: bool = Field(
+        description="Whether an embedder or the reranker did not answer, so that others decided."
+    )
+    reranker: str | None
+
+
+class ContextAnswer(Shown):
+    session_id: str
+    render: Render
+    prompt: str = Field(
+        description="The system section: instructions, then profile, blocks, summary, "
+        "corrections, memories and passages, escaped and marked as data; of plain, the "
+        "conversation too."
+    )
+    messages: list[dict[str, Any]] = Field(description="As `render` says.")
+    summary: str | None = Field(
+        description="What stands for messages that left the window; it is in `prompt` as well."
+    )
+    parts: list[Part]
+    used: list[UsedMemory] = Field(description="Which memories are in it, in order.")
+    used_passages: list[UsedPassage] = Field(description="Which passages are in it, in order.")
+    window: ShownWindow
+    starts_with_user: bool = Field(
+        description="Whether the user is the first to speak, as most providers want it."
+    )
+    pressure: PressureRead
+    tokens: int = Field(description="Of all parts together.")
+    memory_tokens: int = Field(description="Of profile, corrections, memories and passages.")
+    counter: str = Field(description="What counted the tokens.")
+    content_sha256: str = Field(
+        description="Of `prompt` and `messages`: SHA-256, in hexadecimal, of the JSON object "
+        "with these two keys, keys sorted, without spaces, non-ASCII letters as they are, in "
+        "UTF-8. The same content has the same hash."
+    )
+    query: AskedQuery
+    injection: InjectionState

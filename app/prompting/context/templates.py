@@ -1,0 +1,78 @@
+"""Variables of a system prompt: `{{ plan }}`, `{{ user.city }}` (L-28). Pure.
+
+What a name stands for may be somebody's words, so it is escaped as everything remembered is
+(B-61), and what it says is never read for variables again.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from app.conversation.messages.schemas import CONTENT_LENGTH
+from app.language.text.escaping import escape_line
+from app.prompting.context.errors import LongPromptError, UnknownVariableError
+
+_VARIABLE: Final = re.compile(r"\{\{\s*([^\W\d]\w*(?:\.\w+)*)\s*\}\}")
+_MISSING: Final = object()
+
+
+def fill(template: str, sources: Sequence[Mapping[str, Any]]) -> str:
+    """The template with every variable replaced; what is no name in braces stays as it stands.
+
+    Args:
+        template: the caller's own words, which are left as they are.
+        sources: where a name is looked up, the first that has it wins.
+
+    Raises:
+        UnknownVariableError: none of them has it; names some of such variables.
+        LongPromptError: it would be longer than a message may be.
+
+    """
+    names = dict.fromkeys(_VARIABLE.findall(template))
+    values = {name: _found(name, sources) for name in names}
+    unknown = [name for name, value in values.items() if value is _MISSING]
+    if unknown:
+        raise UnknownVariableError(unknown)
+    shown = _all_shown(template, names, values)
+    return _VARIABLE.sub(lambda match: shown[match[1]], template)
+
+
+def _all_shown(
+    template: str, names: Mapping[str, None], values: Mapping[str, Any]
+) -> dict[str, str]:
+    """What each name is replaced by, made once, as long as all together are not too long."""
+    times = Counter(match[1] for match in _VARIABLE.finditer(template))
+    length = len(_VARIABLE.sub("", template))
+    shown = {}
+    for name in names:
+        shown[name] = _shown(values[name])
+        length += times[name] * len(shown[name])
+        if length > CONTENT_LENGTH:
+            raise LongPromptError
+    return shown
+
+
+def _found(name: str, sources: Sequence[Mapping[str, Any]]) -> Any:
+    path = name.split(".")
+    for source in sources:
+        value: Any = source
+        for step in path:
+            if isinstance(value, Mapping) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                value = _MISSING
+                break
+        if value is not _MISSING:
+            return value
+    return _MISSING
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return escape_line(text)

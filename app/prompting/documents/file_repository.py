@@ -1,0 +1,201 @@
+"""SQL for files: their bytes, their state, and what was made of them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, and_, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.memory.memories.models import Memory
+from app.platform.database.keyset import after
+from app.platform.jobs.errors import LeaseLostError
+from app.platform.jobs.models import Job
+from app.platform.jobs.orders import ClaimedJob
+from app.prompting.documents.errors import FileNotFoundInFolderError
+from app.prompting.documents.models import File, FileChunk, Folder
+from app.prompting.documents.naming import suffixed
+from app.prompting.documents.repository import visible
+
+CANDIDATES = 1_000
+"""How many numbered names are looked for at once."""
+
+
+class FileRow(NamedTuple):
+    """A file, and how the job is that reads it; None when that is gone."""
+
+    file: File
+    job_status: str | None
+    job_code: str | None
+    job_detail: str | None
+
+
+class FileRepository:
+    """Files of folders a caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _rows(self) -> Select[File, str | None, str | None, str | None]:
+        return (
+            select(File, Job.status, Job.error_code, Job.error_detail)
+            .join(
+                Folder, and_(Folder.tenant_id == File.tenant_id, Folder.folder_id == File.folder_id)
+            )
+            .outerjoin(Job, and_(Job.tenant_id == File.tenant_id, Job.job_id == File.job_id))
+            .where(File.tenant_id == self._access.tenant_id, visible(self._access))
+        )
+
+    async def get(self, folder_id: str | None, file_id: str, *, lock: bool = False) -> FileRow:
+        """A file of a folder, or of any.
+
+        Raises:
+            FileNotFoundInFolderError: there is none for this caller.
+
+        """
+        statement = self._rows().where(File.file_id == file_id)
+        if folder_id is not None:
+            statement = statement.where(File.folder_id == folder_id)
+        if lock:
+            statement = statement.with_for_update(of=File)
+        row = (await self._db.execute(statement.execution_options(populate_existing=True))).first()
+        if row is None:
+            raise FileNotFoundInFolderError(file_id)
+        return FileRow(*row)
+
+    async def named(self, folder_id: str, file_name: str, *, lock: bool = False) -> FileRow | None:
+        statement = self._rows().where(File.folder_id == folder_id, File.file_name == file_name)
+        if lock:
+            statement = statement.with_for_update(of=File)
+        row = (await self._db.execute(statement)).first()
+        return None if row is None else FileRow(*row)
+
+    async def taken(self, folder_id: str, file_name: str) -> set[str]:
+        """Which of a name and its numbered forms the folder has."""
+        names = [file_name, *(suffixed(file_name, number) for number in range(1, CANDIDATES))]
+        rows = await self._db.scalars(
+            select(File.file_name).where(
+                File.tenant_id == self._access.tenant_id,
+                File.folder_id == folder_id,
+                File.file_name.in_(names),
+            )
+        )
+        return set(rows)
+
+    async def list(
+        self,
+        folder_id: str,
+        *,
+        start: tuple[datetime, str] | None,
+        limit: int,
+        state: str | None,
+    ) -> Sequence[FileRow]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement: Any = self._rows().where(File.folder_id == folder_id)
+        if state is not None:
+            statement = statement.where(File.state == state)
+        columns = (File.create_time, File.file_id)
+        wanted: Select[Any] = after(statement, columns, start=start, descending=True, limit=limit)
+        return [FileRow(*row) for row in await self._db.execute(wanted)]
+
+    async def add(self, file: File, chunks: Iterable[bytes]) -> None:
+        """Store a file and its bytes, a mebibyte at a time."""
+        file.tenant_id = self._access.tenant_id
+        self._db.add(file)
+        await self._db.flush()
+        for number, chunk in enumerate(chunks):
+            await self._db.execute(
+                insert(FileChunk).values(
+                    tenant_id=self._access.tenant_id,
+                    file_id=file.file_id,
+                    number=number,
+                    content=chunk,
+                )
+            )
+        await self._db.refresh(file)
+
+    async def chunk(self, file_id: str, number: int) -> bytes | None:
+        """A mebibyte of the bytes as they came; None behind the last."""
+        return await self._db.scalar(
+            select(FileChunk.content).where(
+                FileChunk.tenant_id == self._access.tenant_id,
+                FileChunk.file_id == file_id,
+                FileChunk.number == number,
+            )
+        )
+
+    async def claimed(self, job: ClaimedJob, file_id: str) -> File:
+        """The file of a job, locked; nobody else writes it until the transaction ends.
+
+        Raises:
+            LeaseLostError: the job is not this worker's any more; nothing must be written.
+            FileNotFoundInFolderError: the file was deleted meanwhile.
+
+        """
+        held = await self._db.scalar(
+            select(Job.job_id)
+            .where(
+                Job.tenant_id == job.tenant_id,
+                Job.job_id == job.job_id,
+                Job.lease_token == job.lease_token,
+                Job.status == "running",
+            )
+            .with_for_update(key_share=True)
+        )
+        if held is None:
+            raise LeaseLostError
+        return (await self.get(None, file_id, lock=True)).file
+
+    async def change(self, file: File, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(file, name, value)
+        await self._db.flush()
+
+    async def delete(self, file_id: str) -> None:
+        """With its bytes and its passages."""
+        await self._db.execute(
+            delete(File)
+            .where(File.tenant_id == self._access.tenant_id, File.file_id == file_id)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def ids_of(self, folder_id: str, *, lock: bool = False) -> Sequence[str]:
+        statement = (
+            select(File.file_id)
+            .where(File.tenant_id == self._access.tenant_id, File.folder_id == folder_id)
+            .order_by(File.file_id)
+        )
+        return (await self._db.scalars(statement.with_for_update() if lock else statement)).all()
+
+    async def count_derived(self, file_ids: Collection[str]) -> int:
+        """How many memories were read from these files and stand."""
+        return (
+            await self._db.scalar(
+                select(func.count()).select_from(Memory).where(*self._derived(file_ids))
+            )
+        ) or 0
+
+    async def orphan(self, file_ids: Collection[str]) -> int:
+        """Let what was read from these files say that its source is gone; how many.
+
+        The files must be locked: a run that remembers of one holds it until it is stored.
+        """
+        rows = await self._db.scalars(
+            update(Memory)
+            .where(*self._derived(file_ids))
+            .values(source_deleted_at=func.now())
+            .returning(Memory.memory_id)
+            .execution_options(synchronize_session=False)
+        )
+        return len(rows.all())
+
+    def _derived(self, file_ids: Collection[str]) -> tuple[Any, ...]:
+        return (
+            Memory.tenant_id == self._access.tenant_id,
+            Memory.source == "knowledge_base",
+            Memory.source_id.in_(file_ids),
+            Memory.status != "deleted",
+            Memory.source_deleted_at.is_(None),
+        )

@@ -1,0 +1,301 @@
+"""Use cases of files: taking them in, showing, reading anew and removing them."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Principal
+from app.language.parsing.kinds import CONTENT_TYPES, ENDINGS, Kind, Refused, kind_of
+from app.language.text.offload import read_text
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.http.switches import Switches
+from app.platform.jobs.orders import Order
+from app.platform.jobs.repository import JobRepository
+from app.prompting.documents.errors import (
+    EmptyFileError,
+    FileBusyError,
+    FileNameTakenError,
+    TypeMismatchError,
+    UnsupportedMediaTypeError,
+)
+from app.prompting.documents.file_repository import FileRepository, FileRow
+from app.prompting.documents.models import File, Folder
+from app.prompting.documents.naming import clean_name, free_name
+from app.prompting.documents.passage_repository import PassageRepository
+from app.prompting.documents.place import writable_folder
+from app.prompting.documents.repository import FolderRepository
+from app.prompting.documents.schemas import (
+    DeleteQuery,
+    FileAccepted,
+    FileDeleted,
+    FileQuery,
+    FileRead,
+    OnSameName,
+)
+
+log = structlog.get_logger()
+
+INGEST: Final = "ingest_file"
+CHUNK_BYTES: Final = 1024 * 1024
+UNFINISHED: Final = {"pending", "parsing", "embedding"}
+_OVER: Final = {"dead", "cancelled", None}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file as it came, kept outside memory.
+
+    Args:
+        size: in bytes.
+        sha256: of the content.
+        content_type: as the sender says.
+
+    """
+
+    content: BinaryIO
+    size: int
+    sha256: bytes
+    file_name: str | None
+    content_type: str | None
+    on_same_name: OnSameName = "suffix"
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] | None = None
+
+
+class FileService:
+    def __init__(self, database: Database, switches: Switches) -> None:
+        self._database = database
+        self._switches = switches
+
+    async def refuse_early(self, principal: Principal, folder_id: str) -> None:
+        """Before a body is read: whether it would be taken at all.
+
+        Raises:
+            as `place.writable_folder`; MemoryDisabledError.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await writable_folder(db, principal, folder_id)
+
+    async def add(
+        self, principal: Principal, folder_id: str, upload: Upload, *, once: Once = NEVER
+    ) -> tuple[FileAccepted, int]:
+        """Take a file in, and order a job that reads it.
+
+        Uploads to one folder take turns, so that two of one name cannot both have it.
+
+        Returns:
+            What came of it, and the HTTP status that fits.
+
+        Raises:
+            EmptyFileError, UnsupportedMediaTypeError, TypeMismatchError: of its bytes.
+            FileNameTakenError: of its name.
+            and what `place.writable_folder` raises.
+
+        """
+        self._switches.refuse_writes()
+        name = clean_name(upload.file_name) if upload.file_name else ""
+        # Offloaded: of an archive it may read its whole directory.
+        kind = await read_text(CHUNK_BYTES, _looked_at, upload, name)
+        name = name or f"file{ENDINGS[kind]}"
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            folder = await writable_folder(db, principal, folder_id, lock=True)
+            files = FileRepository(db, principal.access)
+            replaces = upload.on_same_name == "replace"
+            same = await files.named(folder_id, name, lock=replaces)
+            if same is not None and upload.on_same_name == "skip":
+                answer = FileAccepted(outcome="skipped", job_id=same.file.job_id, file=shown(same))
+                return await once.keep(db, answer, status=200, user_id=folder.user_id), 200
+            if same is not None and upload.on_same_name == "reject":
+                raise FileNameTakenError(same.file.file_id)
+            if same is not None and replaces:
+                await files.orphan([same.file.file_id])
+                await files.delete(same.file.file_id)
+            elif same is not None:
+                name = free_name(name, await files.taken(folder_id, name))
+            file = File(
+                file_id=new_id("fil"),
+                folder_id=folder_id,
+                file_name=name,
+                content_type=CONTENT_TYPES[kind],
+                size=upload.size,
+                sha256=upload.sha256,
+                state="pending",
+                passage_count=0,
+                tags=list(dict.fromkeys(upload.tags)),
+                metadata_=upload.metadata or {},
+                creator=principal.key_id,
+            )
+            await files.add(file, _chunks(upload.content))
+            await self._order(db, principal, folder, file)
+            answer = FileAccepted(
+                outcome="replaced" if same is not None and replaces else "created",
+                job_id=file.job_id,
+                file=shown(FileRow(file, "pending", None, None)),
+            )
+            await once.keep(db, answer, status=202, user_id=folder.user_id)
+        log.info("file_accepted", file_id=file.file_id, bytes=upload.size, kind=kind)
+        return answer, 202
+
+    async def get(self, principal: Principal, folder_id: str, file_id: str) -> FileRead:
+        """Raises FolderNotFoundError, FileNotFoundInFolderError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await FolderRepository(db, principal.access).get(folder_id)
+            return shown(await FileRepository(db, principal.access).get(folder_id, file_id))
+
+    async def list(self, principal: Principal, folder_id: str, query: FileQuery) -> Page[FileRead]:
+        """Files of a folder, newest first. Raises FolderNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await FolderRepository(db, principal.access).get(folder_id)
+            rows = await FileRepository(db, principal.access).list(
+                folder_id, start=start, limit=query.limit, state=query.state
+            )
+        return page(
+            rows,
+            query.limit,
+            show=shown,
+            place=lambda row: (row.file.create_time, row.file.file_id),
+        )
+
+    async def content(
+        self, principal: Principal, folder_id: str, file_id: str
+    ) -> AsyncIterator[bytes]:
+        """The file's bytes as they came, a mebibyte at a time, each in its own transaction.
+
+        Raises FolderNotFoundError, FileNotFoundInFolderError, before the first.
+        """
+        number = 0
+        while True:
+            async with self._database.begin(principal.tenant_id) as db:
+                files = FileRepository(db, principal.access)
+                await files.get(folder_id, file_id)
+                chunk = await files.chunk(file_id, number)
+            if chunk is None:
+                return
+            yield chunk
+            number += 1
+
+    async def reingest(
+        self, principal: Principal, folder_id: str, file_id: str, *, once: Once = NEVER
+    ) -> FileAccepted:
+        """Read a file anew from its bytes; until that is done its old passages are found.
+
+        Raises:
+            FileNotFoundInFolderError: there is none for this caller.
+            FileBusyError: it is being read.
+            and what `place.writable_folder` raises.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            folder = await writable_folder(db, principal, folder_id, lock=True)
+            files = FileRepository(db, principal.access)
+            row = await files.get(folder_id, file_id, lock=True)
+            if row.file.state in UNFINISHED and row.job_status not in _OVER:
+                raise FileBusyError(file_id, row.file.job_id)
+            await files.change(
+                row.file,
+                state="pending",
+                error_code=None,
+                error_detail=None,
+                parser=None,
+                pages=None,
+                passage_count=0,
+                passages_expected=None,
+                version=row.file.version + 1,
+            )
+            await self._order(db, principal, folder, row.file)
+            answer = FileAccepted(
+                outcome="replaced",
+                job_id=row.file.job_id,
+                file=shown(FileRow(row.file, "pending", None, None)),
+            )
+            return await once.keep(db, answer, status=202, user_id=folder.user_id)
+
+    async def delete(
+        self, principal: Principal, folder_id: str, file_id: str, query: DeleteQuery
+    ) -> FileDeleted:
+        """Remove a file with its passages; what was extracted from it says so and stays.
+
+        Raises:
+            FileNotFoundInFolderError: there is none for this caller.
+            and what `place.writable_folder` raises.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await writable_folder(db, principal, folder_id, lock=True)
+            files = FileRepository(db, principal.access)
+            await files.get(folder_id, file_id, lock=not query.dry_run)
+            passages = await PassageRepository(db, principal.access).count(file_id=file_id)
+            if query.dry_run:
+                memories = await files.count_derived([file_id])
+            else:
+                memories = await files.orphan([file_id])
+                await files.delete(file_id)
+        return FileDeleted(
+            file_id=file_id, passages=passages, memories=memories, dry_run=query.dry_run
+        )
+
+    async def _order(
+        self, db: AsyncSession, principal: Principal, folder: Folder, file: File
+    ) -> None:
+        order = Order(
+            kind=INGEST,
+            key=file.file_id,
+            agent_id=folder.agent_id,
+            user_id=folder.user_id,
+            creator=principal.key_id,
+        )
+        scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+        assert scheduled is not None  # noqa: S101 (the order is no postponement)
+        file.job_id = scheduled.job_id
+        await db.flush()
+        await db.refresh(file)
+
+
+def shown(row: FileRow) -> FileRead:
+    """A file as it stands; one whose job gave up has failed, whatever it says itself."""
+    file = row.file
+    values = {name: getattr(file, name) for name in FileRead.model_fields if name != "metadata"}
+    values |= {"metadata_": file.metadata_, "sha256": file.sha256.hex()}
+    if file.state in UNFINISHED and row.job_status in _OVER:
+        values |= {
+            "state": "error",
+            "error_code": row.job_code or "job_gone",
+            "error_detail": row.job_detail or "The job that was to read it is gone.",
+            "passage_count": 0,
+        }
+    return FileRead.model_validate(values)
+
+
+def _looked_at(upload: Upload, name: str) -> Kind:
+    """What a file is.
+
+    Raises:
+        EmptyFileError, UnsupportedMediaTypeError, TypeMismatchError: it is not taken.
+
+    """
+    if not upload.size:
+        raise EmptyFileError
+    kind = kind_of(upload.content, name, upload.content_type)
+    if isinstance(kind, Refused):
+        if kind.code == "type_mismatch":
+            raise TypeMismatchError(kind.found, kind.claimed or "")
+        raise UnsupportedMediaTypeError(kind.found)
+    return kind
+
+
+def _chunks(content: BinaryIO) -> Iterator[bytes]:
+    content.seek(0)
+    while chunk := content.read(CHUNK_BYTES):
+        yield chunk

@@ -1,0 +1,207 @@
+"""The handler of jobs `ingest_file`: a file is read, cut, embedded and stored in batches.
+
+It may be killed anywhere: what is stored is a beginning of the passages in their order, so the next
+run reads the file again and goes on behind it. Nobody finds a passage before all are there, and
+until then those of a former reading are found.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from app.errors import DomainError, NotFoundError
+from app.identity.agents.embedding import Embedders, embed
+from app.identity.tenants.access import Principal
+from app.identity.tenants.repository import TenantRepository
+from app.language.parsing.errors import ParseError
+from app.language.parsing.isolated import Parsed, Workshop
+from app.language.parsing.kinds import KINDS
+from app.language.parsing.passages import Piece
+from app.language.text.offload import read_text
+from app.memory.extraction.jobs import SWITCHED_OFF
+from app.memory.extraction.reading import principal_of
+from app.platform.database.engine import Database
+from app.platform.http.switches import Switches
+from app.platform.jobs.errors import DeferJobError, GiveUpJobError
+from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.repository import JobRepository
+from app.prompting.documents.file_repository import FileRepository
+from app.prompting.documents.indexing import rows_of
+from app.prompting.documents.models import File
+from app.prompting.documents.passage_repository import PassageRepository
+from app.prompting.documents.repository import FolderRepository
+
+log = structlog.get_logger()
+
+BATCH: Final = 64
+"""Passages that are embedded and stored at a time, some 16,000 tokens."""
+
+
+class FileJobs:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        workshop: Workshop,
+        switches: Switches,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._workshop = workshop
+        self._switches = switches
+        self._now = now
+
+    async def ingest(self, job: ClaimedJob) -> dict[str, Any] | None:
+        """Read the file that is the job's key.
+
+        Raises:
+            GiveUpJobError: it can never be read; the file says why, and has the passages that a
+                former reading left.
+            FileNotFoundInFolderError: it was deleted meanwhile.
+            DeferJobError: memory is switched off, or the tenant is disabled.
+            EmbeddingUnavailableError: what was stored stays; try again.
+            LeaseLostError: another worker goes on.
+
+        """
+        if not self._switches.enabled:
+            raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
+        try:
+            await self._ingest(job)
+        except ParseError as error:
+            await self._fail(job, error.code, error.detail)
+            raise GiveUpJobError(error.code, error.detail) from None
+        except NotFoundError:
+            raise
+        except DomainError as error:
+            # What may pass is tried again; the last time it is an end as well.
+            if error.status != 503 or job.attempts >= job.max_attempts:
+                await self._fail(job, error.code, error.detail)
+            raise
+        return None
+
+    async def _ingest(self, job: ClaimedJob) -> None:
+        principal, agent_id, file = await self._begin(job)
+        content = self._content(principal, file)
+        parsed = await self._workshop.read(KINDS[file.content_type], content)
+        done = await self._agree(job, principal, parsed)
+        embedder = await self._embedders.for_writing(principal, agent_id)
+        while done < len(parsed.pieces):
+            batch = parsed.pieces[done : done + BATCH]
+            vectors = await embed(embedder, [piece.content for piece in batch])
+            rows = await self._rows(file, batch, done)
+            for row, vector in zip(rows, vectors, strict=True):
+                row |= {"embedding": vector, "embedding_model": embedder.name}
+            done = await self._store(job, principal, rows, done, embedder.name)
+        await self._complete(job, principal, parsed)
+
+    async def _begin(self, job: ClaimedJob) -> tuple[Principal, str | None, File]:
+        async with self._database.begin(job.tenant_id) as db:
+            principal = await principal_of(db, job)
+            files = FileRepository(db, principal.access)
+            file = await files.claimed(job, job.key)
+            folder = await FolderRepository(db, principal.access).get(file.folder_id)
+            if file.state in {"pending", "error"}:
+                await files.change(file, state="parsing")
+        return principal, folder.agent_id, file
+
+    async def _content(self, principal: Principal, file: File) -> AsyncIterator[bytes]:
+        """The bytes of a file, a mebibyte at a time.
+
+        Deleted meanwhile it ends early, and the next look at it says so.
+        """
+        number = 0
+        while True:
+            async with self._database.begin(principal.tenant_id) as db:
+                chunk = await FileRepository(db, principal.access).chunk(file.file_id, number)
+            if chunk is None:
+                return
+            yield chunk
+            number += 1
+
+    async def _agree(self, job: ClaimedJob, principal: Principal, parsed: Parsed) -> int:
+        """How many passages are stored already; none where they were cut otherwise."""
+        async with self._database.begin(job.tenant_id) as db:
+            files = FileRepository(db, principal.access)
+            file = await files.claimed(job, job.key)
+            passages = PassageRepository(db, principal.access)
+            same = (file.parser, file.passages_expected) == (parsed.parser, len(parsed.pieces))
+            done = await passages.count_new(file.file_id) if same else 0
+            if not done:
+                await passages.delete_new(file.file_id)
+            await files.change(
+                file,
+                state="embedding",
+                parser=parsed.parser,
+                pages=parsed.pages,
+                passage_count=done,
+                passages_expected=len(parsed.pieces),
+                error_code=None,
+                error_detail=None,
+            )
+        return done
+
+    async def _rows(self, file: File, batch: Sequence[Piece], first: int) -> list[dict[str, Any]]:
+        return await read_text(
+            sum(len(piece.content) for piece in batch),
+            rows_of,
+            batch,
+            folder_id=file.folder_id,
+            file_id=file.file_id,
+            first=first,
+            tags=file.tags,
+            creator=file.creator,
+        )
+
+    async def _store(
+        self,
+        job: ClaimedJob,
+        principal: Principal,
+        rows: Sequence[dict[str, Any]],
+        first: int,
+        model: str,
+    ) -> int:
+        """One batch in one transaction, under the job's lease; how many are stored now."""
+        async with self._database.begin(job.tenant_id) as db:
+            files = FileRepository(db, principal.access)
+            file = await files.claimed(job, job.key)
+            await PassageRepository(db, principal.access).add_all(rows)
+            await files.change(file, passage_count=first + len(rows))
+            await TenantRepository(db, job.tenant_id).note_model(model)
+        return first + len(rows)
+
+    async def _complete(self, job: ClaimedJob, principal: Principal, parsed: Parsed) -> None:
+        async with self._database.begin(job.tenant_id) as db:
+            files = FileRepository(db, principal.access)
+            file = await files.claimed(job, job.key)
+            await PassageRepository(db, principal.access).put_in_place(file.file_id)
+            await files.change(file, state="completed", passage_count=len(parsed.pieces))
+            result = {
+                "file_id": file.file_id,
+                "passages": len(parsed.pieces),
+                "pages": parsed.pages,
+                "characters": parsed.characters,
+                "parser": parsed.parser,
+            }
+            await JobRepository(db, job.tenant_id).finish(job, result)
+        log.info("file_ingested", **result)
+
+    async def _fail(self, job: ClaimedJob, code: str, detail: str) -> None:
+        """Nothing half-read stays."""
+        async with self._database.begin(job.tenant_id) as db:
+            principal = await principal_of(db, job)
+            files = FileRepository(db, principal.access)
+            file = await files.claimed(job, job.key)
+            passages = PassageRepository(db, principal.access)
+            await passages.delete_new(file.file_id)
+            await files.change(
+                file,
+                state="error",
+                error_code=code,
+                error_detail=detail,
+                passage_count=await passages.count(file_id=file.file_id),
+                passages_expected=None,
+            )
+        log.info("file_not_ingested", file_id=job.key, code=code)

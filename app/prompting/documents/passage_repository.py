@@ -1,0 +1,156 @@
+"""SQL for passages."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, and_, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.platform.database.keyset import after
+from app.prompting.documents.errors import PassageNotFoundError
+from app.prompting.documents.models import File, Folder, Passage
+from app.prompting.documents.repository import findable, visible
+
+
+class PassageRepository:
+    """Passages of folders a caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _findable(self) -> Select[Passage]:
+        return (
+            select(Passage)
+            .join(
+                Folder,
+                and_(Folder.tenant_id == Passage.tenant_id, Folder.folder_id == Passage.folder_id),
+            )
+            .where(Passage.tenant_id == self._access.tenant_id, visible(self._access), findable())
+        )
+
+    async def add_all(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert passages in one statement; those that are there already stay as they are."""
+        if rows:
+            tenant = {"tenant_id": self._access.tenant_id}
+            await self._db.execute(
+                insert(Passage).on_conflict_do_nothing(), [dict(row) | tenant for row in rows]
+            )
+
+    async def get(self, folder_id: str, passage_id: str) -> Passage:
+        """Raises PassageNotFoundError, also through another folder than its own (C-50)."""
+        row = await self._db.scalar(
+            self._findable().where(Passage.folder_id == folder_id, Passage.passage_id == passage_id)
+        )
+        if row is None:
+            raise PassageNotFoundError(passage_id)
+        return row
+
+    async def of(self, passage_ids: Sequence[str]) -> Sequence[Passage]:
+        """Those of the passages that are there, in their order."""
+        rows = await self._db.scalars(
+            select(Passage)
+            .where(Passage.tenant_id == self._access.tenant_id, Passage.passage_id.in_(passage_ids))
+            .order_by(Passage.ordinal)
+        )
+        return rows.all()
+
+    async def list(
+        self, folder_id: str, *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[Passage]:
+        """Of a folder, newest first, one more than `limit` when another page follows."""
+        statement = self._findable().where(Passage.folder_id == folder_id)
+        columns = (Passage.create_time, Passage.passage_id)
+        rows = await self._db.scalars(
+            after(statement, columns, start=start, descending=True, limit=limit)
+        )
+        return rows.all()
+
+    async def list_of_file(
+        self, file_id: str, *, start: int | None, limit: int
+    ) -> Sequence[Passage]:
+        """Of a file, in its order, one more than `limit` when another page follows."""
+        statement = self._findable().where(Passage.file_id == file_id)
+        if start is not None:
+            statement = statement.where(Passage.ordinal > start)
+        rows = await self._db.scalars(statement.order_by(Passage.ordinal).limit(limit + 1))
+        return rows.all()
+
+    async def delete(self, passage: Passage) -> None:
+        """Raises PassageNotFoundError when somebody else was faster."""
+        gone = await self._db.execute(
+            delete(Passage)
+            .where(
+                Passage.tenant_id == self._access.tenant_id,
+                Passage.passage_id == passage.passage_id,
+            )
+            .returning(Passage.passage_id)
+            .execution_options(synchronize_session=False)
+        )
+        if gone.first() is None:
+            raise PassageNotFoundError(passage.passage_id)
+        if passage.file_id is not None:
+            await self._db.execute(
+                update(File)
+                .where(
+                    File.tenant_id == self._access.tenant_id,
+                    File.file_id == passage.file_id,
+                    # While it is read anew these count what is new.
+                    File.state.in_(("completed", "error")),
+                )
+                .values(
+                    passage_count=File.passage_count - 1,
+                    passages_expected=File.passages_expected - 1,
+                )
+                .execution_options(synchronize_session=False)
+            )
+
+    async def count_new(self, file_id: str) -> int:
+        """How many the reading under way has stored."""
+        return await self._db.scalar(select(func.count()).where(*self._new(file_id))) or 0
+
+    async def delete_new(self, file_id: str) -> None:
+        await self._db.execute(
+            delete(Passage).where(*self._new(file_id)).execution_options(synchronize_session=False)
+        )
+
+    async def put_in_place(self, file_id: str) -> None:
+        """Let what was read take the place of what a former reading left."""
+        await self._db.execute(
+            delete(Passage)
+            .where(
+                Passage.tenant_id == self._access.tenant_id, Passage.file_id == file_id, findable()
+            )
+            .execution_options(synchronize_session=False)
+        )
+        ordinal = -1 - Passage.ordinal
+        # As `indexing.id_of` makes it.
+        told = func.concat_ws(" ", Passage.file_id, ordinal, Passage.content)
+        digest = func.encode(func.sha256(func.convert_to(told, "UTF8")), "hex")
+        await self._db.execute(
+            update(Passage)
+            .where(*self._new(file_id))
+            .values(ordinal=ordinal, passage_id=func.concat("psg_", func.left(digest, 32)))
+            .execution_options(synchronize_session=False)
+        )
+
+    def _new(self, file_id: str) -> tuple[Any, ...]:
+        return (
+            Passage.tenant_id == self._access.tenant_id,
+            Passage.file_id == file_id,
+            Passage.ordinal < 0,
+        )
+
+    async def count(self, *, folder_id: str | None = None, file_id: str | None = None) -> int:
+        """How many there are to be found."""
+        statement = select(func.count()).where(
+            Passage.tenant_id == self._access.tenant_id, findable()
+        )
+        if folder_id is not None:
+            statement = statement.where(Passage.folder_id == folder_id)
+        if file_id is not None:
+            statement = statement.where(Passage.file_id == file_id)
+        return await self._db.scalar(statement) or 0

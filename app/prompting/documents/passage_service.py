@@ -1,0 +1,122 @@
+"""Use cases of passages: those of files, and texts put into a folder by themselves."""
+
+from app.identity.agents.embedding import Embedders, embed
+from app.identity.tenants.access import Principal
+from app.identity.tenants.repository import TenantRepository
+from app.language.parsing.passages import pieces
+from app.language.text.offload import read_text
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, PageQuery, decode_moment, decode_number, page
+from app.platform.http.switches import Switches
+from app.prompting.documents.file_repository import FileRepository
+from app.prompting.documents.indexing import rows_of
+from app.prompting.documents.models import Passage
+from app.prompting.documents.passage_repository import PassageRepository
+from app.prompting.documents.place import writable_folder
+from app.prompting.documents.repository import FolderRepository
+from app.prompting.documents.schemas import PassageCreate, PassageRead, PassagesAdded
+
+
+class PassageService:
+    def __init__(self, database: Database, embedders: Embedders, switches: Switches) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._switches = switches
+
+    async def add(
+        self, principal: Principal, folder_id: str, body: PassageCreate, *, once: Once = NEVER
+    ) -> PassagesAdded:
+        """Put a text into a folder, cut into passages where it is long (B-16).
+
+        Raises:
+            EmbeddingUnavailableError: nothing was stored; try again.
+            UnknownEmbedderError: the embedder in force is gone.
+            and what `place.writable_folder` raises.
+
+        """
+        self._switches.refuse_writes()
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            folder = await writable_folder(db, principal, folder_id)
+        length = 4 * len(body.content)
+        cut = await read_text(length, pieces, body.content)
+        embedder = await self._embedders.for_writing(principal, folder.agent_id)
+        vectors = await embed(embedder, [piece.content for piece in cut])
+        rows = await read_text(
+            length,
+            rows_of,
+            cut,
+            folder_id=folder_id,
+            file_id=None,
+            first=0,
+            tags=list(dict.fromkeys(body.tags)),
+            creator=principal.key_id,
+        )
+        for row, vector in zip(rows, vectors, strict=True):
+            row |= {"embedding": vector, "embedding_model": embedder.name}
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            folder = await writable_folder(db, principal, folder_id, lock=True)
+            await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
+            passages = PassageRepository(db, principal.access)
+            await passages.add_all(rows)
+            stored = await passages.of([row["passage_id"] for row in rows])
+            answer = PassagesAdded(
+                items=[PassageRead.model_validate(one) for one in stored],
+                embedding_model=embedder.name,
+            )
+            return await once.keep(db, answer, status=201, user_id=folder.user_id)
+
+    async def get(self, principal: Principal, folder_id: str, passage_id: str) -> PassageRead:
+        """Raises FolderNotFoundError, PassageNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await FolderRepository(db, principal.access).get(folder_id)
+            row = await PassageRepository(db, principal.access).get(folder_id, passage_id)
+            return PassageRead.model_validate(row)
+
+    async def list(
+        self, principal: Principal, folder_id: str, query: PageQuery
+    ) -> Page[PassageRead]:
+        """Passages of a folder, newest first. Raises FolderNotFoundError."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await FolderRepository(db, principal.access).get(folder_id)
+            rows = await PassageRepository(db, principal.access).list(
+                folder_id, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=PassageRead.model_validate,
+            place=lambda row: (row.create_time, row.passage_id),
+        )
+
+    async def list_of_file(
+        self, principal: Principal, folder_id: str, file_id: str, query: PageQuery
+    ) -> Page[PassageRead]:
+        """Passages of a file, in its order. Raises FileNotFoundInFolderError."""
+        start = decode_number(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await FileRepository(db, principal.access).get(folder_id, file_id)
+            rows = await PassageRepository(db, principal.access).list_of_file(
+                file_id, start=start, limit=query.limit
+            )
+
+        def place(row: Passage) -> tuple[int, str]:
+            return row.ordinal, row.passage_id
+
+        return page(rows, query.limit, show=PassageRead.model_validate, place=place)
+
+    async def delete(self, principal: Principal, folder_id: str, passage_id: str) -> None:
+        """Raises FolderNotFoundError, PassageNotFoundError, and as `place.writable_folder`."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await writable_folder(db, principal, folder_id, lock=True)
+            passages = PassageRepository(db, principal.access)
+            passage = await passages.get(folder_id, passage_id)
+            if passage.file_id is not None:
+                # The file before its passages, as whoever reads it anew does.
+                await FileRepository(db, principal.access).get(
+                    folder_id, passage.file_id, lock=True
+                )
+            await passages.delete(passage)

@@ -1,0 +1,76 @@
+"""An upload as a request says it: the file, what is said of it, and its idempotency."""
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.identity.tenants.access import Principal
+from app.platform.http.fields import Metadata
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.uploads import InvalidUploadError, Received
+from app.prompting.documents.file_service import Upload
+from app.prompting.documents.schemas import UploadOptions
+
+_METADATA: TypeAdapter[dict[str, Any]] = TypeAdapter(Metadata)
+KEPT: Final = timedelta(hours=24)
+"""As `tenants.principal.KEPT`."""
+
+
+def upload_of(options: UploadOptions, received: Received) -> Upload:
+    """The file with what the query and the form say of it; the form goes before.
+
+    Raises:
+        InvalidUploadError: something of it is not valid.
+
+    """
+    said: dict[str, Any] = options.model_dump(exclude_unset=True)
+    for name, values in received.fields.items():
+        if name in UploadOptions.model_fields:
+            said[name] = list(values) if name == "tags" else values[-1]
+    try:
+        options = UploadOptions.model_validate(said)
+        metadata = json.loads(options.metadata) if options.metadata else {}
+        metadata = _METADATA.validate_python(metadata)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        where = [str(part) for part in fault["loc"]] or ["metadata"]
+        detail = fault["msg"].removeprefix("Value error, ")
+        raise InvalidUploadError(detail, "body", *where) from None
+    except (ValueError, RecursionError):
+        raise InvalidUploadError("must be a JSON object", "body", "metadata") from None
+    return Upload(
+        received.content,
+        received.size,
+        received.sha256,
+        options.file_name or received.file_name,
+        received.content_type,
+        options.on_same_name,
+        tuple(options.tags),
+        metadata,
+    )
+
+
+def once_of(
+    path: str,
+    principal: Principal,
+    key: str | None,
+    received: Received,
+    options: UploadOptions,
+) -> Once:
+    """As `tenants.principal.get_once`, of a body that is known by its digest."""
+    if key is None:
+        return NEVER
+    told = [path, options.model_dump_json(), received.file_name]
+    digest = hashlib.sha256(json.dumps([told, received.fields], default=list).encode())
+    digest.update(received.sha256)
+    return Once(
+        principal.tenant_id,
+        principal.key_id,
+        key,
+        digest.digest(),
+        KEPT,
+        acting_user=principal.access.user_id,
+    )

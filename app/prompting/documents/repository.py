@@ -1,0 +1,246 @@
+"""SQL for folders, for the agents that read them, and which of them a caller may see."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, true
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.models import Session
+from app.errors import IdTakenError
+from app.identity.agents.models import Agent
+from app.identity.projects.models import Project
+from app.identity.projects.repository import visible_project_ids
+from app.identity.tenants.access import Access
+from app.identity.users.models import User
+from app.identity.users.repository import visible_user_ids
+from app.platform.database.constraints import conflicts
+from app.platform.database.keyset import after
+from app.platform.database.versioned import apply_changes
+from app.prompting.documents.errors import FolderNotAttachedError, FolderNotFoundError
+from app.prompting.documents.models import AgentFolder, File, Folder, Passage
+
+_OWNERS: Any = {"user": User.user_id, "project": Project.project_id, "agent": Agent.agent_id}
+
+
+def attached_to(access: Access, agent_id: str) -> Select[str]:
+    """Ids of the folders that an agent reads besides its own."""
+    return select(AgentFolder.folder_id).where(
+        AgentFolder.tenant_id == access.tenant_id, AgentFolder.agent_id == agent_id
+    )
+
+
+def at_home(access: Access) -> ColumnElement[bool]:
+    """Which folders are the caller's own: of its users, their projects, its agent.
+
+    To a user's key, as with memories, what is known to any agent of the tenant.
+    """
+    if not access.restricted:
+        return true()
+    agents: ColumnElement[bool] = true()
+    if access.agent_id is not None:
+        agents = Folder.agent_id == access.agent_id
+    return or_(
+        and_(Folder.scope == "user", Folder.user_id.in_(visible_user_ids(access))),
+        and_(Folder.scope == "project", Folder.project_id.in_(visible_project_ids(access))),
+        and_(Folder.scope == "agent", agents),
+    )
+
+
+def visible(access: Access) -> ColumnElement[bool]:
+    """Which folders a caller may read: as memories, and those attached to its agents.
+
+    They are the key's agent, or of a user those it is at home with or has a session with.
+    """
+    if not access.restricted:
+        return true()
+    if access.agent_id is not None:
+        attached = attached_to(access, access.agent_id)
+    else:
+        attached = _attached_to_agents_of(access)
+    return or_(at_home(access), Folder.folder_id.in_(attached))
+
+
+def _attached_to_agents_of(access: Access) -> Select[str]:
+    """Ids of the folders that agents of the caller's user read besides their own."""
+    homes = select(User.agent_id).where(
+        User.tenant_id == access.tenant_id, User.user_id.in_(visible_user_ids(access))
+    )
+    sessions = select(Session.agent_id).where(
+        Session.tenant_id == access.tenant_id, Session.user_id == access.user_id
+    )
+    return select(AgentFolder.folder_id).where(
+        AgentFolder.tenant_id == access.tenant_id,
+        or_(AgentFolder.agent_id.in_(homes), AgentFolder.agent_id.in_(sessions)),
+    )
+
+
+def findable() -> ColumnElement[bool]:
+    """Whether a passage counts: those of a file only once all of them are there."""
+    return Passage.ordinal >= 0
+
+
+class FolderRepository:
+    """Folders a caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    def _seen(self, condition: ColumnElement[bool]) -> Select[Folder]:
+        return select(Folder).where(Folder.tenant_id == self._access.tenant_id, condition)
+
+    async def add(self, folder: Folder) -> None:
+        """Insert `folder` now, so that a taken id is reported here. Raises IdTakenError."""
+        folder.tenant_id = self._access.tenant_id
+        self._db.add(folder)
+        with conflicts({"folders_pkey": IdTakenError("folder_id", folder.folder_id)}):
+            await self._db.flush()
+        await self._db.refresh(folder)
+
+    async def get(self, folder_id: str, *, lock: bool = False) -> Folder:
+        """Raises FolderNotFoundError."""
+        statement = self._seen(visible(self._access)).where(Folder.folder_id == folder_id)
+        if lock:
+            statement = statement.with_for_update(of=Folder, key_share=True)
+        folder = await self._db.scalar(statement.execution_options(populate_existing=True))
+        if folder is None:
+            raise FolderNotFoundError(folder_id)
+        return folder
+
+    async def hold_owner(self, scope: str, scope_id: str) -> None:
+        """Keep whoever a folder or a memory is of from being erased while the transaction runs.
+
+        Before folders, files and memories are locked, as an erasure does; who is gone already
+        has none of them any more.
+        """
+        owner = _OWNERS[scope]
+        await self._db.execute(
+            select(owner)
+            .where(owner.class_.tenant_id == self._access.tenant_id, owner == scope_id)
+            .with_for_update(read=True, key_share=True)
+        )
+
+    async def is_own(self, folder_id: str) -> bool:
+        """Whether it is more to the caller than something to read."""
+        statement = self._seen(at_home(self._access)).where(Folder.folder_id == folder_id)
+        return await self._db.scalar(statement.with_only_columns(Folder.folder_id)) is not None
+
+    async def list(
+        self,
+        *,
+        start: tuple[datetime, str] | None,
+        limit: int,
+        equal: Mapping[str, str],
+        agent_id: str | None,
+    ) -> Sequence[Folder]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = self._seen(visible(self._access))
+        for name, value in equal.items():
+            statement = statement.where(getattr(Folder, name) == value)
+        if agent_id is not None:
+            statement = statement.where(self._read_by(agent_id))
+        columns = (Folder.create_time, Folder.folder_id)
+        rows = await self._db.scalars(
+            after(statement, columns, start=start, descending=True, limit=limit)
+        )
+        return rows.all()
+
+    async def ids(
+        self,
+        *,
+        among: Collection[str] | None,
+        user_id: str | None,
+        agent_id: str | None,
+        project_id: str | None,
+    ) -> Sequence[str]:
+        """Ids of the folders that a search looks into: visible, and of any that is named."""
+        statement = select(Folder.folder_id).where(
+            Folder.tenant_id == self._access.tenant_id, visible(self._access)
+        )
+        if among is not None:
+            statement = statement.where(Folder.folder_id.in_(among))
+        named: list[ColumnElement[bool]] = []
+        if user_id is not None:
+            named.append(and_(Folder.scope == "user", Folder.user_id == user_id))
+        if project_id is not None:
+            named.append(and_(Folder.scope == "project", Folder.project_id == project_id))
+        if agent_id is not None:
+            named.append(self._read_by(agent_id))
+        if named:
+            statement = statement.where(or_(*named))
+        return (await self._db.scalars(statement)).all()
+
+    def _read_by(self, agent_id: str) -> ColumnElement[bool]:
+        return or_(
+            and_(Folder.scope == "agent", Folder.agent_id == agent_id),
+            Folder.folder_id.in_(attached_to(self._access, agent_id)),
+        )
+
+    async def patch(
+        self, folder: Folder, changes: Mapping[str, Any], *, expected: int | None
+    ) -> None:
+        """Raises VersionConflictError."""
+        await apply_changes(self._db, folder, changes, expected=expected)
+
+    async def delete(self, folder_id: str) -> None:
+        """With its files and passages."""
+        await self._db.execute(
+            delete(Folder)
+            .where(Folder.tenant_id == self._access.tenant_id, Folder.folder_id == folder_id)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def attach(self, folder_id: str, agent_id: str) -> None:
+        await self._db.execute(
+            insert(AgentFolder)
+            .values(tenant_id=self._access.tenant_id, agent_id=agent_id, folder_id=folder_id)
+            .on_conflict_do_nothing()
+        )
+
+    async def detach(self, folder_id: str, agent_id: str) -> None:
+        """Raises FolderNotAttachedError."""
+        gone = await self._db.execute(
+            delete(AgentFolder)
+            .where(
+                AgentFolder.tenant_id == self._access.tenant_id,
+                AgentFolder.folder_id == folder_id,
+                AgentFolder.agent_id == agent_id,
+            )
+            .returning(AgentFolder.agent_id)
+        )
+        if gone.first() is None:
+            raise FolderNotAttachedError(folder_id, agent_id)
+
+    async def counts(self, folder_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """By folder: how many files and findable passages, and which further agents read it."""
+        found: dict[str, dict[str, Any]] = {
+            one: {"file_count": 0, "passage_count": 0, "agent_ids": []} for one in folder_ids
+        }
+        tenant_id = self._access.tenant_id
+        files = (
+            select(File.folder_id, func.count())
+            .where(File.tenant_id == tenant_id, File.folder_id.in_(folder_ids))
+            .group_by(File.folder_id)
+        )
+        for folder_id, count in await self._db.execute(files):
+            found[folder_id]["file_count"] = count
+        passages = (
+            select(Passage.folder_id, func.count())
+            .where(Passage.tenant_id == tenant_id, Passage.folder_id.in_(folder_ids), findable())
+            .group_by(Passage.folder_id)
+        )
+        for folder_id, count in await self._db.execute(passages):
+            found[folder_id]["passage_count"] = count
+        agents = (
+            select(AgentFolder.folder_id, AgentFolder.agent_id)
+            .where(AgentFolder.tenant_id == tenant_id, AgentFolder.folder_id.in_(folder_ids))
+            .order_by(AgentFolder.agent_id)
+        )
+        if self._access.agent_id is not None:
+            agents = agents.where(AgentFolder.agent_id == self._access.agent_id)
+        for folder_id, agent_id in await self._db.execute(agents):
+            found[folder_id]["agent_ids"].append(agent_id)
+        return found

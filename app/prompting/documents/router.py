@@ -1,0 +1,435 @@
+"""/v1/folders, their files and passages, POST /v1/passages/search and POST /v1/files/…/extract"""
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.errors import (
+    ConfirmationRequiredError,
+    DisabledError,
+    IdTakenError,
+    SelectorRequiredError,
+    VersionConflictError,
+)
+from app.identity.agents.errors import AgentNotFoundError
+from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.identity.tenants.principal import (
+    KEY_ERRORS,
+    ONCE_ERRORS,
+    AdminDep,
+    OnceDep,
+    ReaderDep,
+    WriterDep,
+)
+from app.identity.users.errors import UserNotFoundError
+from app.language.llm.errors import (
+    EmbeddingUnavailableError,
+    UnknownEmbedderError,
+    UnknownModelError,
+)
+from app.language.parsing.kinds import KINDS
+from app.memory.memories.errors import ScopeRequiresError
+from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.fields import Id
+from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.http.problems import responses_for
+from app.platform.http.switches import MemoryDisabledError
+from app.platform.http.uploads import (
+    InvalidUploadError,
+    UploadTooLargeError,
+    receive_upload,
+)
+from app.prompting.documents.errors import (
+    EmptyFileError,
+    FileBusyError,
+    FileNameTakenError,
+    FileNotFoundInFolderError,
+    FileNotReadyError,
+    FolderNotAttachedError,
+    FolderNotFoundError,
+    PassageNotFoundError,
+    TypeMismatchError,
+    UnsupportedMediaTypeError,
+)
+from app.prompting.documents.extracting import FileExtracting
+from app.prompting.documents.file_service import FileService
+from app.prompting.documents.passage_service import PassageService
+from app.prompting.documents.receiving import once_of, upload_of
+from app.prompting.documents.schemas import (
+    DeleteQuery,
+    ExtractOrdered,
+    FileAccepted,
+    FileDeleted,
+    FileExtract,
+    FileQuery,
+    FileRead,
+    FolderCreate,
+    FolderDeleted,
+    FolderPatch,
+    FolderQuery,
+    FolderRead,
+    PassageCreate,
+    PassageRead,
+    PassagesAdded,
+    UploadOptions,
+)
+from app.prompting.documents.search import PassageSearchService
+from app.prompting.documents.search_schemas import PassageHits, PassageSearch
+from app.prompting.documents.service import FolderService
+
+router = APIRouter(prefix="/v1", tags=["folders"], responses=responses_for(*KEY_ERRORS))
+
+OWNER_ERRORS = (
+    UserNotFoundError,
+    AgentNotFoundError,
+    ProjectNotFoundError,
+    ReadOnlyMemberError,
+    DisabledError,
+    MemoryDisabledError,
+)
+WRITE_ERRORS = (FolderNotFoundError, *OWNER_ERRORS)
+UPLOAD_ERRORS = (
+    EmptyFileError,
+    InvalidUploadError,
+    UploadTooLargeError,
+    UnsupportedMediaTypeError,
+    TypeMismatchError,
+    FileNameTakenError,
+)
+
+_FILE = {"type": "string", "format": "binary"}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": _FILE,
+                        "on_same_name": {"type": "string"},
+                        "tags": {"type": "array", "items": {"type": "string"}},
+                        "metadata": {"type": "string"},
+                    },
+                }
+            },
+            "application/octet-stream": {"schema": _FILE},
+        },
+    }
+}
+
+
+async def get_folders(runtime: RuntimeDep) -> FolderService:
+    return FolderService(runtime.database, runtime.switches)
+
+
+async def get_files(runtime: RuntimeDep) -> FileService:
+    return FileService(runtime.database, runtime.switches)
+
+
+async def get_passages(runtime: RuntimeDep) -> PassageService:
+    return PassageService(runtime.database, runtime.embedders, runtime.switches)
+
+
+async def get_search(runtime: RuntimeDep) -> PassageSearchService:
+    return runtime.passages
+
+
+async def get_extracting(runtime: RuntimeDep) -> FileExtracting:
+    return runtime.file_extracting
+
+
+FoldersDep = Annotated[FolderService, Depends(get_folders)]
+FilesDep = Annotated[FileService, Depends(get_files)]
+PassagesDep = Annotated[PassageService, Depends(get_passages)]
+SearchDep = Annotated[PassageSearchService, Depends(get_search)]
+ExtractingDep = Annotated[FileExtracting, Depends(get_extracting)]
+
+
+@router.post(
+    "/folders",
+    status_code=201,
+    responses=responses_for(IdTakenError, ScopeRequiresError, *OWNER_ERRORS, *ONCE_ERRORS),
+)
+async def add_folder(
+    body: FolderCreate, principal: WriterDep, service: FoldersDep, once: OnceDep
+) -> FolderRead:
+    """Create a folder of a user, a project or an agent."""
+    return await service.add(principal, body, once=once)
+
+
+@router.get("/folders", responses=responses_for(InvalidCursorError))
+async def list_folders(
+    query: Annotated[FolderQuery, Query()], principal: ReaderDep, service: FoldersDep
+) -> Page[FolderRead]:
+    """List folders, newest first."""
+    return await service.list(principal, query)
+
+
+@router.get("/folders/{folder_id}", responses=responses_for(FolderNotFoundError))
+async def get_folder(folder_id: Id, principal: ReaderDep, service: FoldersDep) -> FolderRead:
+    """One folder, with what it holds counted."""
+    return await service.get(principal, folder_id)
+
+
+@router.patch("/folders/{folder_id}", responses=responses_for(VersionConflictError, *WRITE_ERRORS))
+async def patch_folder(
+    folder_id: Id,
+    body: FolderPatch,
+    principal: WriterDep,
+    service: FoldersDep,
+    version: VersionDep,
+) -> FolderRead:
+    """Change a folder; what is left out stays."""
+    return await service.patch(principal, folder_id, body, expected=version)
+
+
+@router.delete(
+    "/folders/{folder_id}", responses=responses_for(ConfirmationRequiredError, *WRITE_ERRORS)
+)
+async def delete_folder(
+    folder_id: Id,
+    query: Annotated[DeleteQuery, Query()],
+    principal: WriterDep,
+    service: FoldersDep,
+) -> FolderDeleted:
+    """Delete a folder with its files and passages; memories made of them stay."""
+    return await service.delete(principal, folder_id, query)
+
+
+@router.put("/folders/{folder_id}/agents/{agent_id}", responses=responses_for(*WRITE_ERRORS))
+async def attach_folder(
+    folder_id: Id, agent_id: Id, principal: AdminDep, service: FoldersDep
+) -> FolderRead:
+    """Let a further agent read a folder in all its sessions; needs an admin key."""
+    return await service.attach(principal, folder_id, agent_id)
+
+
+@router.delete(
+    "/folders/{folder_id}/agents/{agent_id}",
+    status_code=204,
+    responses=responses_for(FolderNotAttachedError, *WRITE_ERRORS),
+)
+async def detach_folder(
+    folder_id: Id, agent_id: Id, principal: AdminDep, service: FoldersDep
+) -> None:
+    """Take a folder from an agent that it was attached to; the folder stays."""
+    await service.detach(principal, folder_id, agent_id)
+
+
+@router.post(
+    "/folders/{folder_id}/files",
+    status_code=202,
+    openapi_extra=_BODY,
+    responses={
+        200: {"model": FileAccepted, "description": "Skipped: the folder has that name."},
+        **responses_for(*UPLOAD_ERRORS, *WRITE_ERRORS, *ONCE_ERRORS),
+    },
+)
+async def upload_file(
+    folder_id: Id,
+    options: Annotated[UploadOptions, Query()],
+    principal: WriterDep,
+    service: FilesDep,
+    runtime: RuntimeDep,
+    request: Request,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            description="Any text of yours: the request has one effect however often it is sent.",
+            min_length=1,
+            max_length=255,
+            pattern=r"^[\x20-\x7e]+$",
+        ),
+    ] = None,
+) -> FileAccepted:
+    """Upload a file, as a form or as a raw body; a job reads it."""
+    await service.refuse_early(principal, folder_id)
+    received = await receive_upload(request, runtime.settings.upload_max_bytes)
+    with received.content:
+        upload = upload_of(options, received)
+        once = once_of(request.url.path, principal, idempotency_key, received, options)
+        answer, response.status_code = await service.add(principal, folder_id, upload, once=once)
+        return answer
+
+
+@router.get(
+    "/folders/{folder_id}/files", responses=responses_for(FolderNotFoundError, InvalidCursorError)
+)
+async def list_files(
+    folder_id: Id,
+    query: Annotated[FileQuery, Query()],
+    principal: ReaderDep,
+    service: FilesDep,
+) -> Page[FileRead]:
+    """List the files of a folder, newest first."""
+    return await service.list(principal, folder_id, query)
+
+
+@router.get(
+    "/folders/{folder_id}/files/{file_id}",
+    responses=responses_for(FolderNotFoundError, FileNotFoundInFolderError),
+)
+async def get_file(folder_id: Id, file_id: Id, principal: ReaderDep, service: FilesDep) -> FileRead:
+    """One file, and how far it has been read."""
+    return await service.get(principal, folder_id, file_id)
+
+
+@router.get(
+    "/folders/{folder_id}/files/{file_id}/content",
+    response_class=StreamingResponse,
+    status_code=200,
+    responses={
+        200: {"content": {one: {"schema": _FILE} for one in KINDS}},
+        **responses_for(FolderNotFoundError, FileNotFoundInFolderError),
+    },
+)
+async def get_file_content(
+    folder_id: Id, file_id: Id, principal: ReaderDep, service: FilesDep
+) -> StreamingResponse:
+    """Download a file as it was uploaded."""
+    file = await service.get(principal, folder_id, file_id)
+    return StreamingResponse(
+        service.content(principal, folder_id, file_id),
+        headers={
+            # Not as `media_type`, which would call every text UTF-8.
+            "Content-Type": file.content_type,
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.file_name, safe='')}",
+            "Content-Length": str(file.size),
+            # A page somebody uploaded must not run as one of ours.
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+@router.post(
+    "/folders/{folder_id}/files/{file_id}/reingest",
+    status_code=202,
+    responses=responses_for(FileNotFoundInFolderError, FileBusyError, *WRITE_ERRORS, *ONCE_ERRORS),
+)
+async def reingest_file(
+    folder_id: Id, file_id: Id, principal: WriterDep, service: FilesDep, once: OnceDep
+) -> FileAccepted:
+    """Read a file anew, after an error or with a newer parser; until then it keeps what it has."""
+    return await service.reingest(principal, folder_id, file_id, once=once)
+
+
+@router.delete(
+    "/folders/{folder_id}/files/{file_id}",
+    responses=responses_for(FileNotFoundInFolderError, *WRITE_ERRORS),
+)
+async def delete_file(
+    folder_id: Id,
+    file_id: Id,
+    query: Annotated[DeleteQuery, Query()],
+    principal: WriterDep,
+    service: FilesDep,
+) -> FileDeleted:
+    """Delete a file with its passages; memories made of it stay, and say so."""
+    return await service.delete(principal, folder_id, file_id, query)
+
+
+@router.get(
+    "/folders/{folder_id}/files/{file_id}/passages",
+    responses=responses_for(FileNotFoundInFolderError, InvalidCursorError),
+)
+async def list_file_passages(
+    folder_id: Id,
+    file_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: PassagesDep,
+) -> Page[PassageRead]:
+    """List the passages of a file, in its order; until all are there, those it had before."""
+    return await service.list_of_file(principal, folder_id, file_id, query)
+
+
+@router.post(
+    "/folders/{folder_id}/passages",
+    status_code=201,
+    responses=responses_for(
+        EmbeddingUnavailableError, UnknownEmbedderError, *WRITE_ERRORS, *ONCE_ERRORS
+    ),
+)
+async def add_passages(
+    folder_id: Id,
+    body: PassageCreate,
+    principal: WriterDep,
+    service: PassagesDep,
+    once: OnceDep,
+) -> PassagesAdded:
+    """Put a text into a folder; a long one becomes several passages."""
+    return await service.add(principal, folder_id, body, once=once)
+
+
+@router.get(
+    "/folders/{folder_id}/passages",
+    responses=responses_for(FolderNotFoundError, InvalidCursorError),
+)
+async def list_passages(
+    folder_id: Id,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: PassagesDep,
+) -> Page[PassageRead]:
+    """List the passages of a folder, newest first."""
+    return await service.list(principal, folder_id, query)
+
+
+@router.get(
+    "/folders/{folder_id}/passages/{passage_id}",
+    responses=responses_for(FolderNotFoundError, PassageNotFoundError),
+)
+async def get_passage(
+    folder_id: Id, passage_id: Id, principal: ReaderDep, service: PassagesDep
+) -> PassageRead:
+    """One passage of this folder."""
+    return await service.get(principal, folder_id, passage_id)
+
+
+@router.delete(
+    "/folders/{folder_id}/passages/{passage_id}",
+    status_code=204,
+    responses=responses_for(PassageNotFoundError, *WRITE_ERRORS),
+)
+async def delete_passage(
+    folder_id: Id, passage_id: Id, principal: WriterDep, service: PassagesDep
+) -> None:
+    """Delete one passage of this folder."""
+    await service.delete(principal, folder_id, passage_id)
+
+
+@router.post("/passages/search", responses=responses_for(SelectorRequiredError))
+async def search_passages(
+    body: PassageSearch, principal: ReaderDep, service: SearchDep
+) -> PassageHits:
+    """Find the passages that answer a query best, in folders that the request or the key names."""
+    return await service.search(principal, body)
+
+
+@router.post(
+    "/files/{file_id}/extract",
+    status_code=202,
+    responses=responses_for(
+        FileNotFoundInFolderError,
+        FileNotReadyError,
+        ScopeRequiresError,
+        UnknownModelError,
+        *OWNER_ERRORS,
+        *ONCE_ERRORS,
+    ),
+)
+async def extract_file(
+    file_id: Id,
+    body: FileExtract,
+    principal: WriterDep,
+    service: ExtractingDep,
+    once: OnceDep,
+) -> ExtractOrdered:
+    """Turn a file's passages into memories; a job does it."""
+    return await service.order(principal, file_id, body, once=once)

@@ -1,0 +1,183 @@
+"""Use cases of folders."""
+
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.errors import ConfirmationRequiredError
+from app.identity.agents.repository import AgentRepository
+from app.identity.tenants.access import Access, Principal
+from app.identity.tenants.errors import InsufficientScopeError
+from app.platform.database.engine import Database
+from app.platform.database.ids import new_id
+from app.platform.http.idempotency import NEVER, Once
+from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.http.switches import Switches
+from app.prompting.documents.file_repository import FileRepository
+from app.prompting.documents.models import Folder
+from app.prompting.documents.passage_repository import PassageRepository
+from app.prompting.documents.place import owner_of, refuse_outsiders, writable_folder
+from app.prompting.documents.repository import FolderRepository
+from app.prompting.documents.schemas import (
+    DeleteQuery,
+    FolderCreate,
+    FolderDeleted,
+    FolderPatch,
+    FolderQuery,
+    FolderRead,
+)
+
+log = structlog.get_logger()
+
+_OWNERS = ("scope", "user_id", "project_id")
+
+
+class FolderService:
+    def __init__(self, database: Database, switches: Switches) -> None:
+        self._database = database
+        self._switches = switches
+
+    async def add(
+        self, principal: Principal, body: FolderCreate, *, once: Once = NEVER
+    ) -> FolderRead:
+        """Make a folder.
+
+        Raises:
+            IdTakenError: the tenant has one with that id.
+            ScopeRequiresError: the id that its scope hangs on is missing.
+            and what `place.refuse_outsiders` raises.
+
+        """
+        self._switches.refuse_writes()
+        scope_id = owner_of(
+            principal,
+            body.scope,
+            user_id=body.user_id,
+            project_id=body.project_id,
+            agent_id=body.agent_id,
+        )
+        folder = Folder(
+            folder_id=body.folder_id or new_id("fld"),
+            folder_name=body.folder_name,
+            description=body.description,
+            scope=body.scope,
+            scope_id=scope_id,
+            metadata_=body.metadata,
+            creator=principal.key_id,
+        )
+        setattr(folder, f"{body.scope}_id", scope_id)
+        async with self._database.begin(principal.tenant_id) as db:
+            await once.claim(db)
+            await refuse_outsiders(db, principal, body.scope, scope_id)
+            await FolderRepository(db, principal.access).add(folder)
+            answer = FolderRead.model_validate(folder)
+            return await once.keep(db, answer, status=201, user_id=folder.user_id)
+
+    async def get(self, principal: Principal, folder_id: str) -> FolderRead:
+        """Raises FolderNotFoundError."""
+        async with self._database.begin(principal.tenant_id) as db:
+            folder = await FolderRepository(db, principal.access).get(folder_id)
+            return await _shown(db, principal.access, folder)
+
+    async def list(self, principal: Principal, query: FolderQuery) -> Page[FolderRead]:
+        """Folders, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            folders = FolderRepository(db, principal.access)
+            rows = await folders.list(
+                start=start,
+                limit=query.limit,
+                equal=query.model_dump(include=set(_OWNERS), exclude_none=True),
+                agent_id=query.agent_id,
+            )
+            counts = await folders.counts([row.folder_id for row in rows])
+        return page(
+            rows,
+            query.limit,
+            show=lambda row: _with(row, counts[row.folder_id]),
+            place=lambda row: (row.create_time, row.folder_id),
+        )
+
+    async def patch(
+        self, principal: Principal, folder_id: str, body: FolderPatch, *, expected: int | None
+    ) -> FolderRead:
+        """Raises FolderNotFoundError, VersionConflictError, and as `place.writable_folder`."""
+        changes: dict[str, Any] = {
+            {"metadata": "metadata_"}.get(name, name): value
+            for name, value in body.model_dump(exclude_unset=True).items()
+            if value is not None or name == "description"
+        }
+        async with self._database.begin(principal.tenant_id) as db:
+            folder = await writable_folder(db, principal, folder_id, lock=True)
+            await FolderRepository(db, principal.access).patch(folder, changes, expected=expected)
+            return await _shown(db, principal.access, folder)
+
+    async def delete(
+        self, principal: Principal, folder_id: str, query: DeleteQuery
+    ) -> FolderDeleted:
+        """Remove a folder with its files and passages; memories say that their source is gone.
+
+        Raises:
+            ConfirmationRequiredError: it holds something.
+            and what `place.writable_folder` raises.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            await writable_folder(db, principal, folder_id, lock=True)
+            files = FileRepository(db, principal.access)
+            file_ids = await files.ids_of(folder_id, lock=not query.dry_run)
+            holds = {
+                "files": len(file_ids),
+                "passages": await PassageRepository(db, principal.access).count(
+                    folder_id=folder_id
+                ),
+            }
+            if query.dry_run:
+                memories = await files.count_derived(file_ids)
+            else:
+                if any(holds.values()) and not query.confirm:
+                    raise ConfirmationRequiredError("folder", holds)
+                memories = await files.orphan(file_ids)
+                await FolderRepository(db, principal.access).delete(folder_id)
+        if not query.dry_run:
+            log.info("folder_deleted", folder_id=folder_id, **holds)
+        return FolderDeleted(folder_id=folder_id, memories=memories, dry_run=query.dry_run, **holds)
+
+    async def attach(self, principal: Principal, folder_id: str, agent_id: str) -> FolderRead:
+        """Let a further agent read a folder, in all its sessions; again changes nothing.
+
+        Raises:
+            AgentNotFoundError: not for this caller.
+            InsufficientScopeError: what all users of an agent share needs admin.
+            and what `place.writable_folder` raises.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            folder = await self._shareable(db, principal, folder_id, agent_id)
+            await FolderRepository(db, principal.access).attach(folder_id, agent_id)
+            return await _shown(db, principal.access, folder)
+
+    async def detach(self, principal: Principal, folder_id: str, agent_id: str) -> None:
+        """Raises FolderNotAttachedError, and as `attach`."""
+        async with self._database.begin(principal.tenant_id) as db:
+            await self._shareable(db, principal, folder_id, agent_id)
+            await FolderRepository(db, principal.access).detach(folder_id, agent_id)
+
+    async def _shareable(
+        self, db: AsyncSession, principal: Principal, folder_id: str, agent_id: str
+    ) -> Folder:
+        folder = await writable_folder(db, principal, folder_id, lock=True)
+        if not principal.may("admin"):
+            raise InsufficientScopeError("admin")
+        await AgentRepository(db, principal.access).get(agent_id)
+        return folder
+
+
+async def _shown(db: AsyncSession, access: Access, folder: Folder) -> FolderRead:
+    counts = await FolderRepository(db, access).counts([folder.folder_id])
+    return _with(folder, counts[folder.folder_id])
+
+
+def _with(folder: Folder, counts: dict[str, Any]) -> FolderRead:
+    return FolderRead.model_validate(folder).model_copy(update=counts)

@@ -1,0 +1,218 @@
+"""What a model may tell a tool, and how it is read. Pure.
+
+Models send arguments as an object or as the text of one, leave values null, and make up names.
+Whose memory it is never stands among them: that is decided by the key and by the session.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
+
+from app.conversation.messages.search_schemas import FoundRole
+from app.language.ranking.asking import Query
+from app.memory.memories.schemas import Content, MemoryType
+from app.platform.http.fields import Id, Moment, Schema, Storable
+from app.prompting.blocks.schemas import LONGEST_VALUE, SomeText, Value
+from app.prompting.tools.errors import CallRefusedError
+
+Arguments = TypeVar("Arguments", bound=Schema)
+
+HEARTBEAT: Final = "request_heartbeat"
+
+NOT_OF_THE_MODEL: Final = frozenset(
+    {"tenant_id", "user_id", "agent_id", "session_id", "project_id", "run_id", "thread_id"}
+)
+
+MOST_FAULTS: Final = 5
+"""A model mends no more at a time."""
+
+LONGEST_NAME: Final = 50
+
+HITS: Final = 10
+MOST_HITS: Final = 50
+
+
+def _moment(value: Any, *, whole_day: bool) -> Any:
+    """A day as its first moment, or as the first behind it; a time without a zone as one in UTC."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    try:
+        if len(text) == len("2026-11-21"):
+            day = datetime.combine(date.fromisoformat(text), time.min, UTC)
+            return day + timedelta(days=1) if whole_day else day
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise ValueError("must be an ISO 8601 day or time, such as 2026-11-21") from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _since(value: Any) -> Any:
+    return _moment(value, whole_day=False)
+
+
+def _until(value: Any) -> Any:
+    return _moment(value, whole_day=True)
+
+
+Since = Annotated[Moment, BeforeValidator(_since)]
+Until = Annotated[Moment, BeforeValidator(_until)]
+Count = Annotated[
+    int, Field(ge=1, le=MOST_HITS, description="How many at the most; fewer when they are long.")
+]
+Cursor = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=100),
+    Field(description="Leave out at first; for the next page the cursor that the answer names."),
+]
+Asked = Annotated[Query, Storable, Field(description="What you want to know, in words.")]
+Label = Annotated[
+    str, StringConstraints(min_length=1, max_length=50), Storable,
+    Field(description="The label of the block, such as human or persona."),
+]  # fmt: skip
+
+
+class Nothing(Schema):
+    """A tool that takes no arguments."""
+
+
+class SaveArguments(Schema):
+    content: Content = Field(
+        description="One statement that is understood by itself later, such as: Ana is allergic "
+        "to peanuts."
+    )
+    memory_type: MemoryType = "fact"
+    scope: Literal["user", "session", "project"] = Field(
+        default="user",
+        description="For whom it counts: always for this user, in this conversation alone, or "
+        "for everybody in the project.",
+    )
+
+
+class SearchArguments(Schema):
+    query: Asked
+    k: Count = HITS
+    memory_type: MemoryType | None = None
+    scope: Literal["user", "session", "project", "agent"] | None = Field(
+        default=None, description="Only these; all when left out. agent is what all users share."
+    )
+    cursor: Cursor | None = None
+
+
+class DeleteArguments(Schema):
+    memory_id: Id = Field(description="As a search shows it, such as mem_0199….")
+
+
+class ConversationArguments(Schema):
+    query: Asked
+    k: Count = HITS
+    role: FoundRole | None = Field(
+        default=None, description="Who said it; the user or the assistant when left out."
+    )
+    since: Since | None = Field(
+        default=None, description="Said from then on: an ISO 8601 day or time."
+    )
+    until: Until | None = Field(
+        default=None, description="Said until then: a time, or a day with all of it."
+    )
+    cursor: Cursor | None = None
+
+
+class PassageArguments(Schema):
+    query: Asked
+    k: Count = HITS
+    cursor: Cursor | None = None
+
+
+class AppendArguments(Schema):
+    label: Label
+    content: SomeText = Field(description="Put on a line of its own behind what stands there.")
+
+
+class ReplaceArguments(Schema):
+    label: Label
+    old_content: SomeText = Field(
+        description="Must stand in the block exactly once, to the letter; no line numbers."
+    )
+    new_content: Value = Field(description="Stands there instead; empty to remove it.")
+
+
+class InsertArguments(Schema):
+    label: Label
+    content: SomeText = Field(description="Put on a line of its own.")
+    line: Annotated[int, Field(ge=0, le=LONGEST_VALUE)] | None = Field(
+        default=None, description="Behind this line; 0 at the top, the end when left out."
+    )
+
+
+class RewriteArguments(Schema):
+    label: Label
+    content: Value = Field(description="Everything the block says from now on.")
+
+
+def understood(told: Mapping[str, Any] | str | None) -> tuple[dict[str, Any], bool | None]:
+    """The arguments as an object without nulls, and whether they ask for a heartbeat.
+
+    Raises:
+        CallRefusedError: they are no JSON object, or name whose memory it is.
+
+    """
+    arguments = _parsed(told) if isinstance(told, str) else dict(told or {})
+    foreign = sorted(NOT_OF_THE_MODEL & arguments.keys())
+    if foreign:
+        raise CallRefusedError(
+            f"Leave out {', '.join(foreign)}: whose memory it is follows from the session and "
+            "cannot be chosen. Call again without."
+        )
+    heartbeat = arguments.pop(HEARTBEAT, None)
+    if heartbeat is not None and not isinstance(heartbeat, bool):
+        raise CallRefusedError(f"{HEARTBEAT} must be true or false.")
+    return {name: value for name, value in arguments.items() if value is not None}, heartbeat
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
+        raise CallRefusedError(
+            f"The arguments are not valid JSON{where}. Send one JSON object, with every quotation "
+            "mark and line end inside of a text escaped."
+        ) from None
+    if parsed is not None and not isinstance(parsed, dict):
+        raise CallRefusedError('The arguments must be one JSON object, such as {"query": "tea"}.')
+    return parsed or {}
+
+
+def checked(kind: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
+    """The arguments of one tool. Raises CallRefusedError, which says what it takes."""
+    try:
+        return kind.model_validate(arguments)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        listed = "; ".join(
+            _fault(fault["type"], fault["loc"], fault["msg"]) for fault in faults[:MOST_FAULTS]
+        )
+        raise CallRefusedError(f"Wrong arguments. {listed}. {_taken(kind)}") from None
+
+
+def _fault(kind: str, place: tuple[int | str, ...], message: str) -> str:
+    name = str(place[0])[:LONGEST_NAME] if place else "arguments"
+    if kind == "extra_forbidden":
+        return f"{name}: there is no such argument"
+    if kind == "missing":
+        return f"{name}: is required"
+    return f"{name}: {message.removeprefix('Value error, ')}"
+
+
+def _taken(kind: type[Schema]) -> str:
+    names = [
+        f"{name} (required)" if field.is_required() else name
+        for name, field in kind.model_fields.items()
+    ]
+    return f"It takes {', '.join(names)}." if names else "It takes no arguments."

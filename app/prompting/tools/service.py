@@ -1,0 +1,246 @@
+"""Use cases of tools: what a model may call, and calling it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import structlog
+
+from app.conversation.sessions.errors import SessionMismatchError
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.repository import SessionRepository
+from app.errors import DomainError, UnavailableError
+from app.identity.agents.models import Agent
+from app.identity.agents.repository import AgentRepository
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import InsufficientScopeError
+from app.language.llm.tokens import TokenCounter
+from app.platform.database.engine import Database
+from app.platform.http.idempotency import (
+    NEVER,
+    IdempotencyKeyReusedError,
+    Once,
+    RequestInProgressError,
+)
+from app.platform.http.metrics import TOOL_SECONDS
+from app.platform.http.switches import MemoryDisabledError
+from app.prompting.blocks.editing import BlockEditing
+from app.prompting.tools.arguments import checked, understood
+from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.handlers import Calling, ToolHandlers
+from app.prompting.tools.paging import Budget
+from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
+from app.prompting.tools.telling import Told, error_text
+from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered
+
+log = structlog.get_logger()
+
+NO_TOOL = "unknown"
+"""Label of the metric for names that no tool has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a tool is called."""
+
+    session: Session
+    agent: Agent
+    project_id: str | None
+
+
+@dataclass(slots=True)
+class _Answering:
+    """The answer to one call, whatever comes of it."""
+
+    tool: str
+    body: ToolCall
+    started: float
+    heartbeat: bool
+    kept: ToolAnswer | None = None
+
+    def keep(self, told: Told) -> ToolAnswer:
+        """The answer that a repeated request gets, and so the one that this request gets."""
+        self.kept = self.told(told)
+        return self.kept
+
+    def told(self, told: Told) -> ToolAnswer:
+        return self.kept or self._answer(
+            ok=True, result=told.text, data=told.data, next_cursor=told.cursor
+        )
+
+    def refused(self, text: str, code: str) -> ToolAnswer:
+        return self._answer(ok=False, error=text, data={"code": code})
+
+    def _answer(
+        self,
+        *,
+        ok: bool,
+        data: dict[str, Any],
+        result: str | None = None,
+        error: str | None = None,
+        next_cursor: str | None = None,
+    ) -> ToolAnswer:
+        return ToolAnswer(
+            tool=self.tool,
+            ok=ok,
+            result=result,
+            error=error,
+            data=data,
+            next_cursor=next_cursor,
+            request_heartbeat=self.heartbeat,
+            tool_call_id=self.body.tool_call_id,
+            duration_ms=round(1000 * (perf_counter() - self.started)),
+        )
+
+
+class ToolService:
+    def __init__(
+        self,
+        database: Database,
+        handlers: ToolHandlers,
+        blocks: BlockEditing,
+        counter: TokenCounter,
+    ) -> None:
+        self._database = database
+        self._handlers = handlers
+        self._blocks = blocks
+        self._counter = counter
+
+    async def list(self, principal: Principal, query: ToolsQuery) -> ToolsShown:
+        """The tools that the key, and the agent if one is named, may call.
+
+        In a session, those that edit blocks are there when it has one that may be edited, and
+        name the labels.
+
+        Raises:
+            AgentNotFoundError, SessionNotFoundError: there is none for this caller.
+            SessionMismatchError: the session is with another agent.
+
+        """
+        agent_id = query.agent_id or principal.access.agent_id
+        labels = None
+        if query.session_id is not None:
+            place = await self._place(principal, query.session_id)
+            if query.agent_id not in {None, place.agent.agent_id}:
+                raise SessionMismatchError(query.session_id, "agent_id")
+            tools = allowed(place.agent.config)
+            shown = await self._blocks.blocks(principal, query.session_id)
+            labels = [block.label for block in shown if not block.read_only]
+            tools = tuple(tool for tool in tools if labels or tool.about != "blocks")
+        elif agent_id is not None:
+            async with self._database.begin(principal.tenant_id) as db:
+                agent = await AgentRepository(db, principal.access).get(agent_id)
+            tools = allowed(agent.config)
+        else:
+            tools = allowed({})
+        mine = [tool for tool in tools if principal.may(tool.scope)]
+        return ToolsShown(
+            tools=rendered(mine, query.format, heartbeat=query.heartbeat, labels=labels),
+            names=[tool.name for tool in mine],
+        )
+
+    async def call(
+        self, principal: Principal, name: str, body: ToolCall, *, once: Once = NEVER
+    ) -> ToolAnswer:
+        """Call a tool for a model, and tell it what came of it, failures included (M-15).
+
+        Whose memory it works on follows from the session, and never reaches past what the
+        session's user may see, whatever the key may.
+
+        Raises:
+            SessionNotFoundError: there is none for this caller.
+            InsufficientScopeError: the tool writes, and the key may not.
+            EmbeddingUnavailableError: nothing was done; safe to retry.
+
+        """
+        answering = _Answering(name, body, perf_counter(), heartbeat=bool(body.request_heartbeat))
+        tool = TOOLS.get(name)
+        place = await self._place(principal, body.session_id)
+        if tool is not None and not principal.may(tool.scope):
+            raise InsufficientScopeError(tool.scope)
+        try:
+            arguments, asked = understood(body.arguments)
+            if body.request_heartbeat is None:
+                answering.heartbeat = bool(asked)
+            permitted = _permitted(place.agent, tool)
+            calling = self._calling(principal, place, body, once, answering.keep)
+            handler = self._handlers.by_name[permitted.name]
+            told = await handler(calling, checked(permitted.arguments, arguments))
+            answer = answering.told(told)
+        except CallRefusedError as refusal:
+            answer = answering.refused(refusal.text, "refused")
+        except DomainError as error:
+            if _is_for_the_caller(error):
+                raise
+            answer = answering.refused(error_text(error), error.code)
+        finally:
+            label = NO_TOOL if tool is None else tool.name
+            TOOL_SECONDS.labels(label).observe(perf_counter() - answering.started)
+        log.info("tool_called", tool=label, ok=answer.ok, code=answer.data.get("code"))
+        return answer
+
+    async def _place(self, principal: Principal, session_id: str) -> _Place:
+        async with self._database.begin(principal.tenant_id) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            agent = await AgentRepository(db, principal.access).get(session.agent_id)
+            project_id = session.project_id
+            if project_id is not None:
+                projects = ProjectRepository(db, principal.access)
+                member = await projects.role_of(project_id, session.user_id)
+                project_id = project_id if member else None
+        return _Place(session, agent, project_id)
+
+    def _calling(
+        self,
+        principal: Principal,
+        place: _Place,
+        body: ToolCall,
+        once: Once,
+        keep: Callable[[Told], ToolAnswer],
+    ) -> Calling:
+        session = place.session
+        return Calling(
+            caller=principal,
+            principal=_narrowed(principal, session.user_id),
+            session_id=session.session_id,
+            user_id=session.user_id,
+            agent_id=session.agent_id,
+            project_id=place.project_id,
+            budget=Budget(self._counter, body.max_tokens),
+            once=once,
+            keep=keep,
+        )
+
+
+def _narrowed(principal: Principal, user_id: str) -> Principal:
+    """The caller as a model may act for: one user's, and never an admin."""
+    scope = "write" if principal.may("write") else "read"
+    return replace(
+        principal,
+        access=replace(principal.access, user_id=user_id),
+        scopes=frozenset({scope}),
+    )
+
+
+def _permitted(agent: Agent, tool: Tool | None) -> Tool:
+    """Raises CallRefusedError: there is no such tool, or the agent may not call it (M-46)."""
+    tools = allowed(agent.config)
+    listed = ", ".join(one.name for one in tools) or "none"
+    if tool is None:
+        raise CallRefusedError(f"There is no tool of this name. The tools here: {listed}.")
+    if tool not in tools:
+        raise CallRefusedError(
+            f"{tool.name} may not be called here. Do without it. The tools here: {listed}."
+        )
+    return tool
+
+
+def _is_for_the_caller(error: DomainError) -> bool:
+    """Whether a failure is the program's to see, which can repeat the request, and not the
+    model's.
+    """
+    if isinstance(error, MemoryDisabledError):
+        return False
+    return isinstance(error, UnavailableError | IdempotencyKeyReusedError | RequestInProgressError)
