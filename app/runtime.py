@@ -51,9 +51,9 @@ from app.memory.memories.search import SearchService
 from app.memory.memories.usage import MemoryUse
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema
-from app.platform.http.switches import Switches
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.running import processors_of
+from app.platform.work.errors import Switches
 from app.prompting.checkpoints.keeper import CheckpointKeeper
 from app.prompting.compaction.compacting import Compactor
 from app.prompting.context.usage import Injections

@@ -21,8 +21,8 @@ from uvicorn.supervisors import Multiprocess
 
 from app.errors import ConfigurationError
 from app.main import create_app
-from app.platform.http.logging import configure_logging
 from app.platform.jobs.worker import Worker
+from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings, load_settings
 from app.worker import working

@@ -28,7 +28,7 @@ from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
 from app.conversation.sessions.reading_order import Debounce
 from app.language.text.offload import read_text
 from app.main import create_app
-from app.platform.http.logging import configure_logging
+from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
 from app.settings import Settings
 from benchmarks.corpus import sentences

@@ -30,7 +30,7 @@ from app.memory.memories.search_sql import (
     hits_statement,
     search_statement,
 )
-from app.platform.http.logging import configure_logging
+from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from benchmarks.database import TENANT

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.main import create_app
 from app.memory.memories.usage import MemoryUse
-from app.platform.http.logging import configure_logging
+from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from benchmarks.processes import DSN

@@ -15,7 +15,7 @@ from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import default_data_dir, is_data_folder
-from app.platform.http.logging import configure_logging
+from app.platform.observability.logging import configure_logging
 from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings, load_settings

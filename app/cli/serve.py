@@ -20,7 +20,7 @@ from app.errors import ConfigurationError
 from app.platform.database.migrate import current_revision, refuse_newer, upgrade
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import FolderLock, open_data_folder
-from app.platform.http.logging import configure_logging
+from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
 from app.serving import address_of, listen, serve, serve_many, stoppable
 from app.settings import Settings

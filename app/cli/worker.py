@@ -12,8 +12,8 @@ import uvloop
 import kemem
 from app.cli.opening import open_dsn, settings_with
 from app.errors import ConfigurationError
-from app.platform.http.logging import configure_logging
 from app.platform.jobs.worker import Worker
+from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
 from app.settings import Settings
 from app.worker import worker_of

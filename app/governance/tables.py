@@ -28,9 +28,9 @@ from app.memory.memories.models import (
 )
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.platform.database.base import Base
-from app.platform.http.idempotency import IdempotencyKey
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import Webhook, WebhookDelivery
+from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.models import AgentBlock, Block, BlockHistory
 from app.prompting.checkpoints.models import Approval, Checkpoint, CheckpointArchive
 from app.prompting.checkpoints.saver_models import (
@@ -43,7 +43,7 @@ from app.prompting.compaction.models import SessionSummary
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 
 TABLES = (
-    Tenant, ApiKey, IdempotencyKey, Agent, User, Project, ProjectMember, Session, Message,
+    Tenant, ApiKey, StoredAnswer, Agent, User, Project, ProjectMember, Session, Message,
     Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
     Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary, Checkpoint,
     CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite, Block,

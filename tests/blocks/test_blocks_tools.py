@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.errors import KeyRestrictedError
-from app.platform.http.switches import MemoryDisabledError, MemoryPausedError, Switches
+from app.platform.work.errors import MemoryDisabledError, MemoryPausedError, Switches
 from app.prompting.blocks.editing import BlockEditing
 from app.prompting.blocks.errors import (
     BlockLimitError,

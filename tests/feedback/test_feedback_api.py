@@ -11,7 +11,7 @@ from httpx import AsyncClient, Response
 from app.memory.feedback.schemas import FeedbackCreate
 from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
-from app.platform.http.switches import MemoryDisabledError, Switches
+from app.platform.work.errors import MemoryDisabledError, Switches
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.api import dump, every_page, execute, fields, ok, problem, save, tables_with

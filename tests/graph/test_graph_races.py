@@ -21,7 +21,7 @@ from app.memory.graph.schemas import (
 )
 from app.memory.graph.service import GraphService
 from app.platform.database.engine import Database
-from app.platform.http.pagination import PageQuery
+from app.platform.values.pagination import PageQuery
 from app.runtime import Runtime
 from tests.support.api import execute, ok, problem, save
 from tests.support.graph import known, people, state

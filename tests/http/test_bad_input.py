@@ -12,7 +12,7 @@ from httpx import AsyncClient, Response
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.platform.http.pagination import encode
+from app.platform.values.pagination import encode
 from app.runtime import Runtime
 from tests.conftest import client_of
 from tests.support.tenants import make_tenant

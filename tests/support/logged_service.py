@@ -16,7 +16,7 @@ from httpx import ASGITransport, AsyncClient
 from sqlalchemy import text
 
 from app.main import create_app
-from app.platform.http.logging import configure_logging
+from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import working

@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.language.llm.tokens import EstimatedTokens
-from app.platform.http.idempotency import NEVER, Once
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.tools.handlers import Calling, ToldOnce
 from app.prompting.tools.paging import Budget
 from app.prompting.tools.telling import Told

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from app.platform.http.documents import DOCUMENT_DEPTH, json_size, large_object, merged, same_json
+from app.platform.values.json_objects import (
+    DOCUMENT_DEPTH,
+    json_size,
+    large_object,
+    merged,
+    same_json,
+)
 
 LIMIT = 1024
 

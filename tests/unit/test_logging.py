@@ -3,7 +3,7 @@
 import io
 from typing import NoReturn
 
-from app.platform.http.logging import TolerantStream
+from app.platform.observability.logging import TolerantStream
 
 
 class Gone(io.StringIO):

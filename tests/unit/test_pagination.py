@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.platform.http.pagination import (
+from app.platform.values.pagination import (
     InvalidCursorError,
     Page,
     decode_moment,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from app.conversation.messages.errors import OtherSearchError
-from app.platform.http.fields import in_utc
+from app.platform.values.fields import in_utc
 
 KEPT: Final = 16
 """How many of the last hits a cursor remembers, so that it holds when some are deleted."""

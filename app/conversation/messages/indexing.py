@@ -17,7 +17,7 @@ from app.language.ranking.document import COLUMNS, searched
 from app.language.text.offload import read_text
 from app.language.text.terms import ANALYSER_VERSION
 from app.language.text.uploads import strip_blocks
-from app.platform.http.fields import in_utc
+from app.platform.values.fields import in_utc
 
 SPEAKER_KEYS: Final = ("name", "speaker")
 """Keys of the metadata that may say who speaks, beside the message's own `name`."""

@@ -48,11 +48,11 @@ from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, Rea
 from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
 from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
+from app.platform.work.errors import MemoryDisabledError
 from app.runtime import Runtime
 
 router = APIRouter(

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from app.conversation.sessions.state_schemas import StateDocument
 from app.identity.agents.policy_schemas import MOST_TOKENS
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     Document,
     Id,
     Kind,
@@ -17,7 +17,7 @@ from app.platform.http.fields import (
     Storable,
     example,
 )
-from app.platform.http.pagination import Order, PageQuery
+from app.platform.values.pagination import Order, PageQuery
 
 Role = Literal["user", "assistant", "system", "tool"]
 BATCH = 100

@@ -28,7 +28,7 @@ from app.language.ranking.rows import EPOCH_2000, Records, read
 from app.language.ranking.turns import in_turn
 from app.language.text.elapsed import time_ago
 from app.platform.database.engine import Database
-from app.platform.http.metrics import MESSAGE_SEARCHES
+from app.platform.observability.metrics import MESSAGE_SEARCHES
 
 SELECTORS: Final = ("session_id", "user_id", "agent_id")
 

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead
 from app.language.ranking.asking import BoostWeights, Mode, Query
-from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
-from app.platform.http.pagination import CursorText
+from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.pagination import CursorText
 
 FoundRole = Literal["user", "assistant", "system"]
 

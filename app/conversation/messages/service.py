@@ -41,11 +41,11 @@ from app.language.llm.tokens import TokenCounter, message_tokens
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.language.text.sensitive import find_sensitive
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.metrics import MESSAGES
-from app.platform.http.pagination import Page, decode_number, page
-from app.platform.http.switches import Switches
 from app.platform.jobs.repository import JobRepository
+from app.platform.observability.metrics import MESSAGES
+from app.platform.values.pagination import Page, decode_number, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead, PressureRead, WindowStrategy
 from app.identity.agents.policy_schemas import MOST_TOKENS, TriggerRule
-from app.platform.http.fields import Schema, Shown, example
+from app.platform.values.fields import Schema, Shown, example
 
 
 class WindowPolicyRead(Shown):

@@ -19,9 +19,9 @@ from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses_for(*KEY_ERRORS))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from app.identity.agents.policy_schemas import WindowPolicyPatch
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     RUNNING,
     Document,
     Id,
@@ -17,7 +17,7 @@ from app.platform.http.fields import (
     example,
     status_word,
 )
-from app.platform.http.pagination import PageQuery
+from app.platform.values.pagination import PageQuery
 
 SessionStatus = Annotated[
     Literal["running", "ended"], BeforeValidator(lambda value: status_word(RUNNING, value))

@@ -23,10 +23,10 @@ from app.identity.tenants.access import Principal
 from app.identity.users.errors import UserRequiredError
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.fields import RUNNING
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
 from app.platform.jobs.repository import JobRepository
+from app.platform.values.fields import RUNNING
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 
 class SessionService:

@@ -16,7 +16,7 @@ from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
-from app.platform.http.documents import json_size, merged, same_json
+from app.platform.values.json_objects import json_size, merged, same_json
 
 AUTOMATIC_SNAPSHOTS = 50
 """How many that nobody asked for are kept of one session; those that somebody did ask for stay."""

@@ -21,10 +21,10 @@ from app.conversation.sessions.state_service import StateService
 from app.errors import DisabledError, VersionConflictError, VersionRequiredError
 from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.platform.http.dependencies import RequiredVersionDep, RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/state",

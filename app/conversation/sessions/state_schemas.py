@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, RootModel
 
-from app.platform.http.documents import large_object
-from app.platform.http.fields import Moment, Shown
+from app.platform.values.fields import Moment, Shown
+from app.platform.values.json_objects import large_object
 
 STATE_BYTES = 256 * 1024
 

@@ -8,9 +8,9 @@ from app.conversation.sessions.state_repository import StateRepository, WorkingS
 from app.conversation.sessions.state_schemas import SnapshotRead, SnapshotShown, StateRead
 from app.identity.tenants.access import Principal
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 
 class StateService:

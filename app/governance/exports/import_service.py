@@ -25,8 +25,8 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.repository import TenantRepository
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -32,7 +32,7 @@ from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, On
 from app.identity.users.errors import UserNotFoundError
 from app.platform.http.dependencies import RuntimeDep
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.work.errors import MemoryDisabledError
 
 log = structlog.get_logger()
 

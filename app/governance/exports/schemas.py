@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from app.platform.http.fields import Id, Schema, Shown
+from app.platform.values.fields import Id, Schema, Shown
 
 FORMAT = 1
 """Of the lines; another number means that an import has to read them otherwise."""

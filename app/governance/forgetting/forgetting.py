@@ -38,7 +38,7 @@ from app.memory.memories.models import Memory
 from app.memory.memories.records import Change, RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.engine import Database
-from app.platform.http.metrics import MEMORY_EVENTS
+from app.platform.observability.metrics import MEMORY_EVENTS
 from app.prompting.checkpoints.keeper import CheckpointKeeper
 from app.prompting.checkpoints.saver_keeping import kept
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from app.identity.agents.retention import Eviction
-from app.platform.http.fields import Id, Moment, Schema, Shown, example
+from app.platform.values.fields import Id, Moment, Schema, Shown, example
 
 Step = Literal[
     "expired", "source_deleted", "session_deleted", "superseded", "over_capacity", "decayed",

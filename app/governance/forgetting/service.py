@@ -20,9 +20,9 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -8,8 +8,6 @@ from app.governance.operations.schemas import JobQuery, JobRead, JobStats
 from app.governance.operations.service import JobService
 from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
 from app.platform.jobs.errors import (
     JobAlreadyLiveError,
@@ -17,6 +15,8 @@ from app.platform.jobs.errors import (
     JobNotFoundError,
     JobNotRetryableError,
 )
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses_for(*KEY_ERRORS))
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.http.fields import Id, Moment, Shown, Storable
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import Id, Moment, Shown, Storable
+from app.platform.values.pagination import PageQuery
 
 JobStatus = Literal["pending", "running", "succeeded", "dead", "cancelled"]
 JobKind = Annotated[str, StringConstraints(min_length=1, max_length=40), Storable]

@@ -10,11 +10,11 @@ from app.governance.operations.repository import JobStatsRepository
 from app.governance.operations.schemas import JobQuery, JobRead, JobStats, JobStatus
 from app.identity.tenants.access import Access, Principal
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
 from app.platform.jobs.errors import JobNotFoundError
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

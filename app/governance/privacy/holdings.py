@@ -35,9 +35,9 @@ from app.memory.memories.models import (
 )
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.platform.database.base import TenantOwned
-from app.platform.http.idempotency import IdempotencyKey
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
+from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.models import AgentBlock, Block, BlockHistory
 from app.prompting.checkpoints.models import Approval, Checkpoint, CheckpointArchive
 from app.prompting.checkpoints.saver_models import (
@@ -84,8 +84,8 @@ class Holdings:
                 MemoryFeedback.author_id == user_id,
                 MemoryFeedback.memory_id.in_(memories),
             )),
-            ("answers", IdempotencyKey, or_(
-                IdempotencyKey.user_id == user_id, _names("user_id", user_id)
+            ("answers", StoredAnswer, or_(
+                StoredAnswer.user_id == user_id, _names("user_id", user_id)
             )),
             ("keys", ApiKey, ApiKey.user_id == user_id),
             ("history", MemoryHistory, or_(
@@ -133,8 +133,8 @@ class Holdings:
         memories = self._ids(Memory, Memory.memory_id, own)
         return [
             ("decisions", GateDecision, or_(decisions[2], GateDecision.session_id == session_id)),
-            ("answers", IdempotencyKey, and_(
-                or_(IdempotencyKey.user_id.in_(whose), IdempotencyKey.user_id.is_(None)),
+            ("answers", StoredAnswer, and_(
+                or_(StoredAnswer.user_id.in_(whose), StoredAnswer.user_id.is_(None)),
                 _names("session_id", session_id),
             )),
             *_short_term(itself, shown=memories),
@@ -156,7 +156,7 @@ class Holdings:
         shared = and_(GateDecision.scope == "project", GateDecision.project_id == project_id)
         return [
             ("decisions", GateDecision, or_(decisions[2], shared)),
-            ("answers", IdempotencyKey, _names("project_id", project_id)),
+            ("answers", StoredAnswer, _names("project_id", project_id)),
             ("injections", ContextInjection, ContextInjection.memory_id.in_(memories)),
             *self._graph("project_id", project_id, own),
             *self._derived(own, but=Profile.project_id == project_id),
@@ -192,7 +192,7 @@ class Holdings:
         heard = or_(GateDecision.agent_id == agent_id, GateDecision.session_id.in_(sessions))
         return [
             ("decisions", GateDecision, or_(decisions[2], heard)),
-            ("answers", IdempotencyKey, _names("agent_id", agent_id)),
+            ("answers", StoredAnswer, _names("agent_id", agent_id)),
             *_short_term(sessions, shown=memories),
             ("attached_blocks", AgentBlock, AgentBlock.agent_id == agent_id),
             *self._graph("agent_id", agent_id, own),
@@ -378,4 +378,4 @@ def _selects(user_id: str) -> ColumnElement[bool]:
 def _names(field: str, one: str) -> ColumnElement[bool]:
     """Kept answers that show an id in a field: they may repeat words of its owner."""
     shown = func.convert_to(f'"{field}":"{one}"', "UTF8")
-    return func.pg_catalog.position(IdempotencyKey.answer, shown) > 0
+    return func.pg_catalog.position(StoredAnswer.answer, shown) > 0

@@ -23,9 +23,9 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.principal import KEY_ERRORS, AdminDep, ManagerDep, WriterDep
 from app.identity.users.errors import UserNotFoundError
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(responses=responses_for(*KEY_ERRORS))
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from app.platform.http.fields import Id, Moment, Schema, Shown
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import Id, Moment, Schema, Shown
+from app.platform.values.pagination import PageQuery
 
 Kind = Literal["agent", "user", "project", "session"]
 

@@ -28,9 +28,9 @@ from app.memory.memories.owing import graphs_owed, owe_profiles
 from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.database.ids import subject_hash
-from app.platform.http.pagination import Page, decode_moment, page
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
+from app.platform.values.pagination import Page, decode_moment, page
 
 log = structlog.get_logger()
 

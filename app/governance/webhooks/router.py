@@ -23,9 +23,9 @@ from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
 from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], responses=responses_for(*KEY_ERRORS))
 

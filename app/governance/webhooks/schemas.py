@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, HttpUrl, UrlConstraints
 
-from app.platform.http.fields import Description, Moment, Schema, Shown, example
-from app.platform.http.pagination import PageQuery
 from app.platform.outbox.events import EventType, ToldType
+from app.platform.values.fields import Description, Moment, Schema, Shown, example
+from app.platform.values.pagination import PageQuery
 
 WantedType = Literal["*", ToldType]
 DeliveryStatus = Literal["pending", "delivered", "dead"]

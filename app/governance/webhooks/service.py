@@ -22,11 +22,11 @@ from app.identity.tenants.access import Principal
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.database.versioned import apply_changes
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, page
 from app.platform.outbox.events import Event
 from app.platform.outbox.models import Webhook
 from app.platform.outbox.repository import OutboxRepository
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -24,7 +24,7 @@ from app.language.llm.embeddings import (
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.language.llm.reranking import RerankOperation
 from app.platform.database.engine import Database
-from app.platform.http.metrics import EMBEDDED_TEXTS, EMBEDDING_SECONDS, MODEL_TOKENS
+from app.platform.observability.metrics import EMBEDDED_TEXTS, EMBEDDING_SECONDS, MODEL_TOKENS
 
 log = structlog.get_logger()
 

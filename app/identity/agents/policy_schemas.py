@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from app.platform.http.fields import Schema
+from app.platform.values.fields import Schema
 
 MOST_TOKENS: Final = 10_000_000
 

@@ -17,9 +17,9 @@ from app.identity.agents.service import AgentService
 from app.identity.tenants.principal import KEY_ERRORS, AdminDep, ReaderDep, WriterDep
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"], responses=responses_for(*KEY_ERRORS))
 processors_router = APIRouter(

@@ -6,7 +6,9 @@ from pydantic import Field
 
 from app.identity.agents.policy_schemas import WindowPolicyPatch
 from app.identity.tenants.schemas import Status
-from app.platform.http.fields import (
+from app.platform.plugins.catalogue import Loaded, OnError
+from app.platform.plugins.points import POINTS
+from app.platform.values.fields import (
     Description,
     Document,
     Id,
@@ -17,9 +19,7 @@ from app.platform.http.fields import (
     Shown,
     example,
 )
-from app.platform.http.pagination import PageQuery
-from app.platform.plugins.catalogue import Loaded, OnError
-from app.platform.plugins.points import POINTS
+from app.platform.values.pagination import PageQuery
 
 
 class AgentCreate(Schema):

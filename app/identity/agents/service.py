@@ -17,8 +17,8 @@ from app.language.llm.profiler_catalogue import ProfilerCatalogue
 from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.fields import ENABLED
-from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.values.fields import ENABLED
+from app.platform.values.pagination import Page, decode_moment, page
 
 PROMPT_LENGTH = 8000
 

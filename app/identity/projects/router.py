@@ -25,9 +25,9 @@ from app.identity.projects.service import ProjectService
 from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, ManagerDep, OnceDep, ReaderDep
 from app.identity.users.errors import UserNotFoundError
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 
 router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses_for(*KEY_ERRORS))
 

@@ -4,8 +4,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from app.platform.http.fields import Description, Id, Metadata, Moment, Name, Schema, Shown, example
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import (
+    Description,
+    Id,
+    Metadata,
+    Moment,
+    Name,
+    Schema,
+    Shown,
+    example,
+)
+from app.platform.values.pagination import PageQuery
 
 Role = Literal["owner", "admin", "editor", "viewer"]
 

@@ -30,8 +30,8 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 
 class ProjectService:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from app.platform.http.fields import Schema
+from app.platform.values.fields import Schema
 
 FORGETTING: Final = "forgetting"
 """Where a config says what differs from what stands above it."""

@@ -22,14 +22,14 @@ from app.identity.tenants.errors import (
     TenantDisabledError,
     UnknownKeyError,
 )
-from app.platform.http.fields import ID_PATTERN
-from app.platform.http.idempotency import (
+from app.platform.http.openapi import ACTING_USER
+from app.platform.values.fields import ID_PATTERN
+from app.platform.work.idempotency import (
     NEVER,
     IdempotencyKeyReusedError,
     Once,
     RequestInProgressError,
 )
-from app.platform.http.openapi import ACTING_USER
 from app.runtime import Runtime
 
 KEY_ERRORS = (

@@ -24,10 +24,10 @@ from app.identity.tenants.schemas import (
 from app.identity.tenants.service import TenantService
 from app.language.llm.errors import UnknownEmbedderError
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import InvalidProcessorsError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 
 tenants_router = APIRouter(
     prefix="/v1/tenants", tags=["tenants"], responses=responses_for(*KEY_ERRORS)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from app.identity.tenants.policy_schemas import forgetting_fault
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     ENABLED,
     LARGEST_INTEGER,
     Document,

@@ -34,9 +34,9 @@ from app.identity.tenants.schemas import (
 from app.language.llm.catalogue import EmbedderCatalogue
 from app.platform.database.engine import Database, enter_tenant
 from app.platform.database.ids import new_id
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
 from app.platform.plugins.running import Processors
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

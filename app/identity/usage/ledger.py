@@ -21,7 +21,7 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extraction import ModelUse
 from app.language.llm.reranking import RerankOperation
 from app.platform.database.engine import Database
-from app.platform.http.metrics import MODEL_TOKENS
+from app.platform.observability.metrics import MODEL_TOKENS
 
 log = structlog.get_logger()
 

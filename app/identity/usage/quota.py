@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from app.language.llm.embeddings import EmbeddingOperation
 from app.language.llm.reranking import RerankOperation
-from app.platform.http.fields import LARGEST_INTEGER
+from app.platform.values.fields import LARGEST_INTEGER
 
 QuotaName = Literal["daily_calls", "daily_tokens"]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from app.identity.usage.quota import QuotaName
-from app.platform.http.fields import Moment, Schema, Shown, Storable
+from app.platform.values.fields import Moment, Schema, Shown, Storable
 
 Operation = Annotated[str, StringConstraints(min_length=1, max_length=40), Storable]
 Model = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]

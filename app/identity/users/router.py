@@ -11,9 +11,9 @@ from app.identity.users.errors import UserNotFoundError
 from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
 from app.identity.users.service import UserService
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*KEY_ERRORS))
 

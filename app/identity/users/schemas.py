@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import Field
 
 from app.identity.tenants.schemas import Status
-from app.platform.http.fields import Document, Id, Kind, Moment, Name, Schema, Shown, example
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import Document, Id, Kind, Moment, Name, Schema, Shown, example
+from app.platform.values.pagination import PageQuery
 
 
 class UserCreate(Schema):

@@ -10,9 +10,9 @@ from app.identity.users.repository import UserRepository
 from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.fields import ENABLED
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
+from app.platform.values.fields import ENABLED
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 
 class UserService:

@@ -14,8 +14,8 @@ from app.integrations.langgraph.schemas import (
     TypedBlob,
     TypedChunks,
 )
-from app.platform.http.fields import Document
-from app.platform.http.pagination import InvalidCursorError
+from app.platform.values.fields import Document
+from app.platform.values.pagination import InvalidCursorError
 from app.prompting.checkpoints.saver_errors import InvalidFilterError
 from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverWrite
 

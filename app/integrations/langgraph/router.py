@@ -29,10 +29,10 @@ from app.integrations.langgraph.schemas import (
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError
+from app.platform.work.errors import MemoryDisabledError
 from app.prompting.checkpoints.saver_errors import (
     InvalidChunkError,
     InvalidFilterError,

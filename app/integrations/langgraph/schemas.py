@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, StringConstraints
 
-from app.platform.http.fields import Document, Id, Moment, Schema, Shown, Storable, example
-from app.platform.http.pagination import CursorText, Limit
+from app.platform.values.fields import Document, Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.pagination import CursorText, Limit
 
 Text = Annotated[str, StringConstraints(max_length=255), Storable]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]

@@ -26,7 +26,7 @@ from app.integrations.langgraph.pages import (
 )
 from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
 from app.platform.database.engine import Database
-from app.platform.http.switches import Switches
+from app.platform.work.errors import Switches
 from app.prompting.checkpoints.saver_chunks import CHUNK_BYTES, check_content, value_digest
 from app.prompting.checkpoints.saver_errors import (
     SaverCheckpointNotFoundError,

@@ -15,8 +15,8 @@ from app.integrations.langgraph.schemas import (
     SaverRunsDelete,
 )
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.checkpoints.saver_keeping import kept
 from app.prompting.checkpoints.saver_list_repository import SaverLists
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository

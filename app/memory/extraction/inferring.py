@@ -31,11 +31,11 @@ from app.memory.memories.place import Place, place_of, settle
 from app.memory.memories.saving import SavingService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate, SaidMessage
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 BASE = ("memory_type", "tier", "visibility", "external_id", "expires_at")
 """Fields of a request that every memory drawn from it gets, when they are given."""

@@ -25,10 +25,10 @@ from app.memory.extraction.reading import DISABLED, MESSAGES, Limits, Reading, S
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.work import Ran, Trigger
 from app.platform.database.engine import Database
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
 
 BUSY = timedelta(seconds=1)
 """How long a job waits while another reads the same session."""

@@ -17,7 +17,7 @@ from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.work import Ran, Work
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.metrics import EXTRACTION_RUNS, MODEL_TOKENS
+from app.platform.observability.metrics import EXTRACTION_RUNS, MODEL_TOKENS
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 

@@ -45,7 +45,7 @@ from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.saving import SavingRules
 from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError
-from app.platform.http.metrics import GATE_DECISIONS, MEMORY_EVENTS
+from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
 
 log = structlog.get_logger()
 

@@ -41,11 +41,11 @@ from app.memory.memories.errors import (
 from app.memory.memories.saving import SavingService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryValidated
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError, MemoryPausedError
 from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
+from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 
 memories_router = APIRouter(
     prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS)

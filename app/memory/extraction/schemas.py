@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.pagination import PageQuery
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable]
 Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"]

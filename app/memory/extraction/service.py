@@ -18,11 +18,11 @@ from app.memory.extraction.reading import Limits
 from app.memory.extraction.repository import DAY, ExtractionRepository
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
-from app.platform.http.switches import MemoryPausedError, Switches
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.errors import MemoryPausedError, Switches
+from app.platform.work.idempotency import NEVER, Once
 
 LONGEST_WAIT_SECONDS = 60.0
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.02, 0.5

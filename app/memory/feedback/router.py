@@ -17,10 +17,10 @@ from app.memory.feedback.schemas import (
 from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError
 
 router = APIRouter(prefix="/v1", tags=["feedback"], responses=responses_for(*KEY_ERRORS))
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
 
 Rating = Literal["helpful", "wrong", "outdated"]
 Comment = Annotated[

@@ -44,8 +44,8 @@ from app.memory.memories.repository import MemoryRepository
 from app.platform.database.constraints import conflicts
 from app.platform.database.engine import Database
 from app.platform.database.versioned import apply_changes
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

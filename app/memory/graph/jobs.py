@@ -18,10 +18,10 @@ from app.memory.graph.timeline import RelationTimeline
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.engine import Database
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
 
 SWITCHED_OFF: Final = timedelta(minutes=5)
 DISABLED: Final = timedelta(hours=1)

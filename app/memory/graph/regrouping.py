@@ -40,9 +40,9 @@ from app.memory.graph.statements import GraphPlace
 from app.platform.database.constraints import conflicts
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -54,10 +54,10 @@ from app.memory.graph.schemas import (
 from app.memory.graph.service import GraphService
 from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError, MemoryPausedError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"], responses=responses_for(*KEY_ERRORS))
 

@@ -12,7 +12,7 @@ from app.memory.graph.statements import (
     fits,
     relation_name,
 )
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     ZONED,
     Id,
     Kind,
@@ -23,7 +23,7 @@ from app.platform.http.fields import (
     Storable,
     example,
 )
-from app.platform.http.pagination import PageQuery
+from app.platform.values.pagination import PageQuery
 
 Scope = Literal["user", "project", "agent"]
 Event = Literal["MERGE", "SPLIT", "UPDATE", "DELETE"]

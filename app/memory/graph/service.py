@@ -32,7 +32,14 @@ from app.memory.graph.schemas import (
 from app.memory.graph.statements import keys_in
 from app.memory.graph.timeline import RelationTimeline
 from app.platform.database.engine import Database
-from app.platform.http.pagination import Page, PageQuery, decode_moment, decode_number, encode, page
+from app.platform.values.pagination import (
+    Page,
+    PageQuery,
+    decode_moment,
+    decode_number,
+    encode,
+    page,
+)
 
 OWNERS: Final = ("user_id", "agent_id", "project_id")
 MOST_SEEDS: Final = 20

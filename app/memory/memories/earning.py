@@ -14,7 +14,7 @@ import structlog
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.memory.memories.codes import MINIMUM_DIMENSION, candidates
 from app.platform.database.engine import Database
-from app.platform.http.metrics import CODE_EVENTS, CODE_RECALL
+from app.platform.observability.metrics import CODE_EVENTS, CODE_RECALL
 
 log = structlog.get_logger()
 

@@ -28,7 +28,7 @@ from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.records import Change, snapshot
 from app.memory.memories.repository import compiled
 from app.memory.memories.visibility import to_remove
-from app.platform.http.idempotency import IdempotencyKey
+from app.platform.work.idempotency import StoredAnswer
 
 _HANDLES = """
 SELECT DISTINCT config->>'embedding' AS handle FROM agents
@@ -199,26 +199,26 @@ class MaintenanceRepository:
 
     def _expired_keys(self) -> ColumnElement[bool]:
         return and_(
-            IdempotencyKey.tenant_id == self._tenant_id, IdempotencyKey.expires_at <= func.now()
+            StoredAnswer.tenant_id == self._tenant_id, StoredAnswer.expires_at <= func.now()
         )
 
     async def count_expired_keys(self) -> int:
         """How many idempotency keys have expired."""
-        statement = select(func.count()).select_from(IdempotencyKey).where(self._expired_keys())
+        statement = select(func.count()).select_from(StoredAnswer).where(self._expired_keys())
         return int(await self._db.scalar(statement) or 0)
 
     async def delete_expired_keys(self, limit: int) -> int:
         """Delete at most `limit` of them; how many it were."""
-        keys = (IdempotencyKey.key_id, IdempotencyKey.idempotency_key)
+        keys = (StoredAnswer.key_id, StoredAnswer.idempotency_key)
         chosen = (
             select(*keys).where(self._expired_keys()).limit(limit).with_for_update(skip_locked=True)
         ).cte("chosen")
         rows = await self._db.scalars(
-            delete(IdempotencyKey)
+            delete(StoredAnswer)
             .where(
                 self._expired_keys(),
-                IdempotencyKey.key_id == chosen.c.key_id,
-                IdempotencyKey.idempotency_key == chosen.c.idempotency_key,
+                StoredAnswer.key_id == chosen.c.key_id,
+                StoredAnswer.idempotency_key == chosen.c.idempotency_key,
             )
             .returning(literal(1))
             .execution_options(synchronize_session=False)

@@ -10,9 +10,9 @@ from app.memory.memories.candidates import REMEMBERED_ROLES
 from app.memory.memories.models import Memory
 from app.memory.memories.place import Place
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
-from app.platform.http.fields import Metadata
 from app.platform.plugins.points import BEFORE_STORE, About, BeforeStore, StoredMemory
 from app.platform.plugins.running import Chain
+from app.platform.values.fields import Metadata
 
 METADATA: TypeAdapter[dict[str, Any]] = TypeAdapter(Metadata)
 _SAID = TypeAdapter(SaidMessage)

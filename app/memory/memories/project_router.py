@@ -9,9 +9,9 @@ from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.record_schemas import ProjectItemQuery, ProjectItemRead
 from app.memory.memories.service import MemoryService
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(
     prefix="/v1/projects/{project_id}/memories",

@@ -15,7 +15,7 @@ from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.memory.memories.records import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.engine import Database
-from app.platform.http.metrics import MEMORY_EVENTS
+from app.platform.observability.metrics import MEMORY_EVENTS
 
 log = structlog.get_logger()
 

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from app.memory.memories.schemas import MemoryType, Reason, Scope, Source, Status, Visibility
-from app.platform.http.fields import Description, Id, Kind, Moment, Schema, Shown, example
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import Description, Id, Kind, Moment, Schema, Shown, example
+from app.platform.values.pagination import PageQuery
 
 
 class HistoryRead(Shown):

@@ -39,9 +39,9 @@ from app.memory.memories.owing import graphs_owed, owe_profiles
 from app.memory.memories.searchable import DERIVED_FROM, row_terms
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
-from app.platform.http.idempotency import IdempotencyKey
 from app.platform.outbox.events import Event, EventType
 from app.platform.outbox.repository import OutboxRepository
+from app.platform.work.idempotency import StoredAnswer
 
 NOT_IN_HISTORY = (
     "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *COLUMNS,
@@ -292,10 +292,10 @@ class RecordRepository:
             Memory.tenant_id == self._tenant_id, Memory.memory_id == chosen
         )
         await self._db.execute(
-            delete(IdempotencyKey)
+            delete(StoredAnswer)
             .where(
-                IdempotencyKey.tenant_id == self._tenant_id,
-                or_(IdempotencyKey.user_id.in_(users), IdempotencyKey.user_id.is_(None)),
+                StoredAnswer.tenant_id == self._tenant_id,
+                or_(StoredAnswer.user_id.in_(users), StoredAnswer.user_id.is_(None)),
                 _ANSWER_NAMES_ONE.bindparams(memory_ids=ids),
             )
             .execution_options(synchronize_session=False)

@@ -8,7 +8,7 @@ import structlog
 from app.identity.agents.embedding import Spending
 from app.language.llm.embeddings import EmbeddingUse
 from app.language.llm.reranking import Reranker, RerankUnavailableError
-from app.platform.http.metrics import RERANK_SECONDS, RERANKS
+from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
 log = structlog.get_logger()
 

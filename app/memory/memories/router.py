@@ -50,11 +50,11 @@ from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
 from app.memory.memories.service import MemoryService
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError, MemoryPausedError
 from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 from app.runtime import Runtime
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))

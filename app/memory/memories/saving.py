@@ -44,9 +44,9 @@ from app.memory.memories.schemas import (
 )
 from app.memory.memories.verdicts import verdict_row
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.metrics import GATE_DECISIONS, MEMORY_EVENTS
-from app.platform.http.switches import Switches
+from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     METADATA_BYTES,
     Description,
     Id,

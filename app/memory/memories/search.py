@@ -30,7 +30,7 @@ from app.memory.memories.search_sql import (
 from app.memory.memories.timeline_sql import known_waiting_statement
 from app.memory.memories.usage import MemoryUse
 from app.platform.database.engine import Database
-from app.platform.http.metrics import SEARCHES
+from app.platform.observability.metrics import SEARCHES
 from app.platform.plugins.points import About
 
 # Who is no member finds what is public, and learns of no project that has nothing public.

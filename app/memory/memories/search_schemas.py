@@ -15,8 +15,8 @@ from app.memory.memories.schemas import (
     Status,
     Tier,
 )
-from app.platform.http.fields import ZONED, Id, Moment, Shown, Storable, example
-from app.platform.http.pagination import Order, PageQuery
+from app.platform.values.fields import ZONED, Id, Moment, Shown, Storable, example
+from app.platform.values.pagination import Order, PageQuery
 
 
 class Selection(PageQuery):

@@ -39,9 +39,9 @@ from app.memory.memories.schemas import MemoryRead
 from app.memory.memories.search_schemas import MemoryQuery
 from app.memory.memories.timeline import TimelineRepository
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, page
 from app.platform.jobs.repository import JobRepository
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.memory.memories.schemas import CONTENT_LENGTH, Confidence, Event, Reason
 from app.memory.profiles.slots import SECTION_CHARACTERS
-from app.platform.http.fields import Id, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, Schema, Shown, Storable, example
 
 MOST_FACTS = 1_000
 

@@ -29,8 +29,8 @@ from app.memory.profiles.documents import document, memory_fields, section_chang
 from app.memory.profiles.drafts import Author, Change
 from app.memory.profiles.repository import ProfileRepository
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -14,10 +14,10 @@ from app.language.llm.profiling import Profiler
 from app.memory.profiles.choosing import chosen
 from app.memory.profiles.deriving import Deriving, Seen
 from app.platform.database.engine import Database
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
 
 DISABLED: Final = timedelta(hours=1)
 SWITCHED_OFF: Final = timedelta(minutes=5)

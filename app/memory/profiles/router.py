@@ -30,10 +30,10 @@ from app.memory.profiles.schemas import (
 )
 from app.memory.profiles.service import ProfileService
 from app.platform.http.dependencies import RequiredVersionDep, RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError, MemoryPausedError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1", tags=["profiles"], responses=responses_for(*KEY_ERRORS))
 

@@ -13,7 +13,7 @@ from app.memory.profiles.slots import (
     TEXT_CHARACTERS,
     is_language_tag,
 )
-from app.platform.http.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
 
 
 def _tag(text: str) -> str:

@@ -35,10 +35,10 @@ from app.memory.profiles.schemas import (
 )
 from app.memory.profiles.slots import ATTRIBUTES, DECISIONS, INSTRUCTIONS, SECTIONS, SLOTS
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, page
-from app.platform.http.switches import Switches
 from app.platform.jobs.repository import JobRepository
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 
 log = structlog.get_logger()
 

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from app.errors import UnauthenticatedError
 from app.platform.database.failures import DatabaseUnavailableError
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.metrics import exposition
 from app.platform.http.problems import responses_for
+from app.platform.observability.metrics import exposition
 
 router = APIRouter(tags=["operations"])
 metrics_bearer = HTTPBearer(

@@ -15,7 +15,7 @@ from uuid_utils import uuid7
 
 from app.errors import UnavailableError
 from app.platform.http import problems
-from app.platform.http.metrics import DURATION, IN_FLIGHT, REQUESTS
+from app.platform.observability.metrics import DURATION, IN_FLIGHT, REQUESTS
 
 log = structlog.get_logger()
 

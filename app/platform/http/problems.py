@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from app.errors import DomainError
 from app.platform.database.failures import origin, translate
-from app.platform.http.idempotency import ReplayedAnswer
+from app.platform.work.idempotency import ReplayedAnswer
 
 log = structlog.get_logger()
 

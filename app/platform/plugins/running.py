@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import structlog
 
-from app.platform.http.metrics import PROCESSOR_CALLS, PROCESSOR_SECONDS
+from app.platform.observability.metrics import PROCESSOR_CALLS, PROCESSOR_SECONDS
 from app.platform.plugins.catalogue import Loaded
 from app.platform.plugins.checking import P, Settle, checked
 from app.platform.plugins.errors import InvalidProcessorsError, ProcessorFailedError

@@ -13,8 +13,8 @@ from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import MemoryPausedError, Switches
+from app.platform.work.errors import MemoryPausedError, Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.blocks.edits import edit_text, refuse_too_long
 from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
 from app.prompting.blocks.models import Block

@@ -5,8 +5,8 @@ from app.identity.agents.schemas import AgentRead
 from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.blocks.errors import TemplateBoundError
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import AgentEquip

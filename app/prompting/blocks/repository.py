@@ -17,7 +17,7 @@ from app.identity.users.repository import visible_user_ids
 from app.platform.database.constraints import conflicts
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
-from app.platform.http.idempotency import IdempotencyKey
+from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.context_sql import IN_CONTEXT
 from app.prompting.blocks.edits import refuse_too_long
 from app.prompting.blocks.errors import BlockNotAttachedError, BlockNotFoundError, LabelTakenError
@@ -295,10 +295,10 @@ class BlockRepository:
             .execution_options(synchronize_session=False)
         )
         await self._db.execute(
-            delete(IdempotencyKey)
+            delete(StoredAnswer)
             .where(
-                IdempotencyKey.tenant_id == tenant_id,
-                _of_blocks() if block.user_id is None else IdempotencyKey.user_id == block.user_id,
+                StoredAnswer.tenant_id == tenant_id,
+                _of_blocks() if block.user_id is None else StoredAnswer.user_id == block.user_id,
                 or_(_names("block_id", block_id), _names("template_id", block_id)),
             )
             .execution_options(synchronize_session=False)
@@ -309,10 +309,10 @@ def _of_blocks() -> ColumnElement[bool]:
     """Kept answers that begin as those about blocks do, so that the others, which may be large,
     need not be read.
     """
-    return or_(*(func.substring(IdempotencyKey.answer, 1, len(one)) == one for one in _BEGINNINGS))
+    return or_(*(func.substring(StoredAnswer.answer, 1, len(one)) == one for one in _BEGINNINGS))
 
 
 def _names(field: str, block_id: str) -> ColumnElement[bool]:
     """Kept answers that show a block's id in a field."""
     shown = func.convert_to(f'"{field}":"{block_id}"', "UTF8")
-    return func.pg_catalog.position(IdempotencyKey.answer, shown) > 0
+    return func.pg_catalog.position(StoredAnswer.answer, shown) > 0

@@ -18,10 +18,10 @@ from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, Rea
 from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.platform.http.dependencies import RequiredVersionDep, RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError
 from app.prompting.blocks.equipping import EquippingService
 from app.prompting.blocks.errors import (
     BlockLimitError,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, computed_field, model_validator
 
 from app.identity.agents.schemas import AgentCreate
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     Description,
     Id,
     Kind,
@@ -16,7 +16,7 @@ from app.platform.http.fields import (
     Storable,
     example,
 )
-from app.platform.http.pagination import PageQuery
+from app.platform.values.pagination import PageQuery
 
 LONGEST_VALUE = 100_000
 DEFAULT_LIMIT = 5000

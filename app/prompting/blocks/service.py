@@ -13,9 +13,9 @@ from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedErr
 from app.identity.users.access import meant
 from app.identity.users.repository import UserRepository
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, decode_number, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.blocks.edits import edit_text
 from app.prompting.blocks.errors import BlockReadOnlyError, TemplateBoundError
 from app.prompting.blocks.models import Block, BlockHistory

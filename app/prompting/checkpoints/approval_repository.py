@@ -27,7 +27,7 @@ from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
-from app.platform.http.documents import same_json
+from app.platform.values.json_objects import same_json
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,
     ApprovalNotFoundError,

@@ -6,9 +6,9 @@ from app.conversation.sessions.opening import open_running
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.checkpoints.approval_repository import ApprovalRepository, Standing
 from app.prompting.checkpoints.schemas import ApprovalDecision, ApprovalQuery, ApprovalRead
 

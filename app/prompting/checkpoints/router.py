@@ -8,10 +8,10 @@ from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundE
 from app.errors import DisabledError
 from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
+from app.platform.work.errors import MemoryDisabledError
 from app.prompting.checkpoints.approval_service import ApprovalService
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from app.conversation.sessions.state_schemas import StateReason
-from app.platform.http.documents import large_object
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     Document,
     Id,
     Kind,
@@ -17,7 +16,8 @@ from app.platform.http.fields import (
     Storable,
     example,
 )
-from app.platform.http.pagination import PageQuery
+from app.platform.values.json_objects import large_object
+from app.platform.values.pagination import PageQuery
 
 CONTENTS_BYTES = 1024 * 1024
 

@@ -14,9 +14,9 @@ from app.conversation.sessions.repository import Opened, SessionRepository
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.tenants.access import Principal
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.prompting.checkpoints.keeper import add_automatic, contents_of
 from app.prompting.checkpoints.packing import Packed, read_parts

@@ -13,10 +13,10 @@ from app.language.llm.summarising import Summariser
 from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.reading import DISABLED, principal_of
 from app.platform.database.engine import Database
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
 from app.prompting.compaction.choosing import chosen
 from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
 from app.prompting.compaction.planning import Wish

@@ -10,10 +10,10 @@ from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, Rea
 from app.language.llm.errors import ModelUnavailableError, UnknownModelError
 from app.memory.extraction.errors import QuotaExhaustedError
 from app.platform.http.dependencies import RuntimeDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
+from app.platform.work.errors import MemoryDisabledError
 from app.prompting.compaction.errors import SummaryNotFoundError
 from app.prompting.compaction.schemas import (
     CompactAnswer,

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from app.conversation.messages.schemas import PressureRead
-from app.platform.http.fields import Moment, Schema, Shown, Storable, example
-from app.platform.http.pagination import PageQuery
+from app.platform.values.fields import Moment, Schema, Shown, Storable, example
+from app.platform.values.pagination import PageQuery
 
 WhyNot = Literal[
     "dry_run",

@@ -14,9 +14,9 @@ from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.language.llm.summarising import Summariser
 from app.memory.extraction.errors import QuotaExhaustedError
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.compaction.choosing import chosen
 from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
 from app.prompting.compaction.models import SessionSummary

@@ -9,9 +9,9 @@ from app.conversation.messages.errors import InvalidStrategyError, UnknownStrate
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.filters import InvalidFilterError
-from app.platform.http.fields import Id
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.values.fields import Id
 from app.prompting.context.errors import LongPromptError, UnknownVariableError
 from app.prompting.context.schemas import ContextAnswer, ContextRequest
 from app.prompting.context.service import ContextRules, ContextService, Noted

@@ -13,7 +13,7 @@ from app.conversation.messages.schemas import (
 from app.language.ranking.asking import Query
 from app.memory.memories.schemas import MemoryType, Scope, Tier
 from app.memory.memories.search_schemas import AsOf, ScoreExplained
-from app.platform.http.fields import Document, Id, Kind, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Document, Id, Kind, Moment, Schema, Shown, Storable, example
 
 LEAST_MEMORY_TOKENS = 100
 MOST_MEMORY_TOKENS = 8000

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import text
 
 from app.platform.database.engine import Database
-from app.platform.http.metrics import INJECTIONS_DROPPED
+from app.platform.observability.metrics import INJECTIONS_DROPPED
 
 ROWS_PER_FLUSH: Final = 1_000
 

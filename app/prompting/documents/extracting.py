@@ -24,11 +24,11 @@ from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.reading import Limits, principal_of
 from app.memory.extraction.work import Ran, Work
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.documents.errors import FileNotReadyError
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.models import File, Passage

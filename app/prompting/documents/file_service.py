@@ -12,11 +12,11 @@ from app.language.parsing.kinds import CONTENT_TYPES, ENDINGS, Kind, Refused, ki
 from app.language.text.offload import read_text
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
-from app.platform.http.switches import Switches
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.documents.errors import (
     EmptyFileError,
     FileBusyError,

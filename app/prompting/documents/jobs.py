@@ -23,10 +23,10 @@ from app.language.text.offload import read_text
 from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.reading import principal_of
 from app.platform.database.engine import Database
-from app.platform.http.switches import Switches
 from app.platform.jobs.errors import DeferJobError, GiveUpJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.errors import Switches
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.indexing import rows_of
 from app.prompting.documents.models import File

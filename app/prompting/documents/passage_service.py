@@ -6,9 +6,9 @@ from app.identity.tenants.repository import TenantRepository
 from app.language.parsing.passages import pieces
 from app.language.text.offload import read_text
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, PageQuery, decode_moment, decode_number, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.indexing import rows_of
 from app.prompting.documents.models import Passage

@@ -8,9 +8,9 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from app.identity.tenants.access import Principal
-from app.platform.http.fields import Metadata
-from app.platform.http.idempotency import NEVER, Once
 from app.platform.http.uploads import InvalidUploadError, Received
+from app.platform.values.fields import Metadata
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.documents.file_service import Upload
 from app.prompting.documents.schemas import UploadOptions
 

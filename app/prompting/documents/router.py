@@ -32,15 +32,15 @@ from app.language.llm.errors import (
 from app.language.parsing.kinds import KINDS
 from app.memory.memories.errors import ScopeRequiresError
 from app.platform.http.dependencies import RuntimeDep, VersionDep
-from app.platform.http.fields import Id
-from app.platform.http.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.http.problems import responses_for
-from app.platform.http.switches import MemoryDisabledError
 from app.platform.http.uploads import (
     InvalidUploadError,
     UploadTooLargeError,
     receive_upload,
 )
+from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.work.errors import MemoryDisabledError
 from app.prompting.documents.errors import (
     EmptyFileError,
     FileBusyError,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from app.platform.http.fields import (
+from app.platform.values.fields import (
     Description,
     Id,
     Kind,
@@ -16,7 +16,7 @@ from app.platform.http.fields import (
     Storable,
     example,
 )
-from app.platform.http.pagination import PageQuery
+from app.platform.values.pagination import PageQuery
 
 FolderScope = Literal["user", "project", "agent"]
 State = Literal["pending", "parsing", "embedding", "completed", "error"]

@@ -11,9 +11,9 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
-from app.platform.http.idempotency import NEVER, Once
-from app.platform.http.pagination import Page, decode_moment, page
-from app.platform.http.switches import Switches
+from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.errors import Switches
+from app.platform.work.idempotency import NEVER, Once
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.models import Folder
 from app.prompting.documents.passage_repository import PassageRepository

@@ -21,7 +21,7 @@ from app.memory.memories.schemas import MemoryAdded, MemoryCreate
 from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.service import MemoryService
-from app.platform.http.idempotency import NEVER, Answer, Once
+from app.platform.work.idempotency import NEVER, Answer, Once
 from app.prompting.blocks.editing import BlockEditing
 from app.prompting.blocks.rendering import ShownBlock, render_block
 from app.prompting.blocks.schemas import (

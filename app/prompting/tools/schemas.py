@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from app.platform.http.fields import Id, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, Schema, Shown, Storable, example
 
 Format = Literal["openai", "anthropic"]
 

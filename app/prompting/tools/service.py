@@ -18,14 +18,14 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.language.llm.tokens import TokenCounter
 from app.platform.database.engine import Database
-from app.platform.http.idempotency import (
+from app.platform.observability.metrics import TOOL_SECONDS
+from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.idempotency import (
     NEVER,
     IdempotencyKeyReusedError,
     Once,
     RequestInProgressError,
 )
-from app.platform.http.metrics import TOOL_SECONDS
-from app.platform.http.switches import MemoryDisabledError
 from app.prompting.blocks.editing import BlockEditing
 from app.prompting.tools.arguments import checked, understood
 from app.prompting.tools.errors import CallRefusedError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from app.platform.http.fields import Schema
+from app.platform.values.fields import Schema
 from app.prompting.tools.arguments import (
     HEARTBEAT,
     AppendArguments,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BeforeValidator, JsonValue
 
-from app.platform.http.fields import LARGEST_INTEGER
+from app.platform.values.fields import LARGEST_INTEGER
 
 DOCUMENT_DEPTH = 32
 """Levels of objects and lists in each other; what is deeper was made by no hand."""

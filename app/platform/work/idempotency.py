@@ -35,7 +35,7 @@ from app.platform.database.base import Base, Id, TenantOwned
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-class IdempotencyKey(TenantOwned, Base):
+class StoredAnswer(TenantOwned, Base):
     """What one key of one caller was answered, until it expires.
 
     `idempotency_key` is the caller's own text, and for a user `_name_of` it.
@@ -125,10 +125,10 @@ class Once:
         if not free:
             raise RequestInProgressError
         row = await db.scalar(
-            select(IdempotencyKey).where(*self._is_mine(), IdempotencyKey.expires_at > func.now())
+            select(StoredAnswer).where(*self._is_mine(), StoredAnswer.expires_at > func.now())
         )
         if row is None:
-            await db.execute(delete(IdempotencyKey).where(*self._is_mine()))
+            await db.execute(delete(StoredAnswer).where(*self._is_mine()))
             return
         if row.request_hash != self._hash:
             raise IdempotencyKeyReusedError
@@ -148,7 +148,7 @@ class Once:
             body = answer.model_dump_json(by_alias=True).encode()
             await db.flush()
             await db.execute(
-                insert(IdempotencyKey).values(
+                insert(StoredAnswer).values(
                     tenant_id=self._tenant_id,
                     key_id=self._key_id,
                     idempotency_key=self._key,
@@ -163,9 +163,9 @@ class Once:
 
     def _is_mine(self) -> tuple[Any, ...]:
         return (
-            IdempotencyKey.tenant_id == self._tenant_id,
-            IdempotencyKey.key_id == self._key_id,
-            IdempotencyKey.idempotency_key == self._key,
+            StoredAnswer.tenant_id == self._tenant_id,
+            StoredAnswer.key_id == self._key_id,
+            StoredAnswer.idempotency_key == self._key,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from app.errors import UnprocessableError
-from app.platform.http.fields import LARGEST_INTEGER, Schema, in_utc
+from app.platform.values.fields import LARGEST_INTEGER, Schema, in_utc
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")

@@ -1,0 +1,1 @@
+"""Values that cross HTTP, with their bounds: fields, JSON objects, pages and cursors."""
