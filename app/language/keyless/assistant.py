@@ -8,6 +8,7 @@ from app.language.keyless.chinese_words import simplified
 from app.language.keyless.english_forms import plain
 from app.language.keyless.patterns import compiled, exact
 from app.language.keyless.statements import CONFIRMED, Statement
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk
 
 MAX_CLAIM: Final = 600
@@ -163,7 +164,7 @@ _CHINESE_GREETING: Final = exact(
 )
 
 
-_SENTENCE_END: Final = re.compile(r"(?<=[。！？!?])|(?<=[.:])\s+|\n")
+_SENTENCE_END: Final = lazy_pattern(r"(?<=[。！？!?])|(?<=[.:])\s+|\n")
 
 
 def claims(content: str) -> list[Statement]:

@@ -11,6 +11,7 @@ from app.language.keyless.chinese_attributes import chinese_attribute
 from app.language.keyless.chinese_words import simplified
 from app.language.keyless.english_attributes import english_attribute
 from app.language.keyless.patterns import compiled
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk, normalise
 
 _SUBJECT: Final = compiled(
@@ -18,10 +19,10 @@ _SUBJECT: Final = compiled(
     (?:the|i|my|he|she|they|their|his|her|we|our|it|this|that|a|an|in|on|at)\b
     """,
 )
-_CHINESE_LEAD: Final = re.compile(r"[^，。]{1,14}?，?(?=用户(?!的?(?:团队|公司)))")
+_CHINESE_LEAD: Final = lazy_pattern(r"[^，。]{1,14}?，?(?=用户(?!的?(?:团队|公司)))")
 
 # 用户在2026年11月2日那一周搬到了汉堡: when it was stands before what happened.
-_CHINESE_WHEN: Final = re.compile(
+_CHINESE_WHEN: Final = lazy_pattern(
     r"(?<=用户)[在于]?(?:19|20)[0-9]{2}年(?:[0-9]{1,2}月(?:[0-9]{1,2}日)?)?(?:那一周|那个周末)?(?!生)"
 )
 

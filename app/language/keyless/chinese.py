@@ -70,17 +70,18 @@ from app.language.keyless.chinese_words import simplified
 from app.language.keyless.patterns import exact
 from app.language.keyless.sentences import sentences, without_foreign_words
 from app.language.keyless.statements import ASKED, IMPLIED, Statement
+from app.language.text.lazy_pattern import lazy_pattern
 
 __all__ = ["clean", "read", "remembered"]
 
 _ME: Final = "我"
-_DATED: Final = re.compile(r"[0-9]{2,4}年|月[0-9一二三四五六七八九十]|去年|前年|昨|上个?月")
+_DATED: Final = lazy_pattern(r"[0-9]{2,4}年|月[0-9一二三四五六七八九十]|去年|前年|昨|上个?月")
 _HAPPENED_TO_KIN: Final = exact(
     r"(?:刚刚?|已经|终于|前两天)?(?:出生|去世|过世|走了|没了|死了|结婚|离婚|毕业|生了|做了\S*(?:手术|支架|搭桥|移植)|骨折|确诊|考上|入职|退休了|领证|订婚)"
 )
 # These say by their verb that it is the speaker who settles or is bound.
 _STANDS_ALONE: Final = {"constraint", "decision", "event"}
-_SETTLED_WITH: Final = re.compile(r"[他她它]|计较|走下去")
+_SETTLED_WITH: Final = lazy_pattern(r"[他她它]|计较|走下去")
 _PASSING_OF_KIN: Final = exact(
     r"不(?:吃饭|吃东西|睡|听话|说话|理|回)|(?:也|都|老|总|一直|非|硬)?(?:想(?!家)|不想|非[要让得]|[要让劝叫催逼]我|(?:天天|又|整天|成天)?(?:催|骂|说|管|嫌|怪|问)我)"
 )

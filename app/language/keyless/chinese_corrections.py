@@ -9,6 +9,7 @@ from app.language.keyless.chinese_words import simplified
 from app.language.keyless.mending import Correction, replaced, restated
 from app.language.keyless.patterns import exact
 from app.language.keyless.statements import Statement
+from app.language.text.lazy_pattern import lazy_pattern
 
 _CHINESE_DENIAL: Final = exact(
     r"""
@@ -25,25 +26,25 @@ _CHINESE_DENIAL: Final = exact(
     )+
     """
 )
-_CHINESE_NOT: Final = re.compile(
+_CHINESE_NOT: Final = lazy_pattern(
     r"(?:并)?不是(?P<old>[^，,。；！]{1,14}?)[，,]\s*(?:而)?是?(?P<new>\S.+)$"
 )
-_CHINESE_NOT_TAIL: Final = re.compile(
+_CHINESE_NOT_TAIL: Final = lazy_pattern(
     r"[，,]?(?:而)?(?:并)?不是(?P<old>[^，,。；！]{1,14})(?:[，,。！].*)?$"
 )
 # "我老家不是宜昌，是宜春"
-_CHINESE_RATHER: Final = re.compile(
+_CHINESE_RATHER: Final = lazy_pattern(
     r"(?P<stem>[^，,不是]{1,10})(?:并)?不是(?P<old>[^，,]{1,14})[，,](?:而)?是(?P<new>[^，,]+)$"
 )
-_INSISTS: Final = re.compile(
+_INSISTS: Final = lazy_pattern(
     r"我?(?:说的是|指的是|的意思是|应该是)|(?:改|挪|推|推迟|提前|延后|延|调|换|移)到"
 )
 # "之前说我女儿五岁，说错了，是六岁"
-_CHINESE_SAID: Final = re.compile(
+_CHINESE_SAID: Final = lazy_pattern(
     r"(?:我)?(?:之前|刚才|刚刚|前面|上次)(?:我)?(?:说|写)(?P<stem>[^，,]{3,20})[，,]我?(?:说|记|打|写|弄)错了"
     r"[，,]?(?:应该)?是?(?P<new>[^，,。]{1,12})$"
 )
-_WAIT: Final = re.compile(r"(?:(?:哎|诶|啊|哦|噢|呃)?等等|等一?下|对了|啊|哦|噢|哎)[，,]")
+_WAIT: Final = lazy_pattern(r"(?:(?:哎|诶|啊|哦|噢|呃)?等等|等一?下|对了|啊|哦|噢|哎)[，,]")
 _CHINESE_MEANT: Final = exact(
     r"""
     (?:我|其实|实际上?|正确的|正确)*(?:说的是|指的是|的意思是|是说|是想说|应该是|应该为|应该说|准确说是|准确地说是|是|改成|改为|(?:改|挪|推|推迟|提前|延后|延|调|换|移)到了?)(?P<new>[^，,。；！]{1,16}?)
@@ -56,7 +57,7 @@ _BARE_VALUE: Final = exact(
 )
 _LONGEST_VALUE: Final = 10
 # "不是，那是我弟" names somebody else, and no value.
-_NO_VALUE: Final = re.compile(r"[那这他她它你您我谁没不才早]|是(?:我|他|她)")
+_NO_VALUE: Final = lazy_pattern(r"[那这他她它你您我谁没不才早]|是(?:我|他|她)")
 
 
 def chinese_corrected(text: str, known: Sequence[Statement]) -> Correction | None:

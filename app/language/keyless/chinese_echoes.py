@@ -7,6 +7,7 @@ from typing import Final
 from app.language.keyless.chinese_words import simplified
 from app.language.keyless.patterns import exact
 from app.language.keyless.statements import Statement
+from app.language.text.lazy_pattern import lazy_pattern
 
 NICKNAME: Final = "用户希望被叫做"
 _NAME: Final = exact(
@@ -21,7 +22,7 @@ _EXACT_AGE: Final = exact(
 _BORN: Final = exact(r"用户\S{0,9}[0-9零〇一二三四五六七八九]{2,4}年\S{0,6}(?:的|生\S{0,2})$")
 _ROUGH_ORIGIN: Final = exact(r"用户\S{0,4}(?:在\S{1,4}(?:边|里|上|村|山)?长大的?|农村的?)$")
 _ORIGIN: Final = exact(r"用户\S{0,6}?(?:\S{2,8}人$|老家\S{2,}|来自\S{2,}|是\S{2,6}的$)")
-_SIGN: Final = re.compile(r"[\u4e00-\u9fffA-Za-z0-9]")
+_SIGN: Final = lazy_pattern(r"[\u4e00-\u9fffA-Za-z0-9]")
 _SHARED: Final = 6
 _OVER: Final = frozenset("用户现在没了卖掉的不已经有还都也再家早就")
 

@@ -9,6 +9,7 @@ from typing import Final
 from app.language.keyless.attributes import attribute_of, comparable
 from app.language.keyless.chinese_words import either, simplified
 from app.language.keyless.patterns import exact
+from app.language.text.lazy_pattern import lazy_pattern
 
 _WHEN: Final = (
     r"(?:在?[0-9]{4}年\S{0,8}?|刚|刚刚|已经|终于|又|也|都|正式|最近|现在|早就?|前阵子){0,4}"
@@ -72,7 +73,7 @@ _COUNT: Final = exact(
     r"(?P<what>孩子|娃|儿子|女儿|猫|狗|车|房子?|哥哥|弟弟|姐姐|妹妹|孙子|孙女)$"
 )
 # An end without a name that lies years back is none of what holds now.
-_YEARS_BACK: Final = re.compile(r"(?:19|20)[0-9]{2}年(?![0-9])|年前|以前|当年")
+_YEARS_BACK: Final = lazy_pattern(r"(?:19|20)[0-9]{2}年(?![0-9])|年前|以前|当年")
 _RIVALS: Final = (
     {"vim", "neovim", "emacs", "vs code", "vscode", "sublime", "idea", "pycharm", "cursor"},
     {"windows", "linux", "macos", "mac", "ubuntu"},

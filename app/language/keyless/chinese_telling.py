@@ -6,6 +6,7 @@ from typing import Final
 from app.language.keyless.chinese_words import simplified
 from app.language.keyless.patterns import exact
 from app.language.keyless.statements import EXPLICIT, Statement
+from app.language.text.lazy_pattern import lazy_pattern
 
 SHORTEST: Final = 5
 """Signs of a sentence that the gate of memories takes for one."""
@@ -41,7 +42,7 @@ _PERSONS: Final = (
 
 
 # Titles, quotations, and words in which 我 or 本人 is part of another: 自我提升, 日本人.
-_KEPT: Final = re.compile(
+_KEPT: Final = lazy_pattern(
     r"《[^》]*》|“[^”]*”|「[^」]*」|『[^』]*』|\"[^\"]*\"|日本人|自我|忘我|敌我|真我|超我|我行我素"
 )
 

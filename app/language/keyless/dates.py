@@ -13,6 +13,7 @@ from typing import Final, Literal
 from app.language.keyless import chinese_dates, english_dates
 from app.language.keyless.calendar_steps import Grain, Reader
 from app.language.keyless.patterns import compiled
+from app.language.text.lazy_pattern import lazy_pattern
 
 Bound = Literal["at", "from", "to"]
 
@@ -92,13 +93,13 @@ _TO_BEFORE = compiled(
 )
 
 
-_OWN = re.compile(r"(?P<from>since|from|starting)|(?P<to>until|till)", re.IGNORECASE)
+_OWN = lazy_pattern(r"(?P<from>since|from|starting)|(?P<to>until|till)", re.IGNORECASE)
 
 
-_TO_AFTER = re.compile(r"(?:为止|之前都)")
+_TO_AFTER = lazy_pattern(r"(?:为止|之前都)")
 
 
-_FROM_AFTER = re.compile(r"(?:开始|起|以来)")
+_FROM_AFTER = lazy_pattern(r"(?:开始|起|以来)")
 
 
 def _bound(text: str, match: re.Match[str]) -> Bound:

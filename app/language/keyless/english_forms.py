@@ -6,6 +6,7 @@ from typing import Final
 from app.language.keyless import english_verbs as verbs
 from app.language.keyless import english_words as words
 from app.language.keyless.patterns import compiled
+from app.language.text.lazy_pattern import lazy_pattern
 
 _QUOTES: Final = str.maketrans({"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "…": "."})
 _EXPANSIONS: Final = tuple(
@@ -130,7 +131,7 @@ _PRONOUNS: Final = tuple(
         (r"\byou\b", "the assistant"),
     )
 )  # fmt: skip
-_US: Final = re.compile(r"\bUS\b")
+_US: Final = lazy_pattern(r"\bUS\b")
 
 
 _YOU_DO: Final = compiled(

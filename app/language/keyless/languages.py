@@ -6,19 +6,22 @@ from itertools import groupby
 from typing import Final
 
 from app.language.keyless.sentences import without_foreign_words
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk
 
-_HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_WORD: Final = re.compile(r"[A-Za-zÀ-ÿ][\w'’-]*")
-_END: Final = re.compile(r"(?<=[。！？!?；])|(?<=[.])\s+|(?<=[.])(?=[\u3400-\u9fff])|\n")
+_HAN: Final = lazy_pattern(r"[\u3400-\u9fff]")
+_WORD: Final = lazy_pattern(r"[A-Za-zÀ-ÿ][\w'’-]*")
+_END: Final = lazy_pattern(r"(?<=[。！？!?；])|(?<=[.])\s+|(?<=[.])(?=[\u3400-\u9fff])|\n")
 # "I live in 上海 and 我喜欢喝绿茶": a clause of the other language.
-_CLAUSE: Final = re.compile(r"[,，]?\s*(?:\b(?:and|but|so)\b|[,，]|\s)\s*(?=我们?[\u3400-\u9fff])")
-_CLAUSE_BACK: Final = re.compile(
+_CLAUSE: Final = lazy_pattern(
+    r"[,，]?\s*(?:\b(?:and|but|so)\b|[,，]|\s)\s*(?=我们?[\u3400-\u9fff])"
+)
+_CLAUSE_BACK: Final = lazy_pattern(
     r"(?<=[\u3400-\u9fff])[,，]?\s*\b(?:and|but|so)\s+(?=(?:I|I'm|my)\b)"
 )
-_SPEAKS: Final = re.compile(r"\b(?:i|i'm|my|we|our)\b", re.IGNORECASE)
+_SPEAKS: Final = lazy_pattern(r"\b(?:i|i'm|my|we|our)\b", re.IGNORECASE)
 # Whoever speaks about language quotes the other one: "what does 我住在上海 mean?"
-_ABOUT_WORDS: Final = re.compile(
+_ABOUT_WORDS: Final = lazy_pattern(
     r"\b(?:mean|means|translat\w+|pronounce\w*|grammar|sentences?|phrase|chinese|english|mandarin"
     r"|correct|proofread|word|words)\b|中文|英文|英语|汉语|翻译|意思|怎么说|语法|句子|句话|润色|单词",
     re.IGNORECASE,

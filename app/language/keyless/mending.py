@@ -9,6 +9,7 @@ from typing import Final
 from app.language.keyless.attributes import attribute_of
 from app.language.keyless.patterns import compiled, exact
 from app.language.keyless.statements import CORRECTED, Statement
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk
 
 
@@ -25,9 +26,9 @@ class Correction:
 
 
 _SPANS: Final = (
-    re.compile(r"(?:周|星期|礼拜|週)[一二三四五六日天末](?:上午|下午|晚上|早上|中午|傍晚)"),
-    re.compile(r"[0-9一二三四五六七八九十]{1,3}[日号號](?:上午|下午|晚上|早上|中午|傍晚|凌晨)"),
-    re.compile(r"(?:上午|下午|晚上|早上|中午)(?:[0-9]{1,2}|[一二两三四五六七八九十]{1,3})点半?"),
+    lazy_pattern(r"(?:周|星期|礼拜|週)[一二三四五六日天末](?:上午|下午|晚上|早上|中午|傍晚)"),
+    lazy_pattern(r"[0-9一二三四五六七八九十]{1,3}[日号號](?:上午|下午|晚上|早上|中午|傍晚|凌晨)"),
+    lazy_pattern(r"(?:上午|下午|晚上|早上|中午)(?:[0-9]{1,2}|[一二两三四五六七八九十]{1,3})点半?"),
 )
 """A day and its part, which are set right together."""
 _CLASSES: Final = (
@@ -40,19 +41,19 @@ _CLASSES: Final = (
         )\b
         """
     ),
-    re.compile(r"(?:周|星期|礼拜|週)[一二三四五六日天末]"),
+    lazy_pattern(r"(?:周|星期|礼拜|週)[一二三四五六日天末]"),
     exact(
         r"""
         (?:[0-9]{1,2}|十[一二]|[一二三四五六七八九十])月(?:(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})[日号號])?
         """
     ),
-    re.compile(r"[0-9一二三四五六七八九十]{1,3}[日号號]"),
-    re.compile(r"(?:[0-9]{1,2}|[一二两三四五六七八九十]{1,3})点半?"),
+    lazy_pattern(r"[0-9一二三四五六七八九十]{1,3}[日号號]"),
+    lazy_pattern(r"(?:[0-9]{1,2}|[一二两三四五六七八九十]{1,3})点半?"),
     compiled(r"\b[0-9]{1,2}(?::[0-9]{2})? ?(?:am|pm)\b"),
-    re.compile(r"(?:19|20)[0-9]{2}年?"),
-    re.compile(r"(?<![0-9])[0-9]+(?:\.[0-9]+)?(?![0-9])"),
-    re.compile(r"[一二两三四五六七八九十百0-9]+[万千百][一二三四五六七八九]?(?![0-9])"),
-    re.compile(r"[一二两三四五六七八九十百千万]+(?=个|只|条|岁|年|天|周|次|块|元|人)"),
+    lazy_pattern(r"(?:19|20)[0-9]{2}年?"),
+    lazy_pattern(r"(?<![0-9])[0-9]+(?:\.[0-9]+)?(?![0-9])"),
+    lazy_pattern(r"[一二两三四五六七八九十百0-9]+[万千百][一二三四五六七八九]?(?![0-9])"),
+    lazy_pattern(r"[一二两三四五六七八九十百千万]+(?=个|只|条|岁|年|天|周|次|块|元|人)"),
 )
 
 

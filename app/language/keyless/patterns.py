@@ -2,6 +2,8 @@
 
 import re
 
+from app.language.text.lazy_pattern import lazy_pattern
+
 
 def joined(text: str) -> str:
     """The pattern in a text: its lines without their indentation, joined, without comments.
@@ -18,9 +20,9 @@ def joined(text: str) -> str:
 
 def compiled(text: str) -> re.Pattern[str]:
     """Compile a pattern that spans lines and does not tell upper from lower case."""
-    return re.compile(joined(text), re.IGNORECASE)
+    return lazy_pattern(joined(text), re.IGNORECASE)
 
 
 def exact(text: str) -> re.Pattern[str]:
     """Compile a pattern that spans lines and tells upper from lower case."""
-    return re.compile(joined(text))
+    return lazy_pattern(joined(text))

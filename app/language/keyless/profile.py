@@ -31,6 +31,7 @@ from app.language.keyless.profile_words import (
     WORK,
 )
 from app.language.llm.profiling import Derivation, Derived, Known, ProfileRequest, Slot, SlotValue
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk, normalise
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
@@ -171,9 +172,9 @@ def _named(words: Sequence[str], *, uses: bool = False) -> Filler:
 
 def _pattern(word: str) -> re.Pattern[str]:
     if has_cjk(word):
-        return re.compile(re.escape(word))
+        return lazy_pattern(re.escape(word))
     # Chinese stands right beside a name; a letter, a digit, + or # belongs to another one.
-    return re.compile(rf"(?<![A-Za-z0-9+#.-]){re.escape(word)}(?![A-Za-z0-9+#-])")
+    return lazy_pattern(rf"(?<![A-Za-z0-9+#.-]){re.escape(word)}(?![A-Za-z0-9+#-])")
 
 
 def _once(known: Iterable[Known]) -> list[Known]:

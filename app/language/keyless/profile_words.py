@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
+
 PROGRAMMING_LANGUAGES: Final = (
     "Python", "JavaScript", "TypeScript", "Java", "Kotlin", "Scala", "Go", "Golang", "Rust", "C",
     "C++", "C#", "Ruby", "PHP", "Swift", "Objective-C", "Haskell", "OCaml", "Elixir", "Erlang",
@@ -28,45 +30,48 @@ STACK: Final = (
 
 # A single letter, and what is a word besides, is a language only where it is listed as one.
 AMBIGUOUS: Final = frozenset({"C", "R", "Go", "Java", "Swift", "Dart", "Julia", "Ruby", "Rust"})
-CODES: Final = re.compile(
+CODES: Final = lazy_pattern(
     r"\b(?:cod(?:e|es|ing)|program\w*|writes?|writing|knows?|uses?|using|learn\w*|good at|"
     r"fluent in|experienced|develop\w*|script\w*|language|expert)\b"
     r"|写|用|编程|开发|精通|熟悉|擅长|学"
 )
 
-DENIED: Final = re.compile(
+DENIED: Final = lazy_pattern(
     r"\b(?:not|never|no longer|dislikes?|hates?|avoids?|stopped|quit|doesn't|don't|isn't|can't|"
     r"cannot|without|instead of)\b|不|没|讨厌|放弃|停止"
 )
 
-USES: Final = re.compile(
+USES: Final = lazy_pattern(
     r"\b(?:uses?|using|works? with|writes? in|every day|daily|favou?rite)\b|用|使用|常"
 )
 
-ANSWERS: Final = re.compile(
+ANSWERS: Final = lazy_pattern(
     r"\b(?:answers?|repl(?:y|ies)|respon\w+|explain\w*|explanations?|communicat\w+|assistant)\b"
     r"|回答|回复|解释|答复|说明|沟通|助手",
     re.IGNORECASE,
 )
 STYLES: Final = (
-    ("concise", re.compile(
+    ("concise", lazy_pattern(
         r"\b(?:concise\w*|brief\w*|short(?:er)?|terse|to the point)\b|简洁|简短|简明|精简|简练",
         re.IGNORECASE,
     )),
-    ("detailed", re.compile(
+    ("detailed", lazy_pattern(
         r"\b(?:detail\w*|thorough\w*|in depth|in-depth|step by step|long(?:er)?)\b|详细|详尽|细致",
         re.IGNORECASE,
     )),
-    ("technical", re.compile(
+    ("technical", lazy_pattern(
         r"\b(?:technical\w*|precise terms)\b|技术性|技术细节|专业", re.IGNORECASE
     )),
 )  # fmt: skip
 FORMATS: Final = (
-    ("markdown", re.compile(r"markdown", re.IGNORECASE)),
-    ("plain", re.compile(r"\bplain(?: text)?\b|no (?:markdown|formatting)|纯文本", re.IGNORECASE)),
+    ("markdown", lazy_pattern(r"markdown", re.IGNORECASE)),
+    (
+        "plain",
+        lazy_pattern(r"\bplain(?: text)?\b|no (?:markdown|formatting)|纯文本", re.IGNORECASE),
+    ),
     (
         "code",
-        re.compile(r"\b(?:as|in|only|just) code\b|code only|只给代码|代码形式", re.IGNORECASE),
+        lazy_pattern(r"\b(?:as|in|only|just) code\b|code only|只给代码|代码形式", re.IGNORECASE),
     ),
 )
 
@@ -84,29 +89,29 @@ LANGUAGES: Final = {
     "韩语": "ko", "韩文": "ko", "越南语": "vi", "泰语": "th",
 }  # fmt: skip
 
-IN_LANGUAGE: Final = re.compile(
+IN_LANGUAGE: Final = lazy_pattern(
     rf"(?:\bin |用|以|说|讲)(?P<name>{'|'.join(sorted(LANGUAGES, key=len, reverse=True))})"
 )
 
-EXPERTISE: Final = re.compile(
+EXPERTISE: Final = lazy_pattern(
     r"\b(?:expert (?:in|on|at)|experienced (?:in|with)|speciali[sz]es in|proficient (?:in|with)|"
     r"skilled (?:in|at)|good at|knows a lot about) (?P<area>[^.,;]{2,80})"
     r"|(?:擅长|精通|专长是|熟悉|善于)(?P<gebiet>[^，。；,.]{1,40})"
 )
-EXPERTISE_SPLIT: Final = re.compile(r",| and |和|与|、|及")
+EXPERTISE_SPLIT: Final = lazy_pattern(r",| and |和|与|、|及")
 
-WORK: Final = re.compile(
+WORK: Final = lazy_pattern(
     r"\b(?:work\w*|job|team|project|company|colleague|manager|client|office|customer|startup|"
     r"career|product|service|software|develop\w*|engineer\w*)\b"
     r"|工作|团队|项目|公司|同事|客户|老板|经理|职业|产品|开发|创业|工程",
     re.IGNORECASE,
 )
-PHASE: Final = re.compile(
+PHASE: Final = lazy_pattern(
     r"\b(?:phase|milestone|stage|sprint|alpha|beta|release|launch|prototype|mvp)\b"
     r"|阶段|里程碑|迭代|冲刺|上线|发布|原型|测试期",
     re.IGNORECASE,
 )
-STUDY: Final = re.compile(
+STUDY: Final = lazy_pattern(
     r"\b(?:stud(?:ied|ies)|degree|graduated|university|college|phd|master|bachelor|trained as|"
     r"grew up|born)\b|毕业|大学|学位|博士|硕士|本科|专业是|出生|长大",
     re.IGNORECASE,

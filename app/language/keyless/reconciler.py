@@ -22,6 +22,7 @@ from app.language.llm.reconciling import (
     Reconciliation,
 )
 from app.language.text.distinctions import differs
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk, normalise
 
 NEAR: Final = 0.8
@@ -265,7 +266,7 @@ _LIKE: Final = frozenset(
 _CHINESE_STOP: Final = frozenset(
     "用户的了着过也都就还很不没有再是在和与、，。！,. 非常特别太一只条个有已经现在卖掉戒"
 )
-_CHINESE_LIKE: Final = re.compile("讨厌|热爱|喜爱|厌恶|反感|爱(?!好|人|情)|偏爱|受不了")
+_CHINESE_LIKE: Final = lazy_pattern("讨厌|热爱|喜爱|厌恶|反感|爱(?!好|人|情)|偏爱|受不了")
 
 
 def _terms(text: str) -> frozenset[str]:
@@ -297,13 +298,13 @@ def _within(one: str, other: str) -> float:
 
 
 _ENDING: Final = frozenset({"stopped", "quit", "gave", "given", "up", "sold", "got", "rid"})
-_OVER = re.compile(
+_OVER = lazy_pattern(
     r"\b(?:not|no longer|never|any ?more|has no|longer)\b|不|没|戒|卖|离|停|分手|去世"
 )
-_NEGATED = re.compile(
+_NEGATED = lazy_pattern(
     r"\b(?:not|never|no longer|hates?|dislikes?|wants to|used to)\b", re.IGNORECASE
 )
-_KIN = re.compile(rf"\b(?:{english_words.RELATIONS})\b|{RELATIONS}", re.IGNORECASE)
+_KIN = lazy_pattern(rf"\b(?:{english_words.RELATIONS})\b|{RELATIONS}", re.IGNORECASE)
 
 
 def _people(text: str) -> frozenset[str]:

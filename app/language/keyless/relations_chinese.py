@@ -15,6 +15,7 @@ from app.language.keyless.relations_names import TITLES as _TITLES
 from app.language.keyless.relations_names import is_name
 from app.language.keyless.relations_slots import LANGUAGE, is_nothing
 from app.language.llm.extraction import SPEAKER, ProposedRelation
+from app.language.text.lazy_pattern import lazy_pattern
 
 _NAME: Final = (
     rf"(?:(?:{SURNAMES})[\u4e00-\u9fff]{{0,2}}?(?:{_TITLES})|(?:{SURNAMES})[\u4e00-\u9fff]{{1,2}}|"
@@ -50,7 +51,7 @@ _VOID: Final = exact(
     准备|可能|也许|大概|听说|好像|将|吗|？|\?|离婚|离职|辞职|分手|去世
     """
 )
-_RETRACTED: Final = re.compile(r"(?:已经)?不再(?:是)?")
+_RETRACTED: Final = lazy_pattern(r"(?:已经)?不再(?:是)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ _SUBJECT: Final = exact(
 _OF_THINGS: Final = exact(
     rf"(?:{SURNAMES})(?!\S{{0,2}}?(?:{_TITLES}))\S{{1,2}}?{_ADVERBS}(?:来自|加入)"
 )
-_CUT: Final = re.compile(r"[，,。；;！!]+")
+_CUT: Final = lazy_pattern(r"[，,。；;！!]+")
 
 
 def chinese_relations(text: str, *, retracts: bool = False) -> Iterator[ProposedRelation]:

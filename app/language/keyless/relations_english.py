@@ -13,6 +13,7 @@ from typing import Final
 from app.language.keyless.patterns import exact
 from app.language.keyless.relations_named import named_relations
 from app.language.llm.extraction import SPEAKER, ProposedRelation
+from app.language.text.lazy_pattern import lazy_pattern
 
 _WORD: Final = r"[A-ZÀ-Þ][\w'’&+#.-]*[\w+#]|[A-ZÀ-Þ]"
 _NAMED: Final = (
@@ -38,14 +39,14 @@ _THE: Final = r"(?:the |The )?"
 
 _DAYS: Final = r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
 
-_VOID: Final = re.compile(
+_VOID: Final = lazy_pattern(
     r"\b(?:not|never|no longer|used to|former|formerly|ex|if|would|could|might|may|wants?|hopes?|"
     r"plans?|planning|wishes|considering|thinking|dreams?|will|going to|late|cannot|without|"
     r"left|quit|divorced|wonders?|almost|nearly)\b(?! \d)|n't\b|\?|ex-",
     re.IGNORECASE,
 )
-_MONTH_MAY: Final = re.compile(r"\bMay\b(?= [0-9]|,|\.|$)")
-_RETRACTED: Final = re.compile(r"\bno longer |\bnot (?=.* any ?more)", re.IGNORECASE)
+_MONTH_MAY: Final = lazy_pattern(r"\bMay\b(?= [0-9]|,|\.|$)")
+_RETRACTED: Final = lazy_pattern(r"\bno longer |\bnot (?=.* any ?more)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +169,9 @@ _OWN: Final = exact(
     rf",? (?P<bare>{_PERSON}))|"
     rf"(?P<pet>{_PETS})(?:{_CALLED}|) (?P<pet_name>{_WORD})\b)(?P<rest>.*)$"
 )
-_USER: Final = re.compile(r"^The user(?P<own>'s)? ")
-_WHO: Final = re.compile(r"^[ ,]*(?:(?:who|which) )?")
-_JOINT: Final = re.compile(
+_USER: Final = lazy_pattern(r"^The user(?P<own>'s)? ")
+_WHO: Final = lazy_pattern(r"^[ ,]*(?:(?:who|which) )?")
+_JOINT: Final = lazy_pattern(
     r",? and (?:their |the user's )?(?=(?:works|lives|studies|speaks|has|owns|is)\b)|,? (?:who|"
     r"which) |, "
 )

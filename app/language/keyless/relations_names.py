@@ -4,11 +4,11 @@ A name alone is a first name of the list or a Chinese surname with its signs; wi
 word with a capital is one.
 """
 
-import re
 from typing import Final
 
 from app.language.keyless.chinese_words import JOBS, PLACES, RELATIONS, SURNAMES, either
 from app.language.keyless.patterns import exact
+from app.language.text.lazy_pattern import lazy_pattern
 
 TITLES: Final = (
     "教授|老师|博士|医生|大夫|律师|经理|总监|主任|院长|校长|局长|教练|师傅|先生|女士|同学"
@@ -113,7 +113,7 @@ _CHINESE_NAME: Final = exact(
     """
 )
 _ENGLISH_NAME: Final = exact(ENGLISH_NAME)
-_LATIN: Final = re.compile(r"[A-Za-zÀ-ÿ]")
+_LATIN: Final = lazy_pattern(r"[A-Za-zÀ-ÿ]")
 
 
 def is_name(folded: str) -> bool:

@@ -6,23 +6,28 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.language.keyless.patterns import exact
+from app.language.text.lazy_pattern import lazy_pattern
 
 MAX_SENTENCE: Final = 400
 """Longer ones are pasted text, not talk; nothing is read from them."""
 
 _MOST_TITLES = 26
-_MISREAD = re.compile(r"[,;.?!:&]|\b(?:i|i'm|my|me|we|us|our|you|your|and|or|but)\b", re.IGNORECASE)
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
-_CODE = re.compile(
+_MISREAD = lazy_pattern(
+    r"[,;.?!:&]|\b(?:i|i'm|my|me|we|us|our|you|your|and|or|but)\b", re.IGNORECASE
+)
+_FENCE = lazy_pattern(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_QUOTED_LINE = lazy_pattern(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
+_CODE = lazy_pattern(
     r"[{};]\s*$|^\s*(?:def|class|import|from \w+ import|"
     r"return|function|const|let|var|public|private"
     r"|SELECT|INSERT|UPDATE|DELETE|CREATE|FROM|WHERE|"
     r"#include|print\(|console\.|if \(|for \(|while \("
     r"|\$ |>>> |npm |pip |git |sudo |docker |curl |<\w+[ >]|</|//|@\w+$)|=>|==|!=|\w\(\"|^\s*\w+ = "
 )
-_LATIN_END = re.compile(r"(?<=[^\s.][.!])(?:\s+|$)|(?<=[?])\s*|[!]{2,}\s*|\.{2,}\s*|\n+")
-_CHINESE_END = re.compile(r"(?<=[。！!；;])|(?<=[?？])|\n+|(?:…+|\.{3,})|(?<=[\u4e00-\u9fff][~～])")
+_LATIN_END = lazy_pattern(r"(?<=[^\s.][.!])(?:\s+|$)|(?<=[?])\s*|[!]{2,}\s*|\.{2,}\s*|\n+")
+_CHINESE_END = lazy_pattern(
+    r"(?<=[。！!；;])|(?<=[?？])|\n+|(?:…+|\.{3,})|(?<=[\u4e00-\u9fff][~～])"
+)
 _ABBREVIATION = exact(
     r"""
     \b(?:
@@ -38,19 +43,19 @@ _QUOTE = exact(
     """
 )
 # The book "I, Robot", my song is "My Way", called "We": a title, whatever it says.
-_TITLED = re.compile(
+_TITLED = lazy_pattern(
     r"(?:\b(?:book|novel|song|track|album|movie|film|series|show|game|play|musical|poem|podcast"
     r"|blog|band|called|named|titled|entitled)|\bfavou?rite (?:\w+ ){1,3}(?:is|was|are)),? $",
     re.IGNORECASE,
 )
-_SAYING = re.compile(
+_SAYING = lazy_pattern(
     r"(?:\b(?:sa(?:y|ys|id|ying)|told|tells?|ask(?:s|ed)?|wr(?:ite|ites|ote)|repl(?:y|ies|ied)|"
     r"read|thinks?|message|goes|like|texted|answered|phrase|sentence|line)(?: \w+)?|[,:])\s*$",
     re.IGNORECASE,
 )
-_TITLE_WORD = re.compile(r"[A-ZÀ-Þ0-9]\S*|\w{1,3}\W?")
+_TITLE_WORD = lazy_pattern(r"[A-ZÀ-Þ0-9]\S*|\w{1,3}\W?")
 # The head of a pasted mail: two such lines, or one that names an address.
-_MAIL = re.compile(
+_MAIL = lazy_pattern(
     r"^[ \t]*(?:from|to|cc|bcc|sent|date|subject|reply-to|发件人|收件人|抄送|主题)"
     r"[ \t]?[:：].*\n"
     r"[ \t]*(?:from|to|cc|bcc|sent|date|subject|reply-to|发件人|收件人|抄送|主题|日期)"
@@ -58,7 +63,7 @@ _MAIL = re.compile(
     r"|^[ \t]*from:[^\n]*@|^[ \t]*subject:[ \t]",
     re.IGNORECASE | re.MULTILINE,
 )
-_SPEAKS = re.compile(r"\b(?:i|i'm|im|my|me|we|our)\b|我|咱|俺|本人", re.IGNORECASE)
+_SPEAKS = lazy_pattern(r"\b(?:i|i'm|im|my|me|we|our)\b|我|咱|俺|本人", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

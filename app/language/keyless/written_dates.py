@@ -11,6 +11,7 @@ from typing import Final
 from app.language.keyless.calendar_steps import Grain
 from app.language.keyless.dates import Dated, find_dates
 from app.language.keyless.patterns import compiled
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk
 
 _MONTHS: Final = (
@@ -38,10 +39,10 @@ _NAMED_MONTH: Final = compiled(
     """
 )
 _BARE_WEEKDAY: Final = compiled(r"on (?:mon|tue|wed|thu|fri|sat|sun)")
-_CHINESE_MONTH: Final = re.compile(r"(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月")
-_CHINESE_BARE_WEEKDAY: Final = re.compile(r"(?:周|星期|礼拜)[一二三四五六日天]")
-_PART_OF_MONTH: Final = re.compile(r"(?<=月)(?:初|底|末|中旬)$")
-_CHINESE_KEPT_BEFORE: Final = re.compile(r"[在从自到于至]$|直到$|截至$")
+_CHINESE_MONTH: Final = lazy_pattern(r"(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月")
+_CHINESE_BARE_WEEKDAY: Final = lazy_pattern(r"(?:周|星期|礼拜)[一二三四五六日天]")
+_PART_OF_MONTH: Final = lazy_pattern(r"(?<=月)(?:初|底|末|中旬)$")
+_CHINESE_KEPT_BEFORE: Final = lazy_pattern(r"[在从自到于至]$|直到$|截至$")
 
 
 def with_written_dates(

@@ -4,9 +4,9 @@ They start no extraction. What says anything besides is read, so a missing phras
 and a wrong one could cost a memory: phrases stay out that can be an answer with content.
 """
 
-import re
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import normalise
 from app.language.text.variants import simplify
 
@@ -52,13 +52,13 @@ CHINESE_PHRASES: Final = (
 LONGEST: Final = 80
 """Code points; a longer text says something, or too much for it not to be looked at."""
 
-_FACE = re.compile(
+_FACE = lazy_pattern(
     r"(?<![^\W_])(?:[:;=8]-?'?[()\[\]dpo3/|]{1,5}|x+d+|<3+|\^[_-]?\^|t[_-]t|qaq|orz|\+1)"
     r"(?![^\W_])"
 )
 # A Latin word, or one sign of any other script.
-_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)*|[^\W_]")
-_AGAIN = re.compile(r"([^\W\d_]{1,2}?)\1+")
+_TOKEN = lazy_pattern(r"[a-z0-9]+(?:'[a-z]+)*|[^\W_]")
+_AGAIN = lazy_pattern(r"([^\W\d_]{1,2}?)\1+")
 
 
 def is_trivial(text: str) -> bool:

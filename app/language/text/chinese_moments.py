@@ -7,6 +7,7 @@ import re
 from datetime import date, timedelta
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.moment_periods import (
     FEASTS,
     Reader,
@@ -190,62 +191,62 @@ _FEAST = rf"(?P<feast>{either(name for name in FEASTS if not name.isascii())})"
 # The more exact before what it contains; what is found first keeps its place.
 READERS: Final[tuple[Reader, ...]] = (
     (
-        re.compile(
+        lazy_pattern(
             rf"(?:(?:{_YEAR}|{_YEAR_WORD})的?)?(?<![0-9{_SIGN[2:]}])"
             rf"{_FEAST}(?!上河|[{_SIGN}点%％号])"
         ),
         _feast,
     ),
-    (re.compile(r"(?<![0-9])(?P<decade>(?:19|20)?[0-9]0|[五六七八九]十)年代"), _decade),
-    (re.compile(rf"{_YEAR}{_OF_YEAR}?"), _in_year),
-    (re.compile(rf"{_YEAR_WORD}{_OF_YEAR}?"), _in_year_near),
-    (re.compile(rf"(?<![早晚]){_WHICH}个?月(?![球亮光饼台]){_DAY}"), _month_near),
+    (lazy_pattern(r"(?<![0-9])(?P<decade>(?:19|20)?[0-9]0|[五六七八九]十)年代"), _decade),
+    (lazy_pattern(rf"{_YEAR}{_OF_YEAR}?"), _in_year),
+    (lazy_pattern(rf"{_YEAR_WORD}{_OF_YEAR}?"), _in_year_near),
+    (lazy_pattern(rf"(?<![早晚]){_WHICH}个?月(?![球亮光饼台]){_DAY}"), _month_near),
     (
-        re.compile(
+        lazy_pattern(
             rf"(?<![晚早]){_WHICH}个?{_WEEK}(?P<weekday>[一二三四五六日天末])?(?![围边身岁期杰刊])"
         ),
         _week,
     ),
     (
-        re.compile(
+        lazy_pattern(
             rf"(?<![第每0-9{_SIGN}]){_COUNT}多?{_UNIT}(?:以|之)?"
             r"(?P<way>前(?![锋台提途夕面进辈任景程往一两])|后(?![来面悔果辈]))"
         ),
         _shift,
     ),
-    (re.compile(r"前(?:(?P<few>几)|两)[天日](?!后)"), _some_days_ago),
+    (lazy_pattern(r"前(?:(?P<few>几)|两)[天日](?!后)"), _some_days_ago),
     (
-        re.compile(
+        lazy_pattern(
             rf"(?:最近|过去|(?<![最附接靠将])近|这(?=[几两]))的?(?:这)?{_COUNT}{_UNIT}(?![级份])"
         ),
         _trailing,
     ),
     (
-        re.compile(
+        lazy_pattern(
             r"(?P<name>大前(?=天)|(?<![以之目提空从眼跟生])前(?=天(?![花赋性才线井]))|昨(?=[天日晚夜晨儿])"
             r"|今(?=[天早晚晨儿]|日(?!头条))|大后(?=天)|(?<![以之然最先])后(?=天(?![性空赋培]))"
             r"|(?<![聪说证表发清声透])明(?=[早晚]|[天日](?![真生])))[天日早晚夜晨儿]"
         ),
         _day,
     ),
-    (re.compile(rf"(?<![0-9{_SIGN}个第.每]){_MONTH}{_DAY}"), _near),
-    (re.compile(rf"(?<![0-9个每]){_QUARTER}(?<=度)"), _near),
-    (re.compile(r"(?<![每0-9])(?P<year_part>[上下]半)年"), _near),
-    (re.compile(r"(?<![每0-9几])年(?P<year_part>[初底末])"), _near),
-    (re.compile(r"(?<![每0-9个几])月(?P<month_part>[初底末])"), _end_of_month),
+    (lazy_pattern(rf"(?<![0-9{_SIGN}个第.每]){_MONTH}{_DAY}"), _near),
+    (lazy_pattern(rf"(?<![0-9个每]){_QUARTER}(?<=度)"), _near),
+    (lazy_pattern(r"(?<![每0-9])(?P<year_part>[上下]半)年"), _near),
+    (lazy_pattern(r"(?<![每0-9几])年(?P<year_part>[初底末])"), _near),
+    (lazy_pattern(r"(?<![每0-9个几])月(?P<month_part>[初底末])"), _end_of_month),
     (
-        re.compile(
+        lazy_pattern(
             rf"(?<![每逢第几0-9{_SIGN}])(?<!每个){_WEEK}(?P<weekday>[一二三四五六日天末])(?![次遍回个围])"
         ),
         _weekday,
     ),
-    (re.compile(rf"(?:{_SEASON}|{_VACATION})"), _near),
+    (lazy_pattern(rf"(?:{_SEASON}|{_VACATION})"), _near),
 )
-FOLLOWED_BY: Final = re.compile(
+FOLLOWED_BY: Final = lazy_pattern(
     rf"的?(?P<way>[前后])(?:的?那?)(?P<count>{_NUMBER})(?:个)?(?P<unit>天|日|周|星期|礼拜|月|年)"
 )
 """What may stand behind a date and move it: 五月八号前一周."""
-_SIGN_OF_TIME: Final = re.compile(
+_SIGN_OF_TIME: Final = lazy_pattern(
     "[年月日号號天周週昨今明前后後节節春夏秋冬假旦]|星期|[礼禮]拜|季度|中秋|[国國][庆慶]|[圣聖][诞誕]"
     "|清明|端午|除夕|五一|三十|平安夜|十一"
 )
@@ -256,10 +257,10 @@ def has_sign(text: str) -> bool:
     return not text.isascii() and _SIGN_OF_TIME.search(text) is not None
 
 
-EXTENDED: Final = re.compile(r"(?:以来|至今|到现在|到今天)")
+EXTENDED: Final = lazy_pattern(r"(?:以来|至今|到现在|到今天)")
 """What may stand behind a period and stretch it until now."""
-JOINED: Final = re.compile(r"\s?(?:[到至~～]|直到)\s?")
-RECURRING: Final = re.compile(r"每(?:逢|[个年月周到])?$")
+JOINED: Final = lazy_pattern(r"\s?(?:[到至~～]|直到)\s?")
+RECURRING: Final = lazy_pattern(r"每(?:逢|[个年月周到])?$")
 
 
 def followed_by(match: re.Match[str], span: Span) -> Span:

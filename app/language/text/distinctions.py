@@ -5,13 +5,13 @@ Munich"), so it nominates and this decides (design 5). Meant for single statemen
 embedder already found close; of unrelated texts it says nothing useful.
 """
 
-import re
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Final, Literal
 from unicodedata import normalize
 
 from app.language.text import distinction_words as words
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk, normalise
 from app.language.text.quantities import counts_differ, take_quantities
 
@@ -20,8 +20,8 @@ Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # Private use: a Chinese word with synonyms, folded to one sign; see _SYNONYM_SIGN.
 _SIGN = f"{_HAN}\ue000-\uf8ff"
-_TOKEN = re.compile(rf"[{_SIGN}]|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
-_SENTENCE_START = re.compile(r"(?:^|[.!?。！？:：\n])[\"'“‘「(\s]*$")
+_TOKEN = lazy_pattern(rf"[{_SIGN}]|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
+_SENTENCE_START = lazy_pattern(r"(?:^|[.!?。！？:：\n])[\"'“‘「(\s]*$")
 
 
 def _either(alternatives: str) -> str:
@@ -30,22 +30,22 @@ def _either(alternatives: str) -> str:
     return f"(?:{ordered})" if has_cjk(alternatives) else rf"\b(?:{ordered})\b"
 
 
-_CONTRACTION = re.compile(r"n't\b|(?<=\bcan)not\b")
-_IDIOM = re.compile(f"{_either(words.CHINESE_NEGATION_IDIOMS)}|{_either(words.NEGATION_IDIOMS)}")
+_CONTRACTION = lazy_pattern(r"n't\b|(?<=\bcan)not\b")
+_IDIOM = lazy_pattern(f"{_either(words.CHINESE_NEGATION_IDIOMS)}|{_either(words.NEGATION_IDIOMS)}")
 _NO = f"{_either(words.NEGATORS)}|{_either(words.CHINESE_NEGATORS)}"
 _NEGATIVE_VERB = f"{_either(words.NEGATIVE_VERBS)}|{_either(words.CHINESE_NEGATIVE_VERBS)}"
-_DOUBLE_NO = re.compile(f"(?:{_NO})[^,.;，。；]{{0,8}}?(?:{_NEGATIVE_VERB})")
-_NEGATION = re.compile(f"{_NEGATIVE_VERB}|{_NO}")
-_WHOLE = re.compile(rf"[{_SIGN}、]|[^\W{_SIGN}]+")
-_MUTUAL = re.compile(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
-_CHINESE_MOVABLE = re.compile(_either(words.CHINESE_MOVABLE))
-_COMPARED = re.compile(f"{_either(words.COMPARISONS)}|{_either(words.CHINESE_COMPARISONS)}")
+_DOUBLE_NO = lazy_pattern(f"(?:{_NO})[^,.;，。；]{{0,8}}?(?:{_NEGATIVE_VERB})")
+_NEGATION = lazy_pattern(f"{_NEGATIVE_VERB}|{_NO}")
+_WHOLE = lazy_pattern(rf"[{_SIGN}、]|[^\W{_SIGN}]+")
+_MUTUAL = lazy_pattern(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
+_CHINESE_MOVABLE = lazy_pattern(_either(words.CHINESE_MOVABLE))
+_COMPARED = lazy_pattern(f"{_either(words.COMPARISONS)}|{_either(words.CHINESE_COMPARISONS)}")
 _REWRITTEN: Final = tuple(
-    (re.compile(_either(said)), instead)
+    (lazy_pattern(_either(said)), instead)
     for said, instead in (words.REWRITTEN | words.CHINESE_REWRITTEN).items()
 )
 _OPPOSITES: Final = tuple(
-    re.compile(_either(group)) for group in (*words.OPPOSITES, *words.CHINESE_OPPOSITES)
+    lazy_pattern(_either(group)) for group in (*words.OPPOSITES, *words.CHINESE_OPPOSITES)
 )
 
 
@@ -293,4 +293,4 @@ _SYNONYM_SIGN: Final = {
 }
 # Who is spoken of is "the user" in one statement, "he" in another and left out in a third.
 _SUBJECTS: Final = {_SYNONYMS["user"], _SYNONYM_SIGN["用户"]}
-_CHINESE_SYNONYM = re.compile(_either("|".join(_SYNONYM_SIGN)))
+_CHINESE_SYNONYM = lazy_pattern(_either("|".join(_SYNONYM_SIGN)))

@@ -4,7 +4,6 @@ An extractor reads them beside the conversation and proposes them again; an audi
 found 97.8 % junk (C-94). Words decide, not vectors: a restated sentence keeps its words.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
@@ -15,6 +14,7 @@ from app.language.text.distinction_words import (
     STOP_WORDS,
     SYNONYMS,
 )
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import normalise
 from app.language.text.variants import simplify
 
@@ -34,9 +34,9 @@ _HAN = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
 _SIGN = f"{_HAN}\ue000-\uf8ff"
-_TOKEN = re.compile(rf"[{_SIGN}]+|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？；;\n]")
-_NOT = re.compile(r"n't\b|(?<=\bcan)not\b")
+_TOKEN = lazy_pattern(rf"[{_SIGN}]+|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
+_SENTENCE_END = lazy_pattern(r"[.!?](?=\s)|[。！？；;\n]")
+_NOT = lazy_pattern(r"n't\b|(?<=\bcan)not\b")
 _SHORT: Final = 5
 """Units; a longer statement may be drawn from two sentences that follow each other."""
 
@@ -107,7 +107,7 @@ def _stem(word: str) -> str:
     return word.removesuffix("e")
 
 
-_RUN = re.compile(f"[{_SIGN}]")
+_RUN = lazy_pattern(f"[{_SIGN}]")
 _STOP_WORDS: Final = frozenset(STOP_WORDS.split("|")) | {"assistant", "user's", "users'"}
 _SYNONYM_STEMS: Final = {
     _stem(word): _stem(group.split("|")[0]) for group in SYNONYMS for word in group.split("|")
@@ -120,4 +120,4 @@ _SYNONYM_SIGN: Final = {
 # Who is spoken of is "the user" in a statement, "you" in a prompt and "I" in a conversation.
 _SUBJECTS: Final = {_SYNONYM_STEMS["user"], _SYNONYM_SIGN["用户"]}
 _STOP_SIGNS: Final = frozenset(CHINESE_STOP_SIGNS) | {_SYNONYM_SIGN["用户"]}
-_CHINESE_SYNONYM = re.compile("|".join(sorted(_SYNONYM_SIGN, key=len, reverse=True)))
+_CHINESE_SYNONYM = lazy_pattern("|".join(sorted(_SYNONYM_SIGN, key=len, reverse=True)))

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from app.language.text import distinction_words as words
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.moment_periods import (
     FEASTS,
     SEASONS,
@@ -63,7 +64,7 @@ _CERTAIN = r"january|february|july|september|october|november|december"
 
 def _english(pattern: str) -> re.Pattern[str]:
     # ASCII, so that a Chinese sign beside a word is no part of it; an é is.
-    return re.compile(
+    return lazy_pattern(
         rf"(?<![\w\u00c0-\u024f$€£#-])(?:{pattern})(?![\w\u00c0-\u024f-])",
         re.IGNORECASE | re.ASCII,
     )
@@ -247,7 +248,7 @@ _NUMBER_END = r"(?![0-9])(?![-./:][0-9])"
 # The more exact before what it contains; what is found first keeps its place.
 READERS: Final[tuple[Reader, ...]] = (
     (
-        re.compile(
+        lazy_pattern(
             rf"{_NUMBER_SIGN}(?:19|20)[0-9]{{2}}(?:(?P<sign>[-/])[0-9]{{1,2}}"
             # Two signs each, for 2023.1.2 is a version.
             rf"(?P=sign)[0-9]{{1,2}}|\.[0-9]{{2}}\.[0-9]{{2}})"
@@ -256,14 +257,14 @@ READERS: Final[tuple[Reader, ...]] = (
         _numeric,
     ),
     (
-        re.compile(
+        lazy_pattern(
             rf"{_NUMBER_SIGN}(?P<first>[0-9]{{1,2}})(?P<sign>[-/.])(?P<second>[0-9]{{1,2}})"
             rf"(?P=sign)(?P<year>(?:19|20)[0-9]{{2}}){_NUMBER_END}"
         ),
         _slashed,
     ),
     (
-        re.compile(
+        lazy_pattern(
             rf"(?<!\w){_NUMBER_SIGN}(?P<year>(?:19|20)[0-9]{{2}})-(?P<month>0[1-9]|1[0-2])"
             rf"{_NUMBER_END}(?![A-Za-z-])"
         ),
@@ -320,8 +321,8 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _year,
     ),
-    (re.compile(r"(?<![\w.$€£-])(?P<decade>(?:19|20)[0-9]0)['’]?[sS](?!\w)"), _decade),
-    (re.compile(r"(?<=the )['’]?(?P<decade>[5-9]0)['’]?[sS](?!\w)"), _decade),
+    (lazy_pattern(r"(?<![\w.$€£-])(?P<decade>(?:19|20)[0-9]0)['’]?[sS](?!\w)"), _decade),
+    (lazy_pattern(r"(?<=the )['’]?(?P<decade>[5-9]0)['’]?[sS](?!\w)"), _decade),
     (_english(rf"(?:{_FEW}|(?P<half>half an?)|{_COUNT}) {_UNIT} (?:ago|back)"), _ago),
     (_english(rf"(?:last|past|previous) (?:{_FEW}|{_COUNT}) {_UNIT}(?! of)"), _trailing),
     (_english(rf"past (?P<few>)(?P<count>){_UNIT}(?! of)"), _trailing),
@@ -339,7 +340,7 @@ READERS: Final[tuple[Reader, ...]] = (
     (_english(rf"{_DURING}(?: the)? (?P<said>{_SEASON})(?! of)"), _season),
 )
 
-LED_BY: Final = re.compile(
+LED_BY: Final = lazy_pattern(
     rf"\b(?:(?:the last|the|last|{_COUNT}) )?"
     rf"(?P<unit>day|week|weekend|month|year|{either(_WEEKDAYS)})s?"
     r" (?P<way>before|prior to|leading up to|after|following)(?: the)? (?:on )?$",
@@ -354,8 +355,8 @@ _SIGNS: Final = frozenset(
         *(name.split()[-1].split("-")[-1] for name in FEASTS if name.isascii()),
     )
 )  # fmt: skip
-_WORD: Final = re.compile(r"[a-z]+")
-_NUMBER_SIGNS: Final = re.compile(r"[0-9０-９]{4}|[0-9]0['’]?s")
+_WORD: Final = lazy_pattern(r"[a-z]+")
+_NUMBER_SIGNS: Final = lazy_pattern(r"[0-9０-９]{4}|[0-9]0['’]?s")
 
 
 def has_sign(text: str) -> bool:
@@ -365,11 +366,11 @@ def has_sign(text: str) -> bool:
     return _NUMBER_SIGNS.search(text) is not None
 
 
-EXTENDED: Final = re.compile(r"\bsince(?: the)? $", re.IGNORECASE | re.ASCII)
+EXTENDED: Final = lazy_pattern(r"\bsince(?: the)? $", re.IGNORECASE | re.ASCII)
 """What may stand before a period and stretch it until now."""
-JOINED: Final = re.compile(r" ?(?:-|–|—) ?| (?:to|until|till|through) ", re.IGNORECASE | re.ASCII)
-JOINED_WITHIN: Final = re.compile(r"\bbetween(?: the)? $", re.IGNORECASE | re.ASCII)
-RECURRING: Final = re.compile(
+JOINED: Final = lazy_pattern(r" ?(?:-|–|—) ?| (?:to|until|till|through) ", re.IGNORECASE | re.ASCII)
+JOINED_WITHIN: Final = lazy_pattern(r"\bbetween(?: the)? $", re.IGNORECASE | re.ASCII)
+RECURRING: Final = lazy_pattern(
     r"\b(?:every|each|black|good|ruby|ash|cyber|casual)(?: other)? $", re.IGNORECASE
 )
 

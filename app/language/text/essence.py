@@ -1,14 +1,14 @@
 """What is left of a text without the words that every text has."""
 
-import re
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.term_words import CHINESE_PARTICLES, ENGLISH, STOP_WORDS
 
 _LETTER = r"[^\W_\u2e80-\U0010ffff]"
-_PIECE = re.compile(rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+|{_LETTER}+(?:['’-]{_LETTER}+)*")
+_PIECE = lazy_pattern(rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+|{_LETTER}+(?:['’-]{_LETTER}+)*")
 
-_CONTRACTION = re.compile(r"['’](?:s|t|re|ve|ll|d|m)$")
+_CONTRACTION = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
 
 _LEFT_OUT: Final = CHINESE_PARTICLES | frozenset(
     "是我你他她它们这那个和在有就也都不很哈得地着过到说要会能可以什怎样为与及或但而且因所如果"

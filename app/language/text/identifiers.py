@@ -12,14 +12,16 @@ from stdnum import iban, luhn
 from stdnum.cn import ric
 from stdnum.us import ssn
 
-_CARD_START = re.compile(r"(?<![A-Za-z0-9_])(?<![0-9][.])[2-6][0-9]{3}")
+from app.language.text.lazy_pattern import lazy_pattern
+
+_CARD_START = lazy_pattern(r"(?<![A-Za-z0-9_])(?<![0-9][.])[2-6][0-9]{3}")
 _SIGN = r"[-._/|\\·•・]|\)\s?\(|\]\s?\["
 # Between the groups stand spaces, line ends among them, or always the same sign.
 _FIRST = rf"(?:\s{{1,4}}|\s?(?P<sign>{_SIGN})\s?)"
 _NEXT = r"(?(sign)\s?(?P=sign)\s?|\s{1,4})"
 # As printed on cards; the longer first. Other groupings are other numbers, one after the other.
 _CARD_SHAPES: Final = tuple(
-    re.compile(rf"{shape}(?![A-Za-z0-9_])")
+    lazy_pattern(rf"{shape}(?![A-Za-z0-9_])")
     for shape in (
         r"[0-9]{13,19}",
         rf"[0-9]{{4}}{_FIRST}[0-9]{{4}}(?:{_NEXT}[0-9]{{4}}){{2}}{_NEXT}[0-9]{{1,3}}",
@@ -31,7 +33,7 @@ _CARD_SHAPES: Final = tuple(
 # A digit at a time, or two; pairs with spaces between are numbers of their own. Only the whole
 # row counts: a part of a longer one passes Luhn by chance.
 _CARD_ROWS: Final = tuple(
-    re.compile(
+    lazy_pattern(
         rf"(?<![A-Za-z0-9_])(?<![0-9][-._/|·\s]){row}(?!\s?(?:{_SIGN})?\s?[0-9])(?![A-Za-z_])"
     )
     for row in (
@@ -39,10 +41,10 @@ _CARD_ROWS: Final = tuple(
         rf"[2-6][0-9](?P<sign>{_SIGN})[0-9]{{2}}(?:(?P=sign)[0-9]{{2}}){{5,7}}(?:(?P=sign)[0-9])?",
     )
 )
-_RATINGS = re.compile("[1-5]+")
+_RATINGS = lazy_pattern("[1-5]+")
 # First digits and lengths by network; a number outside of these is no card, whatever Luhn says.
 _NETWORKS: Final = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         r"4[0-9]{15}(?:[0-9]{3})?",  # Visa.
         r"(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}",
@@ -54,18 +56,18 @@ _NETWORKS: Final = tuple(
         r"(?:5018|5020|5038|5893|6304|6759|676[1-3])[0-9]{8,15}",  # Maestro.
     )
 )
-_IDENTITY = re.compile(
+_IDENTITY = lazy_pattern(
     r"(?<![A-Za-z0-9])[1-9][0-9]{5}[\s._-]?(?:18|19|20)[0-9]{2}(?:[\s._-]?[0-9]{2}){2}"
     r"[\s._-]?[0-9]{3}[\s._-]?[0-9Xx](?![A-Za-z0-9])"
 )
-_SOCIAL_SECURITY = re.compile(
+_SOCIAL_SECURITY = lazy_pattern(
     r"(?<![A-Za-z0-9])(?<![0-9]-)(?P<dashed>[0-9]{3}-[0-9]{2}-[0-9]{4})(?![A-Za-z0-9]|-[0-9])"
     r"|(?<![A-Za-z])(?i:ssn|social security)(?![A-Za-z])[^0-9\n]{0,20}"
     r"(?P<said>[0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4})(?![A-Za-z0-9]|-[0-9])"
 )
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,30}")
-_WORD = re.compile("[A-Za-z0-9]")
-_NO_WORD = re.compile("[^A-Za-z0-9]")
+_IBAN = lazy_pattern(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,30}")
+_WORD = lazy_pattern("[A-Za-z0-9]")
+_NO_WORD = lazy_pattern("[^A-Za-z0-9]")
 _SHORTEST_IBAN = 15
 
 

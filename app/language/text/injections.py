@@ -8,6 +8,7 @@ Rules are tried in their order, and their names are a promise.
 import re
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.variants import fold_lines
 
 # Where an English sentence or quotation begins, and what politely precedes an order.
@@ -261,6 +262,6 @@ def _whole(pattern: str) -> str:
 
 
 _COMPILED: Final = tuple(
-    (name, re.compile("|".join(f"(?:{_whole(one)})" for one in patterns), re.MULTILINE))
+    (name, lazy_pattern("|".join(f"(?:{_whole(one)})" for one in patterns), re.MULTILINE))
     for name, patterns in RULES
 )

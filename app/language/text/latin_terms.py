@@ -12,6 +12,7 @@ import Stemmer
 
 from app.language.text.distinction_words import MONTHS
 from app.language.text.irregular_words import BASES
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.term_words import AMBIGUOUS, ENGLISH, STOP_WORDS
 
 LONGEST: Final = 64
@@ -34,20 +35,20 @@ _SCRIPTS: Final = (
 _LAST_LATIN: Final = "\u036f"
 _LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
 
-_CONTRACTION = re.compile(r"^ain't$|n't$|'(?:s|re|ve|ll|d|m)$", re.IGNORECASE)
+_CONTRACTION = lazy_pattern(r"^ain't$|n't$|'(?:s|re|ve|ll|d|m)$", re.IGNORECASE)
 _ELIDED: Final = frozenset(
     {"l", "d", "j", "m", "n", "t", "c", "qu", "dell", "all", "nell", "sull", "dall"}
 )
-_JOINTS = re.compile(r"[._@/\\:'&,%+#-]+")
-_NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?")
-_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
-_VERSION = re.compile(r"v?([0-9]+(?:\.[0-9]+)+)")
-_YEAR_FIRST = re.compile(r"([12][0-9]{3})([-/.])([01]?[0-9])\2([0-3]?[0-9])(?![0-9])")
-_YEAR_LAST = re.compile(r"[0-3]?[0-9]([-/.])[0-3]?[0-9]\1([12][0-9]{3})")
-_CLOCK = re.compile(r"t?([0-9]{1,2}:[0-9]{2})(?::[0-9.]+)?(?:([ap]m)|z|\+[0-9:]+)?")
-_NO_WORD = re.compile(r"[\d_.@/\\:'&,%+#-]")
-_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_JOINTS = lazy_pattern(r"[._@/\\:'&,%+#-]+")
+_NUMBER = lazy_pattern(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?")
+_ORDINAL = lazy_pattern(r"([0-9]+)(?:st|nd|rd|th)")
+_VERSION = lazy_pattern(r"v?([0-9]+(?:\.[0-9]+)+)")
+_YEAR_FIRST = lazy_pattern(r"([12][0-9]{3})([-/.])([01]?[0-9])\2([0-3]?[0-9])(?![0-9])")
+_YEAR_LAST = lazy_pattern(r"[0-3]?[0-9]([-/.])[0-3]?[0-9]\1([12][0-9]{3})")
+_CLOCK = lazy_pattern(r"t?([0-9]{1,2}:[0-9]{2})(?::[0-9.]+)?(?:([ap]m)|z|\+[0-9:]+)?")
+_NO_WORD = lazy_pattern(r"[\d_.@/\\:'&,%+#-]")
+_LETTERS_OR_DIGITS = lazy_pattern(r"[^\W\d_]+|\d+")
+_HUMP = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class _Stemmers(threading.local):

@@ -7,6 +7,7 @@ of them are names is known to the graph alone, which is asked for all of them at
 import re
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk, normalise
 from app.language.text.term_words import ENGLISH, STOP_WORDS
 
@@ -24,10 +25,10 @@ _SIGN: Final = (
 _DOT: Final = ".\u00b7\u2022\u2027\u2219\u22c5\u30fb"
 """Between the parts of a foreign name: a full stop, and each middle dot that keyboards have."""
 
-_PARTED: Final = re.compile(f"(?<=[{_SIGN}])[ {_DOT}]+(?=[{_SIGN}])")
-_WHOLE: Final = re.compile(f"[{_SIGN}]+(?:[{_DOT}]+[{_SIGN}]+)*")
-_RUN: Final = re.compile(r"[^\W_]+(?:['’.&+#/-]+[^\W_]+)*[+#]*")
-_POSSESSIVE: Final = re.compile(r"['’]s$")
+_PARTED: Final = lazy_pattern(f"(?<=[{_SIGN}])[ {_DOT}]+(?=[{_SIGN}])")
+_WHOLE: Final = lazy_pattern(f"[{_SIGN}]+(?:[{_DOT}]+[{_SIGN}]+)*")
+_RUN: Final = lazy_pattern(r"[^\W_]+(?:['’.&+#/-]+[^\W_]+)*[+#]*")
+_POSSESSIVE: Final = lazy_pattern(r"['’]s$")
 
 
 def name_key(name: str) -> str:

@@ -8,19 +8,20 @@ from collections.abc import Iterable
 from typing import Final
 
 from app.language.text.distinction_words import MONTHS, WEEKDAYS
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.term_words import ENGLISH, STOP_WORDS
 
-_NAME = re.compile(r"[^\W\d_\u2e80-\U0010ffff]+(?:['’-][^\W\d_\u2e80-\U0010ffff]+)*")
+_NAME = lazy_pattern(r"[^\W\d_\u2e80-\U0010ffff]+(?:['’-][^\W\d_\u2e80-\U0010ffff]+)*")
 _FIRST_CJK: Final = "\u2e80"
-_POSSESSIVE = re.compile(r"['’](?:s|re|ll|d|ve|m)$", re.IGNORECASE)
-_SENTENCE_START = re.compile(r"(?:\A|[.!?:\n])[\s\"'“‘(<>\[*-]*$")
+_POSSESSIVE = lazy_pattern(r"['’](?:s|re|ll|d|ve|m)$", re.IGNORECASE)
+_SENTENCE_START = lazy_pattern(r"(?:\A|[.!?:\n])[\s\"'“‘(<>\[*-]*$")
 _BEFORE: Final = 12
-_IN_TIME: Final = re.compile(
+_IN_TIME: Final = lazy_pattern(
     r"(?:\b(?:in|on|of|since|by|until|till|last|next|this|during|before|after|from|every|early|late|mid)"
     r"|[0-9](?:st|nd|rd|th)?)[\s-]$",
     re.IGNORECASE,
 )
-_NUMBER_AFTER: Final = re.compile(r"\.?,?\s[0-9]")
+_NUMBER_AFTER: Final = lazy_pattern(r"\.?,?\s[0-9]")
 _STARTERS: Final = frozenset(
     {
         *("tell", "show", "find", "list", "give", "describe", "remember", "remind", "recall"),

@@ -4,11 +4,12 @@ The form only ever feeds a hash, a comparison or a count. What people wrote is s
 they wrote it.
 """
 
-import re
 from hashlib import sha256
 from unicodedata import normalize
 
-_CJK = re.compile(
+from app.language.text.lazy_pattern import lazy_pattern
+
+_CJK = lazy_pattern(
     "["
     "\u2e80-\u2fdf"  # Radicals.
     "\u3005-\u3007\u3021-\u3029"  # Iteration mark, closing mark, zero, Suzhou numerals.

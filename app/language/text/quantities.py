@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from app.language.text import distinction_words as words
+from app.language.text.lazy_pattern import lazy_pattern
 
 Quantity = tuple[str, str]
 """A value and its unit, the unit empty where none is said."""
@@ -37,43 +38,43 @@ _OTHER_UNITS = _either(name for name in _UNIT_NAMES if not (name.isalpha() and n
 _UNIT = rf"(?:\s?(?P<unit>(?:{_LATIN_UNITS})(?![a-z])|{_OTHER_UNITS}))?"
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion")
 
-_TIME = re.compile(
+_TIME = lazy_pattern(
     r"(?<![0-9:.])([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?([ap])\.?m\b\.?"
     r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:])"
 )
-_CHINESE_TIME = re.compile(
+_CHINESE_TIME = lazy_pattern(
     rf"(凌晨|早上|早晨|上午|中午|下午|傍晚|晚上)?({_ANY})(?:点钟|点|點|时(?!间|候))(?:(半)|({_ANY})分?)?"
 )
-_CHINESE_WEEKDAY = re.compile(r"(?:周|週|星期|礼拜|禮拜)([一二三四五六日天])")
-_WEEKDAY = re.compile(rf"\b({_either(words.WEEKDAYS)})\b")
-_MONTH = re.compile(
+_CHINESE_WEEKDAY = lazy_pattern(r"(?:周|週|星期|礼拜|禮拜)([一二三四五六日天])")
+_WEEKDAY = lazy_pattern(rf"\b({_either(words.WEEKDAYS)})\b")
+_MONTH = lazy_pattern(
     rf"\b({_either(m for m in words.MONTHS if m not in {'may', 'march', 'mar'})})\b"
     # The verbs only beside a day or a year.
     r"|\b(may|march|mar)(?=\.? [0-9])|(?<=[0-9] )(may|march|mar)\b|(?<=[0-9][a-z]{2} )(may|march)\b"
 )
-_DIGITS = re.compile(
+_DIGITS = lazy_pattern(
     rf"(?P<minus>{_NEGATIVE})?"
     r"(?P<sign>[$€£¥])?\s?(?P<number>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)*)"
     rf"(?:st|nd|rd|th)?(?P<scale>\s?(?:hundred|thousand|million|billion|k)\b|[百千万萬亿億]{{1,3}})?{_UNIT}"
 )
-_WORD = re.compile(
+_WORD = lazy_pattern(
     rf"\b(?P<number>(?:{_either([*words.NUMBER_WORDS, *_SCALE_WORDS])})"
     rf"(?:[ -](?:and )?(?:{_either([*words.NUMBER_WORDS, *_SCALE_WORDS, 'one'])})\b){{0,12}})\b"
     rf"{_UNIT}"
 )
 # 一 alone is an article as often as a number, so it stays in the text as "one" does.
-_CHINESE = re.compile(rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_SIGN})){_NUMERAL}){_UNIT}")
-_MINUS = re.compile(
+_CHINESE = lazy_pattern(rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_SIGN})){_NUMERAL}){_UNIT}")
+_MINUS = lazy_pattern(
     rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
     rf"|(?:零下|负)(?=[0-9]|{_SIGN})"
 )
 _MONTH_NAME = rf"(?:{_either(words.MONTHS)})"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
-_DATE = re.compile(
+_DATE = lazy_pattern(
     rf"\b({_DAY}) (?:of )?({_MONTH_NAME})\b|\b({_MONTH_NAME})\.? (?:the )?({_DAY})(?![0-9:.])\b"
     rf"|({_ANY})月({_ANY})[日号號]"
 )
-_CHINESE_IDIOM = re.compile(words.CHINESE_NUMBER_IDIOMS)
+_CHINESE_IDIOM = lazy_pattern(words.CHINESE_NUMBER_IDIOMS)
 
 
 # An idiom is a word and stays; only its numerals must not be read, so they hide meanwhile.

@@ -12,21 +12,22 @@ from itertools import pairwise
 from typing import Final
 
 from app.language.text import secret_patterns as patterns
+from app.language.text.lazy_pattern import lazy_pattern
 
 Place = tuple[int, int, str]
 """Start, end and detector."""
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_REST_OF_KEY = re.compile(r"[A-Za-z0-9_+/=-]*")
-_KEY_SIGN = re.compile(r"[A-Za-z0-9_-]")
+_NOT_ASCII = lazy_pattern(r"[^\x00-\x7f]")
+_REST_OF_KEY = lazy_pattern(r"[A-Za-z0-9_+/=-]*")
+_KEY_SIGN = lazy_pattern(r"[A-Za-z0-9_-]")
 _TRAILING = "\"'`,.;:!?)]}>"
 _QUOTES = "\"'`“”‘’「『"
-_ENDS_HERE = re.compile(r"\s*(?:$|[\n\"'`”’」』,.;!?。、)\]}<>|&])", re.MULTILINE)
-_GOES_ON = re.compile(r"\s(?:for|on|is|and|at|in)\b")
-_UNIT = re.compile(r"\s?[年月日号号位个個次天字条條分元]")
-_DATE = re.compile(r"[0-9]{4}[-/.][0-9]{1,2}(?:[-/.].*)?")
-_URL = re.compile(r"://[!-~]+")
-_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{20,}")
+_ENDS_HERE = lazy_pattern(r"\s*(?:$|[\n\"'`”’」』,.;!?。、)\]}<>|&])", re.MULTILINE)
+_GOES_ON = lazy_pattern(r"\s(?:for|on|is|and|at|in)\b")
+_UNIT = lazy_pattern(r"\s?[年月日号号位个個次天字条條分元]")
+_DATE = lazy_pattern(r"[0-9]{4}[-/.][0-9]{1,2}(?:[-/.].*)?")
+_URL = lazy_pattern(r"://[!-~]+")
+_TOKEN = lazy_pattern(r"[A-Za-z0-9+/_=-]{20,}")
 _LONGEST_KEY = 256
 """A longer run without a label is data, such as base64 of an image, and no key."""
 _IMAGES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")

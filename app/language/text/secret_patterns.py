@@ -25,6 +25,8 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
+from app.language.text.lazy_pattern import lazy_pattern
+
 _KEY = r"[A-Za-z0-9_-]"
 _START = rf"(?<!{_KEY})"
 _PRIVATE_KEY = (
@@ -72,7 +74,7 @@ def _compiled(plugin: type[RegexBasedDetector]) -> Iterable[re.Pattern[str]]:
 
 # The first of each AWS pair is the format; the second wants quotes, and labels cover it.
 FORMATS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
-    *((name, re.compile(pattern)) for name, pattern in _OWN),
+    *((name, lazy_pattern(pattern)) for name, pattern in _OWN),
     *(
         (name, pattern)
         for name, plugin in PLUGINS
@@ -84,10 +86,10 @@ FORMATS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 STANDS_ALONE: Final = frozenset({"aws_key", "twilio_key", "mailchimp_key", "discord_token"})
 """Formats so plain that a longer word may hold one by chance."""
 
-BASIC_AUTH: Final = re.compile(r"://[^\s/@:]{1,256}:(?P<value>[^\s/@]{3,256})@")
+BASIC_AUTH: Final = lazy_pattern(r"://[^\s/@:]{1,256}:(?P<value>[^\s/@]{3,256})@")
 """The password of a URL; the plugin of that name gives up at an exclamation mark."""
 
-JWT: Final = re.compile(rf"(?<![A-Za-z0-9_=-])eyJ{_KEY}{{4,}}\.{_KEY}{{4,}}(?:\.{_KEY}*)?")
+JWT: Final = lazy_pattern(rf"(?<![A-Za-z0-9_=-])eyJ{_KEY}{{4,}}\.{_KEY}{{4,}}(?:\.{_KEY}*)?")
 is_jwt: Final[Callable[[str], bool]] = JwtTokenDetector.is_formally_valid
 """Tell whether the parts decode to JSON, so that a file named eyJ… is none."""
 
@@ -112,38 +114,38 @@ _CHINESE = (
 )
 _SET = r"(?:就是|设为|设成|设置为|設為|改为|改成|改為|变成|换成|是|为|為|は|が|는|은)"
 
-PASSWORD_ASSIGNED: Final = re.compile(
+PASSWORD_ASSIGNED: Final = lazy_pattern(
     rf"{_BEFORE_WORD}(?i:{_LOGIN_WORD})(?![A-Za-z]){_FOR}(?:\s{_IS})?{_ASSIGN}{_VALUE}"
 )
-PASSWORD_SAID: Final = re.compile(
+PASSWORD_SAID: Final = lazy_pattern(
     rf"(?<![A-Za-z])(?i:{_LOGIN_WORD}){_FOR}\s{_IS}\s{{1,3}}{_QUOTE}?{_VALUE}"
 )
-PASSWORD_BARE: Final = re.compile(rf"(?<![A-Za-z])(?i:{_LOGIN_WORD})\s{{1,3}}{_QUOTE}?{_VALUE}")
+PASSWORD_BARE: Final = lazy_pattern(rf"(?<![A-Za-z])(?i:{_LOGIN_WORD})\s{{1,3}}{_QUOTE}?{_VALUE}")
 """The label with nothing between; it says so little that the value must look like nothing else."""
-KEY_ASSIGNED: Final = re.compile(rf"{_BEFORE_WORD}(?i:{_KEY_WORD})(?![A-Za-z]){_ASSIGN}{_VALUE}")
-KEY_SAID: Final = re.compile(
+KEY_ASSIGNED: Final = lazy_pattern(rf"{_BEFORE_WORD}(?i:{_KEY_WORD})(?![A-Za-z]){_ASSIGN}{_VALUE}")
+KEY_SAID: Final = lazy_pattern(
     rf"(?<![A-Za-z])(?i:{_KEY_WORD}){_FOR}\s(?i:is|was)\s{{1,3}}{_QUOTE}?{_VALUE}"
 )
-CHINESE_BARE: Final = re.compile(rf"{_CHINESE}\s{{0,3}}{_QUOTE}?{_VALUE}")
-CHINESE_ASSIGNED: Final = re.compile(rf"{_CHINESE}\s{{0,3}}{_SET}?{_ASSIGN}{_VALUE}")
-CHINESE_SAID: Final = re.compile(
+CHINESE_BARE: Final = lazy_pattern(rf"{_CHINESE}\s{{0,3}}{_QUOTE}?{_VALUE}")
+CHINESE_ASSIGNED: Final = lazy_pattern(rf"{_CHINESE}\s{{0,3}}{_SET}?{_ASSIGN}{_VALUE}")
+CHINESE_SAID: Final = lazy_pattern(
     rf"{_CHINESE}(?![学學本箱锁鎖器管])[^\n。,:;=]{{0,4}}?{_SET}了?\s{{0,3}}{_QUOTE}?{_VALUE}"
 )
-PIN: Final = re.compile(
+PIN: Final = lazy_pattern(
     rf"(?<![A-Za-z])(?:(?i:pin)(?i: code| number)?{_FOR}(?:\s(?i:is)\s|{_ASSIGN})"
     rf"|PIN码(?:是|为|:)\s?)(?P<value>[0-9]{{4}})(?![0-9])"
 )
-BEARER: Final = re.compile(
+BEARER: Final = lazy_pattern(
     r"(?<![A-Za-z])(?i:bearer|basic)\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,4096})"
 )
 
-NO_PASSWORD: Final = re.compile(
+NO_PASSWORD: Final = lazy_pattern(
     r"[0-9]+[a-z]+|(?:md|sha|aes|rsa|rc|bcrypt|argon|scrypt|pbkdf|oauth|ipv|utf|base)-?[0-9]+[a-z]*",
     re.IGNORECASE,
 )
 """Words with digits in them that follow "password" in a sentence: 1Password, 12chars, SHA256."""
 
-PLACEHOLDER: Final = re.compile(
+PLACEHOLDER: Final = lazy_pattern(
     "none|null|nil|true|false|undefined|required|optional|empty|unset|unknown|changed|reset|expired"
     "|missing|invalid|incorrect|wrong|correct|secret|hidden|redacted|masked|string|number|text|your"
     "|password|passwd|token|example|placeholder|changeme|input|field|label|column|type|todo|forgot"
@@ -151,7 +153,7 @@ PLACEHOLDER: Final = re.compile(
 )
 """Words that stand where a secret would and are none."""
 
-PLACEHOLDER_SHAPE: Final = re.compile(
+PLACEHOLDER_SHAPE: Final = lazy_pattern(
     r"[<{\[(].*|\$[{(A-Z_].*|%.*%|[*•.x_-]+|.*\[REDACTED.*|(?i:your|my|the)[_-].*|(?i:os\.|env\.|process\.).*"
 )
 """Templates, variables, masks, and what `redact` leaves behind."""

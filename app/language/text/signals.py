@@ -7,6 +7,7 @@ the same. Patterns are data, in `signal_patterns.py`.
 import re
 from typing import Final
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.signal_patterns import CHINESE, ENGLISH, Signal
 from app.language.text.variants import fold_lines
 
@@ -42,8 +43,8 @@ def _whole_words(alternatives: tuple[str, ...]) -> str:
 def _compiled(signal: Signal) -> tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...]:
     return tuple(
         (
-            re.compile(join(said), re.MULTILINE),
-            re.compile(join(alike), re.MULTILINE) if alike else None,
+            lazy_pattern(join(said), re.MULTILINE),
+            lazy_pattern(join(alike), re.MULTILINE) if alike else None,
         )
         for (said, alike), join in ((ENGLISH[signal], _whole_words), (CHINESE[signal], "|".join))
     )

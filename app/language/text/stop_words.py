@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk, normalise
 
 StopWords = Callable[[str], bool]
@@ -20,7 +21,7 @@ def stop_words(words: Iterable[str]) -> StopWords:
     parts = (
         re.escape(word) if has_cjk(word) else rf"(?<!\w){re.escape(word)}(?!\w)" for word in folded
     )
-    pattern = re.compile("|".join(parts))
+    pattern = lazy_pattern("|".join(parts))
     return lambda text: pattern.search(normalise(text)) is not None
 
 

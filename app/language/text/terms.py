@@ -5,7 +5,6 @@ kept whole and in parts; scripts without spaces give signs and pairs of signs. A
 be in one language, guessed from its function words; scripts other than Latin tell theirs.
 """
 
-import re
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
@@ -14,6 +13,7 @@ from unicodedata import category, normalize
 
 from app.language.text.cjk_terms import cjk_terms
 from app.language.text.latin_terms import bare_term, latin_terms, month_term
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.variants import simplify
 
 ANALYSER_VERSION: Final[int] = 1
@@ -36,13 +36,13 @@ _FIRST = rf"[^\W_{_CJK}]"
 _LETTER = rf"(?:{_FIRST}|[{_MARKS}])"
 _JOINT = rf"(?:[.@/\\:'&-]|_+|::|(?<=[0-9]),(?=[0-9]{{3}}(?![0-9])))(?={_FIRST})"
 _SUFFIX = rf"(?<=[0-9])%|(?<=[^\W\d_])(?:\+\+|\#)(?!{_LETTER})"
-_RUN = re.compile(
+_RUN = lazy_pattern(
     rf"([{_CJK}]+)"
     rf"|((?:(?<![\w.])\.(?=[^\W\d_]))?{_FIRST}{_LETTER}*(?:{_JOINT}{_LETTER}+)*(?:{_SUFFIX})?)"
 )
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff]")
+_UNSEEN = lazy_pattern("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff]")
 _QUOTES: Final = str.maketrans("’‘ʼ", "'''")
-_CHINESE_MONTH = re.compile(
+_CHINESE_MONTH = lazy_pattern(
     r"(?<![0-9])(1[0-2]|0?[1-9])月|(十[一二]?|(?<!十)[一二三四五六七八九])月"
 )
 _NUMERALS: Final = ("", *"一二三四五六七八九十", "十一", "十二")

@@ -8,20 +8,21 @@ import re
 from typing import Final
 
 from app.language.text.distinction_words import MONTHS, WEEKDAYS
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normalise import has_cjk
 from app.language.text.variants import simplify
 
-_CJK_RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
-_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_CJK_RUN = lazy_pattern("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
+_WORD = lazy_pattern(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _LAST: Final = 400
 """Signs from the end of a text; a question mark before them asks something else."""
 
 _TRAILING: Final = " \t\r\n\"'”’」』)）]】*_~～…。.！!😀😂😊🤔🙂😉😄👀"
-_SENTENCE = re.compile(r"[^。！？!?\n.;；]+")
+_SENTENCE = lazy_pattern(r"[^。！？!?\n.;；]+")
 _AUXILIARY = (
     "is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must"
 )
-_ASKING = re.compile(
+_ASKING = lazy_pattern(
     rf"(?:(?:so|and|but|well|hey|ok|okay|then|by the way),? )?(?:"
     rf"(?:what|who|whom|whose|where|when|why|how|which)(?:'s|'re|'d)?(?: \w+)?"
     rf" (?:{_AUXILIARY}) (?:you|he|she|it|they|we|i|the|my|your|his|her|their|our|a|an|this|that)\b"
@@ -31,20 +32,20 @@ _ASKING = re.compile(
     rf"(?:you|he|she|it|they|we|i|there|any|anyone)\b)",
     re.IGNORECASE,
 )
-_CHINESE_ASKING = re.compile(
+_CHINESE_ASKING = lazy_pattern(
     r"什么|啥|谁|哪[里儿个些位天年]|几[点号个岁次时天年月]|多少|多久|多大|怎么|怎样|为什么|为何|何时|如何|是否"
 )
-_NOT_ASKING = re.compile(
+_NOT_ASKING = lazy_pattern(
     r"不知道|不管|无论|不论|什么都|谁都|哪.?都|怎么都|没什么|没怎么|不怎么|任何|怎么也|什么也|谁也|什么的"
     r"|知道.{0,6}(?:怎么|如何|什么)"
 )
-_CHINESE_ENDING = re.compile(r"[吗么]$|(?<![着还])呢$")
-_A_NOT_A = re.compile(
+_CHINESE_ENDING = lazy_pattern(r"[吗么]$|(?<![着还])呢$")
+_A_NOT_A = lazy_pattern(
     r"是不是|有没有|能不能|要不要|会不会|好不好|对不对|行不行|可不可以|想不想|喜不喜欢|去不去"
 )
-_STATED_NE = re.compile(r"[着正还才可]\w{0,8}呢$")
+_STATED_NE = lazy_pattern(r"[着正还才可]\w{0,8}呢$")
 
-_ASKS_WHEN = re.compile(
+_ASKS_WHEN = lazy_pattern(
     rf"(?:^|[.!?,;:\n\"“]\s?|\b(?:and|or|so|but|since|until|remember|recall|know|tell me|exactly"
     rf"|say|said|sure|ask|asked|mention|mentioned|find out|on)\s)"
     rf"when(?:'s|'d|\s(?:exactly\s)?(?:{_AUXILIARY}))\b"
@@ -58,7 +59,7 @@ _ASKS_WHEN = re.compile(
     r"|\b(?:date|time)\sof\b[^.!?\n]{0,200}\?",
     re.IGNORECASE,
 )
-_CHINESE_ASKS_WHEN = re.compile(
+_CHINESE_ASKS_WHEN = lazy_pattern(
     r"(?:什么|啥)(?:时候|时间|日子|时段|日期)|何[时日年]|哪[一]?[天年周日]|哪[一]?个?(?:月|星期|季节)|几[号月日点时]"
     r"|(?:星期|周|礼拜)几|多久|多长时间|(?:几|多少)(?:个)?(?:天|年|月|周|星期|礼拜|小时|分钟)|(?:日期|时间)是"
 )
@@ -70,7 +71,7 @@ _COUNT = (
     r"|(?:a )?(?:few|couple of|couple)|several|many|some)"
 )
 _SPAN = r"(?:seconds?|minutes?|hours?|days?|nights?|weeks?|weekends?|months?|years?|decades?)"
-_TIME = re.compile(
+_TIME = lazy_pattern(
     r"\b(?:yesterday|today|tomorrow|tonight|recently|lately|nowadays"
     r"|weekends?|the other day|midnight|noon"
     rf"|{_DAY}|{_MONTH}"
@@ -88,7 +89,7 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _NUMERAL = "[0-9一二两三四五六七八九十百半几数多]"
-_CHINESE_TIME = re.compile(
+_CHINESE_TIME = lazy_pattern(
     r"大?[昨今明前后][天晚早日夜]|[去今明前后]年|当[天晚日]|[上下这本]个?(?:周|星期|礼拜|月|学期|季度)|[上下]次"
     r"|(?:周|星期|礼拜)[一二三四五六日末天]|本[周月年]|月[初底末]|年[初底末]"
     rf"|{_NUMERAL}{{1,4}}(?:月[份底初]?|[号日]|点[半钟整]?|年)|[0-9]{{1,2}}[:：][0-9]{{2}}"

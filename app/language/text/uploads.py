@@ -8,16 +8,17 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.upload_patterns import EVENTS, LOOKALIKES, PATHS
 from app.language.text.variants import fold_lines
 
 # The space after it belongs to the sentence, so that the parts add up to the text.
-_SENTENCE = re.compile(
+_SENTENCE = lazy_pattern(
     r"[^.!?。！？\n]*(?:[.!?](?!\s|$)[^.!?。！？\n]*)*(?:[.!?]+|[。！？\n]+|$)\s*"
 )
-_PATH = re.compile("|".join(PATHS))
-_EVENT = re.compile("|".join(EVENTS))
-_LOOKALIKE = re.compile("|".join(LOOKALIKES))
+_PATH = lazy_pattern("|".join(PATHS))
+_EVENT = lazy_pattern("|".join(EVENTS))
+_LOOKALIKE = lazy_pattern("|".join(LOOKALIKES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, i
     """Yield where each outermost block begins, its inside begins and ends, and it ends."""
     names = "|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True))
     # One without an end counts too: what a client cut off was injected all the same.
-    tag = re.compile(
+    tag = lazy_pattern(
         rf"(?<!`)<(?P<close>/?)(?P<name>{names})(?=[\s/<>]|$)[^<>]*+(?P<end>>?)", re.IGNORECASE
     )
     opened: tuple[re.Match[str], str] | None = None

@@ -1,10 +1,11 @@
 """How long a text is in words of any script, and how it is cut where a sentence ends. Pure."""
 
 import math
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final
+
+from app.language.text.lazy_pattern import lazy_pattern
 
 ELLIPSIS: Final = "…"
 
@@ -13,10 +14,10 @@ _SIGN: Final = (
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003fffd"
 )
-_SIGNS = re.compile(f"[{_SIGN}]")
-_WORD = re.compile(rf"[^\W{_SIGN}](?:[^\W{_SIGN}]|['’.,@/:_-](?=[^\W{_SIGN}]))*")
+_SIGNS = lazy_pattern(f"[{_SIGN}]")
+_WORD = lazy_pattern(rf"[^\W{_SIGN}](?:[^\W{_SIGN}]|['’.,@/:_-](?=[^\W{_SIGN}]))*")
 _CLOSING: Final = "\"'”’」』）)\\]"
-_END = re.compile(
+_END = lazy_pattern(
     rf"[。！？…!?]+[{_CLOSING}]*\s*|(?P<latin>[^\s{_CLOSING}.]*)\.+[{_CLOSING}]*(?:\s+|$)|\n\s*"
 )
 _ABBREVIATIONS: Final = frozenset({
@@ -24,7 +25,7 @@ _ABBREVIATIONS: Final = frozenset({
     "ltd", "co", "ca", "cf", "fig", "eg", "ie", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
     "sep", "sept", "oct", "nov", "dec",
 })  # fmt: skip
-_PLACE = re.compile(rf"(?<=\S)(?=\s)|(?<=[{_SIGN}])")
+_PLACE = lazy_pattern(rf"(?<=\S)(?=\s)|(?<=[{_SIGN}])")
 
 
 def word_count(text: str) -> int:
