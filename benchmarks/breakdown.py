@@ -101,7 +101,7 @@ async def _pieces(runtime: Runtime, app: Any, key: str, job: dict[str, str]) -> 
     plan = await runtime.search._plan(principal, request)  # noqa: SLF001 (a piece of its own)
     answer = await runtime.search.search(principal, request)
     log = structlog.get_logger()
-    texts = [request.query, *(plan.asked.essence if plan.asked else ())]
+    texts = [request.query, *(plan.asked.ranked_texts if plan.asked else ())]
 
     async def validate() -> None:
         SearchRequest.model_validate(json.loads(content))

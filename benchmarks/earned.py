@@ -24,7 +24,7 @@ from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.document import COLUMNS as WORDS
 from app.language.ranking.query import read_query
-from app.language.text.normalise import content_hash
+from app.language.text.normal_forms import content_hash
 from app.memory.memories.codes import MINIMUM_DIMENSION
 from app.memory.memories.earning import EarningService
 from app.memory.memories.finding import by_all, by_vectors

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from app.language.llm.extraction import Proposed
-from app.language.text.normalise import normalise
+from app.language.text.normal_forms import normalise
 from benchmarks.extraction_labels import Expectation
 
 

@@ -31,8 +31,7 @@ from app.identity.tenants.access import Access
 from app.identity.users.graph_order import GRAPH_TIDY
 from app.language.keyless.extractor import propose
 from app.language.llm.extraction import ExtractionRequest, Turn
-from app.language.text.name_keys import name_key
-from app.language.text.names import name_candidates
+from app.language.text.names import name_candidates, name_key
 from app.memory.extraction.graphing import note_spoken
 from app.memory.extraction.relating import Speaker, triples_of
 from app.memory.graph.repository import EntityRepository

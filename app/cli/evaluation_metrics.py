@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 NDCG_AT = 10
 SESSIONS_AT = 5

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.escaping import escape_line, escape_lines, unescape
+from app.language.text.prompt_text import escape_line, escape_lines, unescape
 from app.prompting.blocks.rendering import HEADER, ShownBlock, render_block, render_blocks
 
 

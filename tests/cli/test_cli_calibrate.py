@@ -15,7 +15,7 @@ from app.cli.calibration_figures import (
     taken,
 )
 from app.cli.calibration_pairs import KINDS, LANGUAGES, shipped_pairs
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -12,7 +12,7 @@ from app.conversation.messages.schemas import WindowStrategy
 from app.conversation.messages.trimming import pick_of
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens, message_tokens
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line
 from app.memory.memories.finding import Found
 from app.memory.memories.hybrid import Ranked
 from app.memory.memories.ranking import RankWeights

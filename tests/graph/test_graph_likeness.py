@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.name_keys import name_key, name_keys
+from app.language.text.names import name_key, name_keys
 from app.memory.graph.likeness import same_name
 from app.memory.graph.statements import (
     MOST_KEYS,

@@ -13,7 +13,7 @@ from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.graph.likeness import NEAR
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace, Named, Statement

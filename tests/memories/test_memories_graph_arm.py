@@ -4,7 +4,7 @@ import pytest
 
 from app.identity.tenants.access import Access
 from app.identity.users.repository import UserRepository
-from app.language.text.name_keys import name_keys
+from app.language.text.names import name_keys
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace
 from app.memory.graph.tidying import Tidying

@@ -84,7 +84,7 @@ def asked_for(query: str) -> Asked:
         asked.packed,
         asked.marks,
         asked.traits,
-        asked.essence,
+        asked.ranked_texts,
         {MODEL: np.ones(256, np.float32) / 16},
     )
 

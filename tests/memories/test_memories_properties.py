@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.conversation.messages.pairing import closure
 from app.identity.tenants.access import Access
-from app.language.text.normalise import content_hash
+from app.language.text.normal_forms import content_hash
 from app.memory.memories.candidates import REMEMBERED_ROLES, among_themselves, candidates
 from app.memory.memories.gate import Gate
 from app.memory.memories.ranking import RankWeights, ScopeWeights, final_score

@@ -7,7 +7,9 @@ import pytest
 
 from app.memory.memories.hybrid import settled
 
-LAYOUT = np.dtype([("similarity", ">f4"), ("essence", ">f4"), ("rough", "?"), ("eligible", "?")])
+LAYOUT = np.dtype(
+    [("similarity", ">f4"), ("ranked_similarity", ">f4"), ("rough", "?"), ("eligible", "?")]
+)
 IDS = ("a", "b", "c", "d")
 
 
@@ -27,7 +29,7 @@ def test_what_was_compared_has_its_true_cosines_and_the_others_what_codes_told()
     records = settled(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
 
     assert records["similarity"].tolist() == pytest.approx([0.7, 0.9, 0.5, 0.9])
-    assert records["essence"][[0, 2]].tolist() == pytest.approx([0.35, 0.25])
+    assert records["ranked_similarity"][[0, 2]].tolist() == pytest.approx([0.35, 0.25])
     assert FOUR["similarity"].tolist() == pytest.approx([0.9] * 4)
 
 

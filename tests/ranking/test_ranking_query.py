@@ -38,7 +38,7 @@ class TestWords:
 
         assert (asked.packed.terms, asked.packed.vectors) == ((), ())
         assert len(asked.traits.term_counts) == 0
-        assert asked.essence == (query,)
+        assert asked.ranked_texts == (query,)
 
     def test_counts_belong_to_the_terms_that_are_asked(self) -> None:
         asked = read_query(" ".join(f"word{n}" for n in range(900)) + " word899", NOW)
@@ -55,7 +55,7 @@ class TestWords:
 
 class TestEssence:
     @pytest.mark.parametrize(
-        ("query", "essence"),
+        ("query", "ranked_texts"),
         [
             ("What does Caroline drink?", ("What does drink?", "drink")),
             ("What did Caroline and Melanie buy in Berlin?", ("What did and buy in ?", "buy")),
@@ -65,16 +65,16 @@ class TestEssence:
         ],
     )
     def test_names_and_words_of_every_text_are_left_out(
-        self, query: str, essence: tuple[str, ...]
+        self, query: str, ranked_texts: tuple[str, ...]
     ) -> None:
-        assert read_query(query, NOW).essence == essence
+        assert read_query(query, NOW).ranked_texts == ranked_texts
 
     @pytest.mark.parametrize(
         "query",
         ["what does caroline drink", "WHAT DOES CAROLINE DRINK", "green tea", "小明用python写代码"],
     )
     def test_without_capitals_nothing_is_taken_for_a_name(self, query: str) -> None:
-        bare, words = read_query(query, NOW).essence
+        bare, words = read_query(query, NOW).ranked_texts
 
         assert bare == query
         assert set(words.casefold().split()) >= {
@@ -157,5 +157,5 @@ class TestHostile:
         asked = read_query(query, NOW)
 
         assert len(asked.packed.terms) == len(asked.traits.term_counts)
-        assert 1 <= len(asked.essence) <= 2
+        assert 1 <= len(asked.ranked_texts) <= 2
         assert all(start <= end for start, end in asked.traits.dates)

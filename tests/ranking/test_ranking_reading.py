@@ -53,7 +53,7 @@ class TestPositions:
 
 
 FIELDS = [
-    ("essence", ">f4"), ("product_0", ">f4"), ("product_1", ">f4"), ("named", ">f4"),
+    ("ranked_similarity", ">f4"), ("product_0", ">f4"), ("product_1", ">f4"), ("named", ">f4"),
     ("length", ">i2"), ("words", ">i2"), ("question", "?"), ("timed", "?"), ("session", ">i8"),
     ("said", ">i8"), ("created", ">i8"),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.language.ranking.turns import AT_ONCE, INLINE_PRODUCTS, in_turn
+from app.language.text.offload import AT_ONCE, INLINE_PRODUCTS, in_turn
 
 MANY = INLINE_PRODUCTS + 1
 

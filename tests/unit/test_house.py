@@ -245,7 +245,7 @@ class TestImports:
             ("llm/catalogue.py", "app.rules.extractor"),
             ("web/problems.py", "app.users.errors"),
             ("database/engine.py", "app.tenants.models"),
-            ("text/normalise.py", "app.web.fields"),
+            ("text/normal_forms.py", "app.web.fields"),
             ("ranking/fusion.py", "app.memories.ranking"),
             ("llm/catalogue.py", "app.database.engine"),
             ("users/service.py", "app.runtime"),

@@ -17,7 +17,7 @@ from app.conversation.messages.indexing import (
     searchable_text,
     words_of,
 )
-from app.language.text.elapsed import time_ago
+from app.language.text.prompt_text import time_ago
 from app.language.text.terms import ANALYSER_VERSION, term_key
 
 NOW = datetime(2024, 5, 8, 12, tzinfo=UTC)

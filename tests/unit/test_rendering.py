@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line
 from app.memory.memories.rendering import HEADER, render
 
 

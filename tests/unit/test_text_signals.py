@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.language.text.normal_forms import simplify
 from app.language.text.signal_patterns import CHINESE, ENGLISH, Signal
 from app.language.text.signals import find_signals
-from app.language.text.variants import simplify
 
 SAID: dict[Signal, list[str]] = {
     "correction": [

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.language.text.upload_patterns import EVENTS, LOOKALIKES, PATHS
-from app.language.text.uploads import scrub_upload_mentions, strip_blocks
+from app.language.text.uploads import EVENTS, LOOKALIKES, PATHS, scrub_upload_mentions, strip_blocks
 
 TAGS = ("uploaded_files", "memory", "system-reminder")
 

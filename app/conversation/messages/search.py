@@ -25,8 +25,8 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import asked_at
 from app.language.ranking.rows import EPOCH_2000, Records, read
-from app.language.ranking.turns import in_turn
-from app.language.text.elapsed import time_ago
+from app.language.text.offload import in_turn
+from app.language.text.prompt_text import time_ago
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import MESSAGE_SEARCHES
 
@@ -129,7 +129,7 @@ class MessageSearchService:
         asked = await asked_at(body.query, reference)
         query = QueryVectors()
         if body.mode != "lexical":
-            texts = [body.query, *(asked.essence if body.mode == "hybrid" else ())]
+            texts = [body.query, *(asked.ranked_texts if body.mode == "hybrid" else ())]
             query = await self._embedders.for_query(
                 principal, texts, required=body.mode == "semantic"
             )

@@ -69,7 +69,7 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
             plan.asked,
             statement,
             similarity=_cosine(plan.vectors, statement),
-            essence=_cosine(plan.asked.vectors, statement),
+            ranked_similarity=_cosine(plan.asked.vectors, statement),
             words="messages",
         ),
         Column("session", "int8", id_hash("messages.session_id")),

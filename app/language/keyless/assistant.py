@@ -9,7 +9,7 @@ from app.language.keyless.english_forms import plain
 from app.language.keyless.patterns import compiled, exact
 from app.language.keyless.statements import CONFIRMED, Statement
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 MAX_CLAIM: Final = 600
 """Longer answers of an assistant are answers, not questions put to the user."""

@@ -12,7 +12,7 @@ from app.language.keyless.chinese_words import simplified
 from app.language.keyless.english_attributes import english_attribute
 from app.language.keyless.patterns import compiled
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 
 _SUBJECT: Final = compiled(
     r"""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.language.keyless.patterns import joined
-from app.language.text.variants import simplify
+from app.language.text.normal_forms import simplify
 
 
 def simplified(text: str) -> str:

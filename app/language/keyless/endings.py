@@ -9,7 +9,7 @@ from typing import Final
 from app.language.keyless.attributes import attribute_of, comparable
 from app.language.keyless.chinese_endings import chinese_ends
 from app.language.keyless.patterns import compiled
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 _JOB_ENDS: Final = compiled(
     r"""

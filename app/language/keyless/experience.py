@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.language.llm.extraction import Proposed, Turn
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 _TAUGHT: Final = ("decision", "correction", "goal", "constraint")
 _MOST: Final = 5

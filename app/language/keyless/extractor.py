@@ -38,7 +38,7 @@ from app.language.keyless.relations_told import told_of_others
 from app.language.keyless.statements import CONFIRMED, Statement
 from app.language.keyless.written_dates import with_written_dates
 from app.language.llm.extraction import Extraction, ExtractionRequest, Proposed, Scope, Turn
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 
 MAX_TURN: Final = 20_000
 """Characters of a turn that are read: more is a document, and costs a millisecond a page."""

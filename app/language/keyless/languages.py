@@ -7,7 +7,7 @@ from typing import Final
 
 from app.language.keyless.sentences import without_foreign_words
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 _HAN: Final = lazy_pattern(r"[\u3400-\u9fff]")
 _WORD: Final = lazy_pattern(r"[A-Za-zÀ-ÿ][\w'’-]*")

@@ -10,7 +10,7 @@ from app.language.keyless.attributes import attribute_of
 from app.language.keyless.patterns import compiled, exact
 from app.language.keyless.statements import CORRECTED, Statement
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 
 @dataclass(frozen=True, slots=True)

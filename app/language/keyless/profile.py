@@ -32,7 +32,7 @@ from app.language.keyless.profile_words import (
 )
 from app.language.llm.profiling import Derivation, Derived, Known, ProfileRequest, Slot, SlotValue
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
 

@@ -23,7 +23,7 @@ from app.language.llm.reconciling import (
 )
 from app.language.text.distinctions import differs
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 
 NEAR: Final = 0.8
 """Cosine from which two statements are compared word by word though none nominated them."""

@@ -16,7 +16,7 @@ from app.language.keyless.relations_english import english_relations
 from app.language.keyless.relations_named import named_relations
 from app.language.keyless.sentences import sentences
 from app.language.keyless.statements import IMPLIED, Statement
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 LONGEST: Final = 200
 """Characters of a turn; a longer one is a text about somebody."""

@@ -12,7 +12,7 @@ from app.language.keyless.calendar_steps import Grain
 from app.language.keyless.dates import Dated, find_dates
 from app.language.keyless.patterns import compiled
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
 
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -28,7 +28,7 @@ from app.language.llm.prompts import (
     experience_prompt,
     extraction_prompt,
 )
-from app.language.text.normalise import normalise
+from app.language.text.normal_forms import normalise
 
 MOST_ENTRIES: Final = 50
 """Of one answer; a model that lists more is usually repeating itself."""

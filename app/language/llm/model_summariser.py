@@ -14,7 +14,7 @@ from app.language.llm.summary_prompts import (
     INSTRUCTIONS,
     summary_prompt,
 )
-from app.language.text.normalise import normalise
+from app.language.text.normal_forms import normalise
 
 TRIES: Final = 3
 """Of an answer that cannot be used (C-70); what does not arrive at all the client repeats."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from app.language.llm.chat import JsonSchema
 from app.language.llm.extraction import Scope
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line
 
 EXTRACTION_VERSION: Final = "extraction/3"
 RECONCILE_VERSION: Final = "reconcile/2"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line
 
 _TASK: Final = """\
 You are the assistant of the conversation below. Its beginning leaves your view, and you write \

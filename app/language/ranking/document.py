@@ -10,10 +10,10 @@ from unicodedata import category, normalize
 import numpy as np
 
 from app.language.ranking.packing import stored_terms
-from app.language.text.term_words import ENGLISH, STOP_WORDS
+from app.language.text.function_words import ENGLISH, STOP_WORDS
+from app.language.text.normal_forms import simplify
 from app.language.text.terms import ANALYSER_VERSION, terms
 from app.language.text.traits import cjk_share, has_time_expression, is_question, word_count
-from app.language.text.variants import simplify
 
 COLUMNS: Final = (
     "terms", "term_count", "word_count", "is_question", "has_time", "analyser",

@@ -13,11 +13,11 @@ from pgvector import SparseVector
 from app.language.ranking.document import speaker_marks_in
 from app.language.ranking.fusion import QueryTraits
 from app.language.ranking.packing import PackedQuery, any_of, packed_query
-from app.language.text.essence import essence
-from app.language.text.moments import moments
+from app.language.text.function_words import content_words
 from app.language.text.names import name_candidates, without_names
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
+from app.language.text.time_expressions import time_expressions
 from app.language.text.traits import asks_when, cjk_share
 
 
@@ -29,7 +29,7 @@ class Asked:
         packed: asks for the frequency of each term.
         marks: asks whether the query names who speaks.
         traits: of the query itself.
-        essence: texts whose vectors, added up, stand for the query in the ranking.
+        ranked_texts: texts whose vectors, added up, stand for the query in the ranking.
         vectors: that sum at unit length, by model; filled in by whoever embeds.
 
     """
@@ -37,7 +37,7 @@ class Asked:
     packed: PackedQuery
     marks: SparseVector
     traits: QueryTraits
-    essence: tuple[str, ...]
+    ranked_texts: tuple[str, ...]
     vectors: Mapping[str, Any] = field(default_factory=dict)
 
     def products(self, rows: int) -> int:
@@ -46,7 +46,7 @@ class Asked:
 
     def embedded(self, by_model: Mapping[str, npt.NDArray[np.float32]]) -> "Asked":
         """With the vectors of what was embedded: by model a row for the query as it stands, and
-        one for each of `essence`.
+        one for each of `ranked_texts`.
         """
         return replace(self, vectors={name: _summed(rows[1:]) for name, rows in by_model.items()})
 
@@ -68,7 +68,7 @@ def read_query(query: str, reference: datetime) -> Asked:
     # Without a capital nothing looks like a name, and any word might be one.
     uncased = query in {query.lower(), query.upper()}
     bare = query if uncased else without_names(query, name_candidates(query))
-    words = essence(bare)
+    words = content_words(bare)
     return Asked(
         packed,
         any_of(speaker_marks_in(query)),
@@ -78,7 +78,7 @@ def read_query(query: str, reference: datetime) -> Asked:
             when=asks_when(query),
             dates=tuple(
                 (moment.start.timestamp(), moment.end.timestamp())
-                for moment in moments(query, reference)
+                for moment in time_expressions(query, reference)
             ),
         ),
         (bare, words) if words else (bare,),

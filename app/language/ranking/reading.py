@@ -16,7 +16,7 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
 
     Args:
         ids: break ties of rows that were stored in one transaction; ours sort by time.
-        records: with the fields of `text_columns`, and `essence`, `product_0` and so on,
+        records: with the fields of `text_columns`, and `ranked_similarity`, `product_0` and so on,
             `named`, `session`, `said`, `created`.
         packed: what the products are of.
 
@@ -28,7 +28,7 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
     return Features(
         counts=frequencies(products, len(packed.terms)),
         lengths=records["length"].astype(np.float32),
-        cosine=records["essence"].astype(np.float32),
+        cosine=records["ranked_similarity"].astype(np.float32),
         named=records["named"] > 0,
         session=sessions,
         order=positions(ids, sessions, records["created"].astype(np.int64)),

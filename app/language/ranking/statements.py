@@ -44,7 +44,7 @@ def inner_product(
 
 
 def asked_columns(
-    asked: Asked, statement: Statement, *, similarity: str, essence: str, words: str
+    asked: Asked, statement: Statement, *, similarity: str, ranked_similarity: str, words: str
 ) -> list[Column]:
     """What the ranking wants to know of a row for a query, and what the row's text is.
 
@@ -53,14 +53,14 @@ def asked_columns(
         statement: takes its words as values.
         similarity: SQL for the cosine of the row and the query as it stands, null where nothing
             can be compared.
-        essence: the same for the query as it is ranked.
+        ranked_similarity: the same for the query as it is ranked.
         words: the table, or its alias, that has the columns of `database/searched.py`.
 
     """
     terms = f"{words}.terms"
     return [
         Column("similarity", "float4", _number(similarity)),
-        Column("essence", "float4", _number(essence)),
+        Column("ranked_similarity", "float4", _number(ranked_similarity)),
         *(
             Column(f"product_{number}", "float4", product(terms, statement.bind(one, "sparsevec")))
             for number, one in enumerate(asked.packed.vectors)

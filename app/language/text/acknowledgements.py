@@ -7,8 +7,7 @@ and a wrong one could cost a memory: phrases stay out that can be an answer with
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import normalise
-from app.language.text.variants import simplify
+from app.language.text.normal_forms import normalise, simplify
 
 PHRASES: Final = (
     "great stuff|good stuff|alrighty|ok|okay|okey|okie|dokey|k|kk|alright|all right|sure"

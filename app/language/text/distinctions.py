@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from app.language.text import distinction_words as words
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 from app.language.text.quantities import counts_differ, take_quantities
 
 Difference = Literal["number", "negation", "antonym", "name", "order", "term"]

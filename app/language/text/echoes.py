@@ -15,8 +15,7 @@ from app.language.text.distinction_words import (
     SYNONYMS,
 )
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import normalise
-from app.language.text.variants import simplify
+from app.language.text.normal_forms import normalise, simplify
 
 THRESHOLD: Final = 0.8
 """Share of a statement from which it counts as said back.

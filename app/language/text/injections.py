@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.variants import fold_lines
+from app.language.text.normal_forms import fold_lines
 
 # Where an English sentence or quotation begins, and what politely precedes an order.
 _START = (

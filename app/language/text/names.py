@@ -1,6 +1,9 @@
-"""Words of a query that may name a person, and the query without them.
+"""Names in a text: the words of a query that may name a person, the query without them, and the
+keys that names are compared by.
 
-A guess by how a word is written: whether somebody has the name, only the stored texts know.
+A name in a query is guessed by how it is written. Keys guess nothing: every run of up to four
+words and every piece of a run of Chinese characters has one, and the graph, asked for all of them
+at once, knows which are names.
 """
 
 import re
@@ -8,8 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from app.language.text.distinction_words import MONTHS, WEEKDAYS
+from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.term_words import ENGLISH, STOP_WORDS
+from app.language.text.normal_forms import has_cjk, normalise
 
 _NAME = lazy_pattern(r"[^\W\d_\u2e80-\U0010ffff]+(?:['’-][^\W\d_\u2e80-\U0010ffff]+)*")
 _FIRST_CJK: Final = "\u2e80"
@@ -111,3 +115,73 @@ def _without(text: str, wanted: dict[str, list[tuple[str, ...]]]) -> str:
 
 def _words_of(name: str) -> list[str]:
     return [_POSSESSIVE.sub("", word).casefold() for word in _NAME.findall(name)]
+
+
+MOST_WORDS: Final = 4
+LONGEST_CJK_NAME: Final = 8
+"""Of a piece of Chinese: 中国人民解放军 has seven."""
+
+# Scripts that put no space between words: Han, kana, bopomofo. The marks that NFKC joins to a
+# kana before them are left out, so that a key stays the key of itself; Hangul has spaces.
+_UNSPACED: Final = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003fffd\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3105-\u312f\u31a0-\u31bf"
+)
+_DOT: Final = ".\u00b7\u2022\u2027\u2219\u22c5\u30fb"
+"""Between the parts of a foreign name: a full stop, and each middle dot that keyboards have."""
+
+_PARTED: Final = lazy_pattern(f"(?<=[{_UNSPACED}])[ {_DOT}]+(?=[{_UNSPACED}])")
+_CJK_NAME: Final = lazy_pattern(f"[{_UNSPACED}]+(?:[{_DOT}]+[{_UNSPACED}]+)*")
+_KEY_RUN: Final = lazy_pattern(r"[^\W_]+(?:['’.&+#/-]+[^\W_]+)*[+#]*")
+_FINAL_S: Final = lazy_pattern(r"['’]s$")
+
+
+def name_key(name: str) -> str:
+    """What makes two names one: NFKC, casefold, runs of spaces folded; between Chinese signs
+    neither spaces nor dots, so that 约翰·史密斯 and 约翰 史密斯 are one.
+
+    The key of a key is itself. It may be longer than the name ("ß" is "ss").
+    """
+    return _PARTED.sub("", normalise(name))
+
+
+def name_keys(text: str, *, most: int) -> list[str]:
+    """Pieces in the form of `name_key`, each once, in the order of the text but for long Chinese
+    ones, which come first; at most `most`.
+
+    A word alone is none when it is a stop word, a sign alone never is.
+    """
+    plain = normalise(text)
+    whole = _PARTED.sub("", plain)
+    runs = list(_KEY_RUN.finditer(whole))
+    long = (_PARTED.sub("", one[0]) for one in _CJK_NAME.finditer(plain))
+    found = dict.fromkeys([one for one in long if len(one) > LONGEST_CJK_NAME][:most])
+    for place, run in enumerate(runs):
+        pieces = _cjk_keys(run[0]) if has_cjk(run[0]) else _word_keys(whole, runs, place)
+        for piece in pieces:
+            if len(found) >= most:
+                return list(found)
+            found[piece] = None
+    return list(found)
+
+
+def _cjk_keys(run: str) -> list[str]:
+    pieces = [
+        run[start : start + length]
+        for start in range(len(run))
+        for length in range(2, min(LONGEST_CJK_NAME, len(run) - start) + 1)
+    ]
+    return pieces if len(run) <= LONGEST_CJK_NAME else [run, *pieces]
+
+
+def _word_keys(whole: str, runs: list[re.Match[str]], place: int) -> list[str]:
+    pieces = []
+    begin = runs[place].start()
+    for last in runs[place : place + MOST_WORDS]:
+        if has_cjk(last[0]):
+            break
+        piece = whole[begin : last.end()]
+        bare = _FINAL_S.sub("", piece)
+        pieces += [bare] if bare == piece else [bare, piece]
+    return [one for one in pieces if len(one) > 1 and one not in STOP_WORDS[ENGLISH]]

@@ -8,8 +8,8 @@ import re
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import fold_lines
 from app.language.text.signal_patterns import CHINESE, ENGLISH, Signal
-from app.language.text.variants import fold_lines
 
 BLANK: Final = "\x00"
 """Stands where a lookalike stood, so that its neighbours do not become one phrase."""

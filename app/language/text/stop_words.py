@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk, normalise
+from app.language.text.normal_forms import has_cjk, normalise
 
 StopWords = Callable[[str], bool]
 """Tells whether a text holds one of the words."""

@@ -1,8 +1,14 @@
-"""What a text says in the words of the lexical arm: one analysis for documents and queries (B-55).
+"""The terms that a text is found by: one analysis for stored texts and queries.
 
 Words are lower-cased, stemmed and without accents; numbers, dates, versions and identifiers are
-kept whole and in parts; scripts without spaces give signs and pairs of signs. A text is taken to
-be in one language, guessed from its function words; scripts other than Latin tell theirs.
+kept whole and in parts; scripts without spaces give characters and pairs of characters. A text is
+taken to be in one language, guessed from its function words; scripts other than Latin tell theirs.
+
+Characters and pairs were measured on MADial-Bench in Chinese (BM25, recall@10): 69.0, against 60.1
+for characters alone, 62.2 for pairs alone and 62.8 for both without the stop lists. Words of a
+segmenter (`rjieba`, stop words left out) and characters gave 65.4, words, characters and pairs 66.7
+to 67.9: not worth a dictionary of 25 MB in every process, and a segmenter cuts a word of the query
+otherwise than the same word in a text.
 """
 
 from functools import lru_cache
@@ -11,10 +17,14 @@ from itertools import chain
 from typing import Final
 from unicodedata import category, normalize
 
-from app.language.text.cjk_terms import cjk_terms
+from app.language.text.function_words import (
+    CHINESE_PARTICLES,
+    CHINESE_STOP_PAIRS,
+    CHINESE_STOP_SIGNS,
+)
 from app.language.text.latin_terms import bare_term, latin_terms, month_term
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.variants import simplify
+from app.language.text.normal_forms import simplify
 
 ANALYSER_VERSION: Final[int] = 1
 """Raised whenever the terms of any text change; terms stored under another number are stale."""
@@ -85,3 +95,33 @@ def term_key(term: str) -> int:
     """
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % KEYS
+
+
+_CACHED_PAIRS: Final = 32_768
+
+
+def cjk_terms(run: str) -> list[str]:
+    """Return the signs of a run, in simplified characters, each with the pair that it begins.
+
+    Stop signs and pairs are left out; a hiragana alone says nothing unless it is the whole run.
+    """
+    if len(run) == 1:
+        return [] if run in CHINESE_STOP_SIGNS else [run]
+    found: list[str] = []
+    for place in range(len(run)):
+        found += _at(run[place : place + 2])
+    return found
+
+
+@lru_cache(_CACHED_PAIRS)
+def _at(pair: str) -> tuple[str, ...]:
+    """Return what the first sign of a pair says, alone and with the second if there is one."""
+    sign = pair[0]
+    alone = sign not in CHINESE_STOP_SIGNS and not "\u3040" <= sign <= "\u309f"
+    together = (
+        len(pair) > 1
+        and pair not in CHINESE_STOP_PAIRS
+        and CHINESE_PARTICLES.isdisjoint(pair)
+        and not CHINESE_STOP_SIGNS.issuperset(pair)
+    )
+    return (sign,) * alone + (pair,) * together

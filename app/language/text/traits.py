@@ -9,8 +9,7 @@ from typing import Final
 
 from app.language.text.distinction_words import MONTHS, WEEKDAYS
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normalise import has_cjk
-from app.language.text.variants import simplify
+from app.language.text.normal_forms import has_cjk, simplify
 
 _CJK_RUN = lazy_pattern("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _WORD = lazy_pattern(r"[^\W_]+(?:['’.-][^\W_]+)*")

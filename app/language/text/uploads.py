@@ -1,24 +1,104 @@
 """Uploads and injected blocks live as long as a session, so no memory may rest on them.
 
-Blocks are taken out before anybody reads a text (D-11); sentences about uploads once more out
-of what was extracted (D-38), or an agent would look for files that are gone.
+Blocks are taken out before anybody reads a text; sentences about uploads are taken out once more
+of what was extracted, or an agent would look for files that are gone. Expressions are for single
+sentences in lower case and simplified characters; none repeats without a bound, so that searching
+stays linear.
 """
 
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.upload_patterns import EVENTS, LOOKALIKES, PATHS
-from app.language.text.variants import fold_lines
+from app.language.text.normal_forms import fold_lines
+
+_EXTENSION = (
+    r"\.(?:pdf|docx?|xlsx?|pptx?|csv|tsv|txt|md|json|ya?ml|xml|html?|zip|tar|gz|rar|7z|png|jpe?g"
+    r"|gif|webp|svg|heic|mp[34]|wav|m4a|mov|avi|py|ipynb|js|ts|sql|log|parquet|eml|epub|pages)"
+    r"(?![a-z0-9])"
+)
+_NOUN = (
+    r"(?:files?|documents?|attachments?|pdfs?|spreadsheets?|images?|pictures?|photos?"
+    r"|screenshots?|slides?|presentations?|csvs?|resumes?|cvs?|zip|archives?|reports?"
+    r"|transcripts?|contracts?|invoices?|datasets?)(?![a-z])"
+)
+_CHINESE_NOUN = (
+    "(?:文件|文档|附件|图片|照片|截图|图像|表格|资料|简历|报告|合同|论文|幻灯片|压缩包|数据集"
+    "|发票|音频|录音)"
+)
+
+PATHS: Final = (
+    r"/mnt/user-data/|/mnt/data/|sandbox:/|/tmp/uploads?/",
+    r"</?(?:uploaded_files?|attachments?)",
+)
+"""Places that end with the session; a sentence that names one goes, whatever else it says."""
+
+EVENTS: Final = (
+    rf"(?<![a-z])(?:uploaded|uploading|attached|re-uploaded) [^.!?]{{0,60}}?(?:{_NOUN}"
+    rf"|{_EXTENSION})",
+    rf"(?:{_NOUN}|{_EXTENSION})[^.!?]{{0,20}}? (?:was|were|is|are|has been|have been|had been|got"
+    r"|being) (?:just |successfully |also |already |now )?(?:uploaded|attached)",
+    r"(?<![a-z])(?:via|after|through|from|during) (?:a |the )?file upload",
+    rf"(?<![a-z])(?:user|i|he|she|they) (?:has |have |had )?(?:just |also |already )?upload(?:ed"
+    rf"|s) (?:an? |the |one |two |three |some |several |\d{{1,3}} )?(?:new )?(?:{_NOUN}"
+    rf"|\S{{1,60}}{_EXTENSION})",
+    # --- Chinese
+    rf"上传(?:了|过|完)?[^。!?]{{0,30}}?(?:{_CHINESE_NOUN}|{_EXTENSION})",
+    rf"(?:{_CHINESE_NOUN}|{_EXTENSION})[^,。!?]{{0,6}}(?:已|已经|被|都|刚刚?|成功){{0,2}}上传",
+    r"(?:用户|我|他|她|您|你)(?:刚刚|刚才|刚|今天|昨天|已经|已|又|也|之前|曾){0,2}(?:上传|附上)"
+    r"(?:了|过)",
+    rf"附上了?[^,。!?]{{0,12}}(?:{_CHINESE_NOUN}|{_EXTENSION})",
+    r"(?:见|请见|查看|请看|阅读|随信?)附件|附件(?:中|里|内)的?",
+)
+"""Something was handed over in a session."""
+
+LOOKALIKES: Final = (
+    # A habit or a wish.
+    r"(?<![a-z])(?:prefers?|likes?|loves?|hates?|enjoys?|dislikes?|avoids?|usually|often"
+    r"|regularly|always|never|every|each|weekly|daily|supports?)(?![a-z])[^.!?]{0,60}upload",
+    r"(?<![a-z])upload[^.!?]{0,60} (?:every|each|weekly|daily|regularly)(?![a-z])",
+    r"(?<![a-z])(?:for|of|about|when|while|before|how to|without|by) (?:re-)?upload(?:ing|ed|s)?"
+    r"(?![a-z])",
+    # Software of the user's own.
+    r"(?<![a-z])(?:app|apps|service|api|project|website|server|backend|frontend|system|platform"
+    r"|product|pipeline|endpoint|bucket|code|script|company|team|customers?|clients?|users)"
+    r"(?![a-z])[^.!?]{0,60}(?:upload|attach)",
+    r"(?<![a-z])(?:builds?|building|develop[a-z]{0,4}|implement[a-z]{0,3}|maintain[a-z]{0,3}"
+    r"|design[a-z]{0,3}|works? on|working on|debug[a-z]{0,4}|tests?|testing)"
+    r"(?![a-z])[^.!?]{0,60}upload",
+    r"upload (?:feature|service|endpoint|api|component|form|button|page|speed|limit|widget|tool)",
+    # A place that outlives the session.
+    r"upload[a-z]{0,3}[^.!?]{0,60} (?:to|on|onto) (?:the |his |her |their |my |our |a )?"
+    r"(?:youtube|github|gitlab|s3|aws|azure|instagram|tiktok|facebook|linkedin|google|drive"
+    r"|dropbox|onedrive|icloud|notion|confluence|sharepoint|jira|website|blog|portal|app store"
+    r"|npm|pypi|arxiv|kaggle|hugging ?face|soundcloud|spotify|flickr|cloud|company|server"
+    r"|bilibili)",
+    # What is attached to something else, or to someone.
+    r"(?<![a-z])attached to (?!(?:this|the) (?:message|chat|conversation|session))",
+    # --- Chinese
+    r"(?:经常|常常|喜欢|偏好|习惯|总是|每天|每周|每月|每次|定期|希望|讨厌|想)[^,。!?]{0,12}上传",
+    r"上传(?:功能|服务|接口|组件|模块|按钮|页面|系统|平台|软件|程序|应用|插件|需求|速度|限制|工具"
+    r"|代码)",
+    rf"{_CHINESE_NOUN}上传(?:功能|服务|接口|组件|模块|按钮|页面|系统|平台|软件|程序|应用|插件"
+    rf"|需求|速度|限制|工具)",
+    r"(?:开发|实现|维护|设计|负责|编写|测试|调试|网站|系统|平台|应用|后端|前端|客户|顾客"
+    r"|公司)[^,。!?]{0,16}上传",
+    r"上传[^,。!?]{0,20}(?:到|至)(?:了)?(?:我的|他的|她的|公司的?|自己的)?\s?(?:youtube|b站"
+    r"|哔哩哔哩|github|gitlab|s3|网盘|百度|抖音|小红书|微博|服务器|云|官网|网站|博客|朋友圈|知乎"
+    r"|优酷|阿里)",
+)
+"""What happens again, elsewhere, or in the user's own software: worth knowing (C-08)."""
+
+_PATH = lazy_pattern("|".join(PATHS))
+_EVENT = lazy_pattern("|".join(EVENTS))
+_LOOKALIKE = lazy_pattern("|".join(LOOKALIKES))
 
 # The space after it belongs to the sentence, so that the parts add up to the text.
 _SENTENCE = lazy_pattern(
     r"[^.!?。！？\n]*(?:[.!?](?!\s|$)[^.!?。！？\n]*)*(?:[.!?]+|[。！？\n]+|$)\s*"
 )
-_PATH = lazy_pattern("|".join(PATHS))
-_EVENT = lazy_pattern("|".join(EVENTS))
-_LOOKALIKE = lazy_pattern("|".join(LOOKALIKES))
 
 
 @dataclass(frozen=True, slots=True)

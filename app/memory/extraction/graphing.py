@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.language.text.name_keys import name_key, name_keys
+from app.language.text.names import name_key, name_keys
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.relating import ENDING, KEPT, Speaker, graph_place, statements_of
 from app.memory.extraction.speaker_repository import SpeakerRepository

@@ -11,7 +11,7 @@ from itertools import pairwise
 from app.language.llm.extraction import Proposed, Turn
 from app.language.text.echoes import is_echo
 from app.language.text.injections import addresses_model
-from app.language.text.normalise import content_hash
+from app.language.text.normal_forms import content_hash
 from app.language.text.signals import find_signals
 from app.language.text.uploads import scrub_upload_mentions
 from app.memory.extraction.drafts import Draft, Words, not_allowed

@@ -21,8 +21,8 @@ from app.language.llm.extraction import Extraction
 from app.language.llm.model_catalogue import ExtractionModel
 from app.language.llm.reconciling import NO_AGENDA, Agenda, Decision, Reconciler, Reconciliation
 from app.language.text.injections import addresses_model
-from app.language.text.name_keys import name_key
-from app.language.text.normalise import content_hash
+from app.language.text.names import name_key
+from app.language.text.normal_forms import content_hash
 from app.language.text.offload import read_text
 from app.memory.extraction.agenda import AgendaRepository
 from app.memory.extraction.applying import Storing

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.language.llm.extraction import Proposed, ProposedRelation
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.extraction.drafts import Draft
 from app.memory.graph.statements import GraphPlace, Named, Statement, fits
 from app.memory.memories.place import Place

@@ -14,7 +14,7 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access
 from app.language.keyless.relations import relations_of
 from app.language.llm.extraction import Proposed
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.extraction.choosing import draws_graph
 from app.memory.extraction.graphing import note_spoken
 from app.memory.extraction.relating import graph_place, triples_of

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.identity.users.models import User
 from app.language.keyless.attributes import attribute_of
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.extraction.relating import Speaker
 from app.memory.graph.models import GraphEntity
 from app.memory.graph.repository import EntityRepository

@@ -20,7 +20,7 @@ from app.language.llm.reconciling import (
     Standing,
 )
 from app.language.text.injections import addresses_model
-from app.language.text.normalise import content_hash
+from app.language.text.normal_forms import content_hash
 from app.memory.extraction.drafts import Draft, Words
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
 from app.memory.memories.gate import Gate, Proposal, Reason

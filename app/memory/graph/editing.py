@@ -15,7 +15,7 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.access import meant
 from app.identity.users.errors import UserRequiredError
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.graph.answers import entities_shown, relations_shown
 from app.memory.graph.errors import (
     DifferentOwnersError,

@@ -8,8 +8,8 @@ import re
 from typing import Final
 
 from app.language.text.distinctions import differs
-from app.language.text.name_keys import name_key
-from app.language.text.normalise import has_cjk
+from app.language.text.names import name_key
+from app.language.text.normal_forms import has_cjk
 
 NEAR: Final = 0.25
 """Largest cosine distance at which two names are looked at. Of the 25 labelled pairs in

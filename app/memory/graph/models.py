@@ -77,7 +77,7 @@ class GraphEntity(TenantOwned, Timed, _Placed, Base):
 
     entity_id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(255))
-    # What makes two names one: `text/name_keys.py`.
+    # What makes two names one: `text/names.py`.
     name_key: Mapped[str] = mapped_column(String(255, collation="C"))
     entity_type: Mapped[str] = mapped_column(String(50))
     metadata_: Mapped[dict[str, Any]] = mapped_column(

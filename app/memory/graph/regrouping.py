@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.graph.answers import change_shown
 from app.memory.graph.editing import hold, refuse_strangers, settle_at, writable
 from app.memory.graph.errors import (

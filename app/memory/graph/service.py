@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from app.errors import SelectorRequiredError
 from app.identity.tenants.access import Principal
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.graph.answers import entities_shown, relations_shown
 from app.memory.graph.models import GraphEntity, GraphRelation
 from app.memory.graph.neighbourhood import MOST_EDGES, Neighbourhood, When

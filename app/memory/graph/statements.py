@@ -1,6 +1,6 @@
 """What is stated of whom, before it is in the graph: names, relations, periods. Pure.
 
-A name is compared by its key (`text/name_keys.py`), which knows no language (peers.md, pains 23
+A name is compared by its key (`text/names.py`), which knows no language (peers.md, pains 23
 and 38).
 A relation is lower snake_case in ASCII (K-51), whatever the language of the names it joins.
 """
@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final
 from unicodedata import combining, normalize
 
-from app.language.text.name_keys import name_key
-from app.language.text.normalise import has_cjk
+from app.language.text.names import name_key
+from app.language.text.normal_forms import has_cjk
 
 LONGEST_NAME: Final = 255
 LONGEST_RELATION: Final = 100

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.language.text.name_keys import name_key
+from app.language.text.names import name_key
 from app.memory.graph.likeness import NEAR, same_name
 from app.memory.graph.models import GraphEntity, GraphRelation
 from app.memory.graph.neighbourhood import Neighbourhood

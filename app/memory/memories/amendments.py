@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.identity.tenants.access import Access, Principal
-from app.language.text.normalise import content_hash
+from app.language.text.normal_forms import content_hash
 from app.memory.memories.duplicates import make_room
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
 from app.memory.memories.gate import Gate, Proposal, Reason

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.language.text.distinctions import differs
-from app.language.text.normalise import content_hash
+from app.language.text.normal_forms import content_hash
 from app.language.text.sensitive import find_sensitive
 from app.memory.memories.gate import Gate, Proposal, Reason, Scan
 from app.memory.memories.schemas import Event, MemoryCreate, SaidMessage

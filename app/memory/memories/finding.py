@@ -16,7 +16,7 @@ from app.language.llm.reranking import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import Asked
 from app.language.ranking.rows import Records, read
-from app.language.ranking.turns import in_turn
+from app.language.text.offload import in_turn
 from app.memory.memories.graph_sql import links_of
 from app.memory.memories.hybrid import Cut, Ranked, Ranking, nominated, ranked, settled
 from app.memory.memories.ranking import RankWeights

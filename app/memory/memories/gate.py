@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from app.language.text.normalise import length
+from app.language.text.normal_forms import length
 from app.language.text.sensitive import (
     Finding,
     Kind,

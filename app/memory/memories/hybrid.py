@@ -194,7 +194,7 @@ def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
     by = (order, records["updated"])
     places = best(by, ids, kept, candidates(cut.limit))
     places = _with_corrections(places, by, ids, records, cut.corrections)
-    sample = spread(records["essence"].astype(np.float64), np.flatnonzero(rough))
+    sample = spread(records["ranked_similarity"].astype(np.float64), np.flatnonzero(rough))
     return [ids[place] for place in dict.fromkeys([*places, *sample.tolist()])]
 
 
@@ -213,13 +213,13 @@ def settled(
     cosines = np.array([(row["exact"], row["exact_essence"]) for row in rows], np.float64)
     cosines = cosines.reshape(-1, 2)
     records = records.copy()
-    essence = records["essence"].astype(np.float64)
+    ranked_similarity = records["ranked_similarity"].astype(np.float64)
     true = np.full(len(records), np.nan)
     true[known] = cosines[:, 1]
-    both = np.flatnonzero(records["rough"] & np.isfinite(true) & np.isfinite(essence))
+    both = np.flatnonzero(records["rough"] & np.isfinite(true) & np.isfinite(ranked_similarity))
     rough = records["rough"]
-    records["essence"][rough] = calibrated(essence, true, both.tolist())[rough]
-    records["essence"][known] = cosines[:, 1]
+    records["ranked_similarity"][rough] = calibrated(ranked_similarity, true, both.tolist())[rough]
+    records["ranked_similarity"][known] = cosines[:, 1]
     records["similarity"][known] = cosines[:, 0]
     shown = np.zeros(len(records), np.bool_)
     shown[known] = [row["fits"] for row in rows]

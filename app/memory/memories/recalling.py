@@ -137,7 +137,7 @@ class RecallService:
     ) -> Recalled:
         asked = await asked_at(query, wanted.reference or self._now())
         vectors = await self._embedders.for_query(
-            principal, [query, *asked.essence], required=False
+            principal, [query, *asked.ranked_texts], required=False
         )
         asked = asked.embedded(vectors.by_model)
         share = vectors.dense_share

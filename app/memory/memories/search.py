@@ -14,7 +14,7 @@ from app.identity.users.access import meant
 from app.language.llm.reranking import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import asked_at
-from app.language.text.name_keys import name_keys
+from app.language.text.names import name_keys
 from app.memory.memories.annotating import Annotated, after_search
 from app.memory.memories.finding import Found, by_all, by_reranker, by_vectors, hit
 from app.memory.memories.graph_sql import MOST_KEYS
@@ -197,7 +197,7 @@ class SearchService:
         if body.mode != "semantic":
             reference = body.reference_time or self._now()
             asked = await asked_at(body.query, reference)
-            texts += asked.essence
+            texts += asked.ranked_texts
         query = QueryVectors()
         if body.mode != "lexical":
             query = await self._embedders.for_query(

@@ -240,7 +240,7 @@ def features(
             asked,
             statement,
             similarity=cosine(plan.vectors, statement, source),
-            essence=cosine(asked.vectors, statement, source),
+            ranked_similarity=cosine(asked.vectors, statement, source),
             words=source.words,
         ),
         Column("session", "int8", id_hash("memories.session_id")),

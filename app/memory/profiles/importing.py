@@ -11,7 +11,7 @@ from app.conversation.sessions.repository import refuse_disabled
 from app.identity.tenants.access import Principal
 from app.identity.users.access import meant
 from app.identity.users.repository import UserRepository
-from app.language.text.normalise import normalise
+from app.language.text.normal_forms import normalise
 from app.memory.memories.models import Memory
 from app.memory.memories.place import place_of_user, settle
 from app.memory.memories.saving import SavingService, would_settle

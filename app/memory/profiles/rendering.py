@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.language.text.escaping import escape_line
-from app.language.text.normalise import has_cjk
+from app.language.text.normal_forms import has_cjk
+from app.language.text.prompt_text import escape_line
 from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, USER_SLOTS
 
 WISH: Final = "wish of the user"

@@ -2,8 +2,8 @@
 
 import re
 
-from app.language.text.escaping import unescape
 from app.language.text.offload import read_text
+from app.language.text.prompt_text import unescape
 from app.prompting.blocks.errors import (
     MOST_COUNTED,
     BlockLimitError,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.language.text.escaping import escape_line, escape_lines
+from app.language.text.prompt_text import escape_line, escape_lines
 
 HEADER = (
     "Notes that are kept from one conversation to the next. What stands in them is information "

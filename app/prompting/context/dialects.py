@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.conversation.messages.capture import TEXT_BLOCKS
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line
 
 NO_RESULT: Final = "No result was recorded."
 """What stands for the result of a call that the conversation went on without; providers refuse a

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from app.conversation.messages.schemas import CONTENT_LENGTH
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line
 from app.prompting.context.errors import LongPromptError, UnknownVariableError
 
 _VARIABLE: Final = re.compile(r"\{\{\s*([^\W\d]\w*(?:\.\w+)*)\s*\}\}")

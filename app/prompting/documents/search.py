@@ -16,7 +16,7 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import asked_at
 from app.language.ranking.rows import read
-from app.language.ranking.turns import in_turn
+from app.language.text.offload import in_turn
 from app.platform.database.engine import Database
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.search_schemas import (
@@ -109,7 +109,7 @@ class PassageSearchService:
         asked = await asked_at(body.query, self._now())
         query, mode = QueryVectors(), body.mode
         if mode != "lexical":
-            texts = [body.query, *(asked.essence if mode == "hybrid" else ())]
+            texts = [body.query, *(asked.ranked_texts if mode == "hybrid" else ())]
             query = await self._embedders.for_query(principal, texts, required=False)
             if not query.by_model:
                 mode = "lexical"

@@ -59,7 +59,7 @@ def features_statement(plan: PassagePlan) -> tuple[str, list[object], list[Colum
             plan.asked,
             statement,
             similarity=_cosine(plan.vectors, statement),
-            essence=_cosine(plan.asked.vectors, statement),
+            ranked_similarity=_cosine(plan.asked.vectors, statement),
             words="passages",
         ),
         # No neighbours and no time of their own: what makes a conversation hang together would

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from app.conversation.messages.capture import said_text
 from app.errors import DomainError
-from app.language.text.elapsed import time_ago
-from app.language.text.escaping import escape_line
+from app.language.text.prompt_text import escape_line, time_ago
 from app.memory.memories.record_schemas import MemoryStats
 from app.memory.memories.rendering import HEADER
 from app.memory.memories.schemas import Outcome

@@ -1,4 +1,7 @@
-"""Making stored text harmless inside a prompt: it stays on its line and opens no tag (B-61)."""
+"""Stored text and times as a prompt shows them: on their line, opening no tag, and in words."""
+
+from datetime import timedelta
+from typing import Final
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -24,3 +27,27 @@ def unescape(text: str) -> str:
     for written, meant in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(written, meant)
     return text
+
+
+_UNITS: Final = (
+    ("year", timedelta(days=365.25)),
+    ("month", timedelta(days=30.4375)),
+    ("week", timedelta(weeks=1)),
+    ("day", timedelta(days=1)),
+    ("hour", timedelta(hours=1)),
+    ("minute", timedelta(minutes=1)),
+)
+
+
+def time_ago(elapsed: timedelta) -> str:
+    """`3 days ago`, in the largest unit that was full; `in 3 days` for what is to come.
+
+    Within a minute it is `just now`.
+    """
+    length = abs(elapsed)
+    for name, unit in _UNITS:
+        count = length // unit
+        if count:
+            span = f"{count} {name}{'s' if count > 1 else ''}"
+            return f"{span} ago" if elapsed > timedelta(0) else f"in {span}"
+    return "just now"

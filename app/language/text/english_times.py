@@ -6,11 +6,11 @@ from typing import Final
 
 from app.language.text import distinction_words as words
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.moment_periods import (
+from app.language.text.periods import (
     FEASTS,
     SEASONS,
+    Period,
     Reader,
-    Span,
     ago,
     back_from,
     beside,
@@ -80,11 +80,11 @@ def _step(match: re.Match[str]) -> int | None:
     return _STEPS[which.casefold()] if which else None
 
 
-def _numeric(match: re.Match[str], _today: date) -> Span:
+def _numeric(match: re.Match[str], _today: date) -> Period:
     return days(date(*map(int, re.findall(r"[0-9]+", match[0]))))
 
 
-def _slashed(match: re.Match[str], _today: date) -> Span:
+def _slashed(match: re.Match[str], _today: date) -> Period:
     """The month first, as in 8/5/2023 for 5 August, unless only the day can be first."""
     first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
     if first > 12 or match["sign"] == ".":
@@ -92,7 +92,7 @@ def _slashed(match: re.Match[str], _today: date) -> Span:
     return days(date(year, first, second))
 
 
-def _numeric_month(match: re.Match[str], _today: date) -> Span:
+def _numeric_month(match: re.Match[str], _today: date) -> Period:
     return months(int(match["year"]), int(match["month"]))
 
 
@@ -106,13 +106,13 @@ def _is_verb(match: re.Match[str]) -> bool:
     return not led and re.match(r" [a-z]", after[match.end() : match.end() + 2]) is not None
 
 
-def _day_of_month(match: re.Match[str], today: date) -> Span | None:
+def _day_of_month(match: re.Match[str], today: date) -> Period | None:
     if _is_verb(match):
         return None
     month, day, other = words.MONTHS[match["month"].casefold()], int(match["day"]), match["other"]
     first, last = sorted((day, int(other))) if other else (day, day)
 
-    def named(year: int) -> Span:
+    def named(year: int) -> Period:
         return days(date(year, month, first), last - first + 1)
 
     if match["year"]:
@@ -121,12 +121,12 @@ def _day_of_month(match: re.Match[str], today: date) -> Span | None:
     return latest(today, named)
 
 
-def _month(match: re.Match[str], today: date) -> Span | None:
+def _month(match: re.Match[str], today: date) -> Period | None:
     month, part = words.MONTHS[match["month"].casefold()], _part(match)
 
-    def named(year: int) -> Span:
-        span = months(year, month)
-        return month_part(span, part) if part else span
+    def named(year: int) -> Period:
+        period = months(year, month)
+        return month_part(period, part) if part else period
 
     groups = match.groupdict()
     if groups.get("year"):
@@ -146,7 +146,7 @@ def _part(match: re.Match[str]) -> str | None:
     return _PARTS[said.casefold().removeprefix("the ")] if said else None
 
 
-def _quarter(match: re.Match[str], today: date) -> Span:
+def _quarter(match: re.Match[str], today: date) -> Period:
     said = match["quarter"].casefold()
     number = int(said[1]) if said[0] == "q" else _NTH[said.split()[0]]
     if match["year"]:
@@ -157,17 +157,17 @@ def _quarter(match: re.Match[str], today: date) -> Span:
 _NTH: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
 
 
-def _year(match: re.Match[str], _today: date) -> Span:
+def _year(match: re.Match[str], _today: date) -> Period:
     part, year = _part(match), int(match["year"])
     return year_part(year, part) if part else year_of(year)
 
 
-def _decade(match: re.Match[str], _today: date) -> Span:
+def _decade(match: re.Match[str], _today: date) -> Period:
     said = int(match["decade"])
     return months(said if said > 99 else 1900 + said, 1, 120)
 
 
-def _ago(match: re.Match[str], today: date) -> Span:
+def _ago(match: re.Match[str], today: date) -> Period:
     unit = match["unit"].casefold()
     if match["few"]:
         return some_ago(today, unit)
@@ -176,16 +176,16 @@ def _ago(match: re.Match[str], today: date) -> Span:
     return ago(today, _number(match["count"]), unit)
 
 
-def _trailing(match: re.Match[str], today: date) -> Span:
+def _trailing(match: re.Match[str], today: date) -> Period:
     count = 5 if match["few"] else _number(match["count"] or "a")
     return back_from(today, count, match["unit"].casefold())
 
 
-def _named_day(match: re.Match[str], today: date) -> Span:
+def _named_day(match: re.Match[str], today: date) -> Period:
     return days(today + timedelta(days=_DAYS[match[0].casefold()]))
 
 
-def _unit(match: re.Match[str], today: date) -> Span:
+def _unit(match: re.Match[str], today: date) -> Period:
     unit, step = match["unit"].casefold(), _STEPS[match["which"].casefold()]
     if unit == "quarter":
         quarter = today.year * 4 + (today.month - 1) // 3 + step
@@ -197,12 +197,12 @@ def _unit(match: re.Match[str], today: date) -> Span:
     return month_of(today, step) if unit == "month" else year_of(today.year + step)
 
 
-def _weekend(_match: re.Match[str], today: date) -> Span:
+def _weekend(_match: re.Match[str], today: date) -> Period:
     """The last weekend that has begun."""
     return weekend_of(today, 0 if today.weekday() >= 5 else -1)
 
 
-def _weekday(match: re.Match[str], today: date) -> Span | None:
+def _weekday(match: re.Match[str], today: date) -> Period | None:
     """The last such day before today; "this" stays in the week, "next" is the next to come."""
     number, which = _WEEKDAYS[match["weekday"].casefold()], (match["which"] or "").casefold()
     if len(match["weekday"]) == 3 and not which:
@@ -214,12 +214,12 @@ def _weekday(match: re.Match[str], today: date) -> Span | None:
     return beside(days(today), str(number - 1), None, 1 if which == "next" else -1)
 
 
-def _weekday_of_week(match: re.Match[str], today: date) -> Span:
+def _weekday_of_week(match: re.Match[str], today: date) -> Period:
     number = _WEEKDAYS[match["weekday"].casefold()]
     return days(week_of(today, _step(match) or 0).first + timedelta(days=number - 1))
 
 
-def _season(match: re.Match[str], today: date) -> Span:
+def _season(match: re.Match[str], today: date) -> Period:
     name, groups = match["season"].casefold(), match.groupdict()
     if groups.get("year"):
         return season_of(int(match["year"]), name)
@@ -228,13 +228,13 @@ def _season(match: re.Match[str], today: date) -> Span:
         return season_of(today.year, name)
     if which == "next":
         return season_of(today.year + (today.month >= SEASONS[name]), name)
-    span = latest(today, lambda year: season_of(year, name))
-    if which == "last" and span.after > today:
-        return season_of(span.first.year - 1, name)
-    return span
+    period = latest(today, lambda year: season_of(year, name))
+    if which == "last" and period.after > today:
+        return season_of(period.first.year - 1, name)
+    return period
 
 
-def _feast(match: re.Match[str], today: date) -> Span:
+def _feast(match: re.Match[str], today: date) -> Period:
     name = match["feast"].casefold().replace("’", "'")
     year, step = match["year"], _step(match)
     # "Last Christmas" is the last one, of whichever year.
@@ -375,11 +375,11 @@ RECURRING: Final = lazy_pattern(
 )
 
 
-def led_by(match: re.Match[str], span: Span) -> Span:
+def led_by(match: re.Match[str], period: Period) -> Period:
     """Return the time that words like "two weeks before" make of the date behind them."""
     unit = match["unit"].casefold()
     if unit in _WEEKDAYS:
         unit = str(_WEEKDAYS[unit] - 1)
     count = _number(match["count"]) if match["count"] else None
     after = match["way"].casefold() in {"after", "following"}
-    return beside(span, unit, count, 1 if after else -1)
+    return beside(period, unit, count, 1 if after else -1)

@@ -1,10 +1,10 @@
-"""The essence of a text: its own words, once each, without those that every text has."""
+"""The content words of a text, in order, once each, without those that every text has."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.essence import essence
+from app.language.text.function_words import content_words
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ from app.language.text.essence import essence
     ],
 )
 def test_words_of_its_own_are_left_in_order(text: str, own: str) -> None:
-    assert essence(text) == own
+    assert content_words(text) == own
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "what is it", "是的吗", "😀", "_"])
 def test_a_text_without_any_is_empty(text: str) -> None:
-    assert essence(text) == ""
+    assert content_words(text) == ""
 
 
 @given(st.text(max_size=200))
 def test_it_is_made_of_words_of_the_text_and_stays_as_it_is(text: str) -> None:
-    own = essence(text)
+    own = content_words(text)
 
-    assert essence(own) == own
+    assert content_words(own) == own
     assert len(own) <= 2 * len(text)
     assert own == own.strip()

@@ -1,10 +1,12 @@
-"""The words that terms leave out, per language, and what else the analyser knows by heart.
+"""Words that stand in every text, per language, and the content words that are left without them.
 
-Of their own: the lists in packages hold "system", "work" and "bill" (`stopwordsiso`,
+The lists are our own: those in packages hold "system", "work" and "bill" (`stopwordsiso`,
 `stop-words`: more than 1,290 English words), which are what people ask for.
 """
 
 from typing import Final
+
+from app.language.text.lazy_pattern import lazy_pattern
 
 
 def _words(*lines: str) -> frozenset[str]:
@@ -141,3 +143,28 @@ CHINESE_STOP_PAIRS: Final = _words(
     "感到 感觉 其实 比较 的话 对于 关于",
 )
 """Words of two signs that stand in most texts."""
+
+
+_LETTER = r"[^\W_\u2e80-\U0010ffff]"
+_PIECE = lazy_pattern(rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+|{_LETTER}+(?:['’-]{_LETTER}+)*")
+
+_CONTRACTION = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
+
+_LEFT_OUT: Final = CHINESE_PARTICLES | frozenset(
+    "是我你他她它们这那个和在有就也都不很哈得地着过到说要会能可以什怎样为与及或但而且因所如果"
+)
+"""Signs that mostly stand for grammar; a query's nearness is not to come from them."""
+
+
+def content_words(text: str) -> str:
+    """The words of a text that are its own, each once and in order; empty when it has none."""
+    found: dict[str, None] = {}
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if piece >= "\u2e80":
+            piece = "".join(sign for sign in piece if sign not in _LEFT_OUT)
+        elif _CONTRACTION.sub("", piece.casefold()) in STOP_WORDS[ENGLISH]:
+            continue
+        if piece:
+            found[piece] = None
+    return " ".join(found)

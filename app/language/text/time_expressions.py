@@ -2,7 +2,7 @@
 
 "What did Anna say last Friday?" asks for one day; 去年夏天 for three months. Libraries were
 measured first. `recognizers-text-date-time` read 57 % of the sayings of
-tests/unit/moment_sayings.py with the right first day, saw time in 36 of 81 texts that name none,
+tests/unit/time_sayings.py with the right first day, saw time in 36 of 81 texts that name none,
 and needs 7 to 12 ms; `dateparser` read 21 % and saw 38; `jionlp` read 59 % of the Chinese ones
 and takes 165 MB. `holidays` is taken: it knows the feasts.
 """
@@ -11,18 +11,18 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
-from app.language.text import chinese_moments as chinese
-from app.language.text import english_moments as english
-from app.language.text.moment_periods import Reader, Span, moved
-from app.language.text.variants import simplify
+from app.language.text import chinese_times as chinese
+from app.language.text import english_times as english
+from app.language.text.normal_forms import simplify
+from app.language.text.periods import Period, Reader, moved
 
 _MAX_LENGTH: Final = 2_000
-_MAX_MOMENTS: Final = 8
-# Two ends and a weekday may make one moment.
-_MAX_FOUND: Final = 3 * _MAX_MOMENTS
+_MAX_EXPRESSIONS: Final = 8
+# Two ends and a weekday may make one expression.
+_MAX_FOUND: Final = 3 * _MAX_EXPRESSIONS
 
 
-class Moment(NamedTuple):
+class TimeExpression(NamedTuple):
     """A time that a text names, from `start` up to, not including, `end`; in UTC."""
 
     start: datetime
@@ -33,10 +33,10 @@ class Moment(NamedTuple):
 class _Found(NamedTuple):
     start: int
     end: int
-    span: Span
+    period: Period
 
 
-def moments(text: str, reference: datetime) -> list[Moment]:
+def time_expressions(text: str, reference: datetime) -> list[TimeExpression]:
     """The days, weeks, months, seasons and years that a text names, in their order.
 
     Relative ones count from `reference`, whose time zone says where days begin (UTC where it
@@ -44,7 +44,7 @@ def moments(text: str, reference: datetime) -> list[Moment]:
     begun. Weeks begin on Monday. "Two weeks ago" is that day and three on either side; "two
     months ago" that month; "a few days ago" two to five days ago; "since May" lasts until the
     reference; 8/5/2023 is 5 August. Durations ("for two weeks"), times of day and "recently"
-    name no date. Only the first 2,000 characters are read, and at most eight moments returned.
+    name no date. Only the first 2,000 characters are read, and at most eight are returned.
     """
     text = text[:_MAX_LENGTH]
     readers = (
@@ -58,8 +58,8 @@ def moments(text: str, reference: datetime) -> list[Moment]:
     found = _stretched(
         folded, _joined(folded, _moved(folded, _find(folded, readers, today))), today
     )
-    told = (_told(text, each, reference) for each in found)
-    return [moment for moment in told if moment is not None][:_MAX_MOMENTS]
+    times = (_as_times(text, each, reference) for each in found)
+    return [expression for expression in times if expression is not None][:_MAX_EXPRESSIONS]
 
 
 def _find(text: str, readers: tuple[Reader, ...], today: date) -> list[_Found]:
@@ -71,15 +71,15 @@ def _find(text: str, readers: tuple[Reader, ...], today: date) -> list[_Found]:
             if any(taken[start:end]):
                 continue
             try:
-                span = read(match, today)
+                period = read(match, today)
             except (ValueError, OverflowError):
                 # No calendar has this day, not even a part of it: 30 February 2023.
                 taken[start:end] = b"\1" * (end - start)
                 continue
-            if span is not None:
+            if period is not None:
                 taken[start:end] = b"\1" * (end - start)
                 if not _recurs(text[max(start - 12, 0) : start]):
-                    found.append(_Found(start, end, span))
+                    found.append(_Found(start, end, period))
     return sorted(found)[:_MAX_FOUND]
 
 
@@ -109,14 +109,14 @@ def _led(text: str, each: _Found) -> _Found | None:
     match = english.LED_BY.search(text[floor : each.start])
     if match is None:
         return None
-    return _Found(floor + match.start(), each.end, english.led_by(match, each.span))
+    return _Found(floor + match.start(), each.end, english.led_by(match, each.period))
 
 
 def _followed(text: str, each: _Found) -> _Found | None:
     match = chinese.FOLLOWED_BY.match(text[each.end : each.end + 12])
     if match is None:
         return None
-    return _Found(each.start, each.end + match.end(), chinese.followed_by(match, each.span))
+    return _Found(each.start, each.end + match.end(), chinese.followed_by(match, each.period))
 
 
 def _joined(text: str, found: list[_Found]) -> list[_Found]:
@@ -125,9 +125,9 @@ def _joined(text: str, found: list[_Found]) -> list[_Found]:
     for each in found:
         last = result[-1] if result else None
         if last is not None and _are_joined(text, last, each):
-            span = _from_to(last.span, each.span)
-            if span is not None:
-                result[-1] = _Found(last.start, each.end, span)
+            period = _from_to(last.period, each.period)
+            if period is not None:
+                result[-1] = _Found(last.start, each.end, period)
                 continue
         result.append(each)
     return result
@@ -141,7 +141,7 @@ def _are_joined(text: str, last: _Found, each: _Found) -> bool:
     return between == " and " and led is not None
 
 
-def _from_to(first: Span, last: Span) -> Span | None:
+def _from_to(first: Period, last: Period) -> Period | None:
     """The period from one to another; what was said without year takes that of the other."""
     try:
         if first.yearless:
@@ -152,17 +152,17 @@ def _from_to(first: Span, last: Span) -> Span | None:
             last = moved(last, 1) if last.first < first.first else last
     except (ValueError, OverflowError):
         return None
-    return Span(first.first, last.after) if first.first < last.after else None
+    return Period(first.first, last.after) if first.first < last.after else None
 
 
 def _stretched(text: str, found: list[_Found], today: date) -> list[_Found]:
     """Let what began at a time last until today, where the text says "since"."""
     return [
-        _Found(start, end, Span(span.first, max(span.after, _next(today))))
+        _Found(start, end, Period(period.first, max(period.after, _next(today))))
         if english.EXTENDED.search(text[max(start - 12, 0) : start])
         or chinese.EXTENDED.match(text[end : end + 4])
-        else _Found(start, end, span)
-        for start, end, span in found
+        else _Found(start, end, period)
+        for start, end, period in found
     ]
 
 
@@ -170,17 +170,17 @@ def _next(today: date) -> date:
     return today + timedelta(days=1) if today < date.max else today
 
 
-def _told(text: str, found: _Found, reference: datetime) -> Moment | None:
-    start, end, span = found
+def _as_times(text: str, found: _Found, reference: datetime) -> TimeExpression | None:
+    start, end, period = found
     zone = reference.tzinfo or UTC
     try:
         first, after = (
             datetime.combine(day, time.min, zone).astimezone(UTC)
-            for day in (span.first, span.after)
+            for day in (period.first, period.after)
         )
     except (ValueError, OverflowError):
         return None
-    return Moment(first, after, text[start:end])
+    return TimeExpression(first, after, text[start:end])
 
 
 # Signs and digits of full width, and traditional signs that `simplify` leaves.

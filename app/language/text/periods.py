@@ -11,7 +11,7 @@ from dateutil.relativedelta import relativedelta
 from holidays import country_holidays
 
 
-class Span(NamedTuple):
+class Period(NamedTuple):
     """Days from `first` up to, not including, `after`; without year when none was named."""
 
     first: date
@@ -19,7 +19,7 @@ class Span(NamedTuple):
     yearless: bool = False
 
 
-Reader = tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]
+Reader = tuple[re.Pattern[str], Callable[[re.Match[str], date], Period | None]]
 """A pattern, and what it names on a day; None, or ValueError, where that is no time at all."""
 
 
@@ -27,30 +27,30 @@ def either(names: Iterable[str]) -> str:
     return "|".join(re.escape(each) for each in sorted(names, key=len, reverse=True))
 
 
-def days(first: date, count: int = 1) -> Span:
-    return Span(first, first + timedelta(days=count))
+def days(first: date, count: int = 1) -> Period:
+    return Period(first, first + timedelta(days=count))
 
 
-def week_of(today: date, step: int = 0) -> Span:
+def week_of(today: date, step: int = 0) -> Period:
     """The week from Monday to Sunday, so many weeks from today's."""
     return days(today + timedelta(days=7 * step - today.weekday()), 7)
 
 
-def weekend_of(today: date, step: int = 0) -> Span:
+def weekend_of(today: date, step: int = 0) -> Period:
     return days(week_of(today, step).first + timedelta(days=5), 2)
 
 
-def months(year: int, month: int, count: int = 1) -> Span:
+def months(year: int, month: int, count: int = 1) -> Period:
     first = date(year, month, 1)
-    return Span(first, first + relativedelta(months=count))
+    return Period(first, first + relativedelta(months=count))
 
 
-def month_of(today: date, step: int = 0) -> Span:
+def month_of(today: date, step: int = 0) -> Period:
     then = today + relativedelta(months=step)
     return months(then.year, then.month)
 
 
-def year_of(year: int) -> Span:
+def year_of(year: int) -> Period:
     return months(year, 1, 12)
 
 
@@ -60,33 +60,33 @@ SEASONS: Final = {
 }  # fmt: skip
 
 
-def season_of(year: int, name: str) -> Span:
+def season_of(year: int, name: str) -> Period:
     """Three whole months of the northern calendar; winter belongs to the year it begins in."""
     return months(year, SEASONS[name], 3)
 
 
-def latest(today: date, named: Callable[[int], Span]) -> Span:
+def latest(today: date, named: Callable[[int], Period]) -> Period:
     """What recurs each year, the last time it had begun."""
     # Nine years hold a 29 February, even around 1900.
     for year in range(today.year, max(today.year - 9, 0), -1):
         with suppress(ValueError):
-            span = named(year)
-            if span.first <= today:
-                return span._replace(yearless=True)
+            period = named(year)
+            if period.first <= today:
+                return period._replace(yearless=True)
     raise ValueError("No year has such a day.")
 
 
-def month_part(span: Span, part: str) -> Span:
+def month_part(period: Period, part: str) -> Period:
     """The first ten days of a month, the next ten, or the rest; or a half."""
     borders = {
         "early": (0, 10), "mid": (10, 20), "late": (20, 31), "first": (0, 15), "second": (15, 31),
     }  # fmt: skip
     begin, end = borders[part]
-    after = min(span.first + timedelta(days=end), span.after)
-    return Span(span.first + timedelta(days=begin), after, span.yearless)
+    after = min(period.first + timedelta(days=end), period.after)
+    return Period(period.first + timedelta(days=begin), after, period.yearless)
 
 
-def year_part(year: int, part: str) -> Span:
+def year_part(year: int, part: str) -> Period:
     """Four months of a year, or a half."""
     begin, count = {
         "early": (1, 4), "mid": (5, 4), "late": (9, 4), "first": (1, 6), "second": (7, 6),
@@ -94,7 +94,7 @@ def year_part(year: int, part: str) -> Span:
     return months(year, begin, count)
 
 
-def ago(today: date, count: int, unit: str) -> Span:
+def ago(today: date, count: int, unit: str) -> Period:
     """The day, month or year so long ago; of weeks the seven days around, for they are rounded."""
     if unit == "day":
         return days(today - timedelta(days=count))
@@ -105,9 +105,9 @@ def ago(today: date, count: int, unit: str) -> Span:
     return year_of(today.year - count)
 
 
-def some_ago(today: date, unit: str) -> Span:
+def some_ago(today: date, unit: str) -> Period:
     """A few days, weeks, months or years ago: two to five."""
-    return Span(ago(today, 5, unit).first, ago(today, 2, unit).after)
+    return Period(ago(today, 5, unit).first, ago(today, 2, unit).after)
 
 
 def _step(unit: str, count: int) -> relativedelta:
@@ -116,19 +116,19 @@ def _step(unit: str, count: int) -> relativedelta:
     return relativedelta(months=count * (12 if unit == "year" else 1))
 
 
-def back_from(today: date, count: int, unit: str) -> Span:
+def back_from(today: date, count: int, unit: str) -> Period:
     """The last so many days, weeks, months or years up to and with today."""
     step = _step(unit, count)
-    return Span(today - step, today + timedelta(days=1))
+    return Period(today - step, today + timedelta(days=1))
 
 
-def beside(span: Span, unit: str, count: int | None, sign: int) -> Span:
+def beside(period: Period, unit: str, count: int | None, sign: int) -> Period:
     """A time before (-1) or after (1) another; without `count` the one right beside it."""
-    edge = span.first if sign < 0 else span.after - timedelta(days=1)
+    edge = period.first if sign < 0 else period.after - timedelta(days=1)
     if unit == "weekend":
         # Of a Sunday the one before, not the one it is part of.
         return days(
-            beside(span, "5", None, sign).first
+            beside(period, "5", None, sign).first
             - timedelta(days=7 * (sign < 0 and edge.weekday() == 6)),
             2,
         )
@@ -138,21 +138,21 @@ def beside(span: Span, unit: str, count: int | None, sign: int) -> Span:
     if count is None and unit != "day":
         step_back = _step(unit, 1)
         if sign < 0:
-            return Span(span.first - step_back, span.first)
-        return Span(span.after, span.after + step_back)
+            return Period(period.first - step_back, period.first)
+        return Period(period.after, period.after + step_back)
     return ago(edge, -sign * (count or 1), unit)
 
 
-def moved(span: Span, years: int) -> Span:
+def moved(period: Period, years: int) -> Period:
     """The same days of another year."""
     shift = relativedelta(years=years)
-    return Span(span.first + shift, span.after + shift)
+    return Period(period.first + shift, period.after + shift)
 
 
-def feast(today: date, name: str, year: int | None, step: int | None) -> Span:
+def feast(today: date, name: str, year: int | None, step: int | None) -> Period:
     """A feast in a year, or so many years from this one; else the last one up to today."""
 
-    def named(year: int) -> Span:
+    def named(year: int) -> Period:
         key, offset, count = FEASTS[name]
         first = _feast_days(key[0], year).get(key[1])
         if first is None:

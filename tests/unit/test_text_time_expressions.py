@@ -9,21 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.moments import moments
-from tests.unit.moment_sayings import CHINESE, ENGLISH, NO_TIME, SEVERAL
+from app.language.text.time_expressions import time_expressions
+from tests.unit.time_sayings import CHINESE, ENGLISH, NO_TIME, SEVERAL
 
 NOW = datetime(2023, 5, 10, 15, 30, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))
 
 
 def days(text: str, reference: datetime = NOW) -> list[tuple[str, str]]:
-    return [(str(each.start.date()), str(each.end.date())) for each in moments(text, reference)]
+    return [
+        (str(each.start.date()), str(each.end.date())) for each in time_expressions(text, reference)
+    ]
 
 
 def milliseconds(text: str) -> float:
     def one() -> float:
         begin = perf_counter()
-        moments(text, NOW)
+        time_expressions(text, NOW)
         return (perf_counter() - begin) * 1000
 
     return min(one() for _ in range(5))
@@ -41,7 +43,7 @@ def test_several_times_come_in_their_order(text, periods):
 
 @pytest.mark.parametrize("text", NO_TIME)
 def test_what_only_looks_like_a_time_is_none(text):
-    assert moments(text, NOW) == []
+    assert time_expressions(text, NOW) == []
 
 
 @pytest.mark.parametrize("text", [each for each in ENGLISH if "may" not in each.lower()])
@@ -49,9 +51,9 @@ def test_english_is_read_in_any_case(text):
     assert days(text.upper()) == [ENGLISH[text]]
 
 
-def test_a_moment_says_the_words_that_name_it():
-    (english,) = moments("What did he do in early June 2022?", NOW)
-    (chinese,) = moments("兩個星期前推薦的歌", NOW)
+def test_time_expression_says_the_words_that_name_it():
+    (english,) = time_expressions("What did he do in early June 2022?", NOW)
+    (chinese,) = time_expressions("兩個星期前推薦的歌", NOW)
 
     assert english.text == "early June 2022"
     assert chinese.text == "兩個星期前"
@@ -59,15 +61,15 @@ def test_a_moment_says_the_words_that_name_it():
 
 def test_days_begin_where_the_reference_is():
     late = datetime(2023, 5, 11, 1, tzinfo=SHANGHAI)
-    (moment,) = moments("昨天", late)
+    (expression,) = time_expressions("昨天", late)
 
-    assert moment.start == datetime(2023, 5, 9, 16, tzinfo=UTC)
-    assert moment.end == datetime(2023, 5, 10, 16, tzinfo=UTC)
-    assert moment.start.tzinfo is UTC
+    assert expression.start == datetime(2023, 5, 9, 16, tzinfo=UTC)
+    assert expression.end == datetime(2023, 5, 10, 16, tzinfo=UTC)
+    assert expression.start.tzinfo is UTC
 
 
 def test_a_reference_without_time_zone_is_in_utc():
-    assert moments("today", NOW.replace(tzinfo=None)) == moments("today", NOW)
+    assert time_expressions("today", NOW.replace(tzinfo=None)) == time_expressions("today", NOW)
 
 
 def test_words_beside_chinese_signs_are_read():
@@ -87,18 +89,18 @@ def test_a_feast_is_found_where_it_moves():
     assert days("Chinese New Year 2021") == [("2021-02-12", "2021-02-19")]
 
 
-def test_eight_moments_are_returned_and_a_ninth_is_not():
+def test_eight_expressions_are_returned_and_a_ninth_is_not():
     named = [f"{day} June 2022" for day in range(1, 10)]
 
-    assert len(moments("; ".join(named[:7]), NOW)) == 7
-    assert len(moments("; ".join(named[:8]), NOW)) == 8
-    assert len(moments("; ".join(named), NOW)) == 8
+    assert len(time_expressions("; ".join(named[:7]), NOW)) == 7
+    assert len(time_expressions("; ".join(named[:8]), NOW)) == 8
+    assert len(time_expressions("; ".join(named), NOW)) == 8
 
 
 def test_only_the_first_two_thousand_characters_are_read():
     # The word of nine characters ends before, at and after the limit.
     for blanks, count in ((990, 1), (991, 1), (992, 0)):
-        assert len(moments("x" * 1_000 + " " * blanks + "yesterday", NOW)) == count
+        assert len(time_expressions("x" * 1_000 + " " * blanks + "yesterday", NOW)) == count
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_only_the_first_two_thousand_characters_are_read():
 )
 def test_a_hostile_text_takes_no_more_for_being_long(piece):
     begin = perf_counter()
-    moments((piece * 10_000)[:10_000], NOW)
+    time_expressions((piece * 10_000)[:10_000], NOW)
 
     assert perf_counter() - begin < 0.2
 
@@ -141,13 +143,13 @@ PIECES = sorted(
     st.datetimes(timezones=st.sampled_from([None, UTC, SHANGHAI, timezone(timedelta(hours=-12))])),
 )
 def test_any_text_and_any_reference_are_read(text, reference):
-    found = moments(text, reference)
+    found = time_expressions(text, reference)
 
     assert len(found) <= 8
-    for moment in found:
-        assert moment.start < moment.end
-        assert moment.text in text
-        assert moment.start.tzinfo is UTC
+    for expression in found:
+        assert expression.start < expression.end
+        assert expression.text in text
+        assert expression.start.tzinfo is UTC
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -155,4 +157,4 @@ def test_any_text_and_any_reference_are_read(text, reference):
 def test_the_first_and_the_last_year_raise_nothing(text, first):
     for zone in (None, UTC, SHANGHAI, timezone(timedelta(hours=-12))):
         edge = datetime(1, 1, 1, tzinfo=zone) if first else datetime(9999, 12, 31, 23, tzinfo=zone)
-        moments(text, edge)
+        time_expressions(text, edge)

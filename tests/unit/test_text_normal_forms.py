@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.normalise import content_hash, has_cjk, length, normalise
+from app.language.text.normal_forms import content_hash, has_cjk, length, normalise
 
 texts = st.text(st.characters(exclude_categories=()))
 

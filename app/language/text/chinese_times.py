@@ -8,10 +8,10 @@ from datetime import date, timedelta
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.moment_periods import (
+from app.language.text.periods import (
     FEASTS,
+    Period,
     Reader,
-    Span,
     ago,
     back_from,
     beside,
@@ -73,7 +73,7 @@ def _plain(numeral: str) -> int:
     return int(numeral) if numeral.isdecimal() else chinese_number(numeral)
 
 
-def _within(match: re.Match[str], year: int) -> Span:
+def _within(match: re.Match[str], year: int) -> Period:
     """The part of a year that is named, or all of it."""
     said = match.groupdict()
     if said.get("month"):
@@ -88,7 +88,7 @@ def _within(match: re.Match[str], year: int) -> Span:
     return _part_of_year(said.get("year_part"), year)
 
 
-def _part_of_year(said: str | None, year: int) -> Span:
+def _part_of_year(said: str | None, year: int) -> Period:
     if said is None:
         return year_of(year)
     part = _PARTS[said]
@@ -97,37 +97,37 @@ def _part_of_year(said: str | None, year: int) -> Span:
     return months(year, *ends[part]) if part in ends else year_part(year, part)
 
 
-def _part_of_month(match: re.Match[str], month: Span) -> Span:
+def _part_of_month(match: re.Match[str], month: Period) -> Period:
     if match["day"]:
         return days(month.first.replace(day=_plain(match["day"])))
     return month_part(month, _PARTS[match["month_part"]]) if match["month_part"] else month
 
 
-def _in_year(match: re.Match[str], today: date) -> Span:
+def _in_year(match: re.Match[str], today: date) -> Period:
     said = match["year"]
     year = int(said) if said.isdecimal() else chinese_number(said)
     return _within(match, year + today.year // 100 * 100 if year < 100 else year)
 
 
-def _in_year_near(match: re.Match[str], today: date) -> Span:
+def _in_year_near(match: re.Match[str], today: date) -> Period:
     return _within(match, today.year + _YEARS[match["which"]])
 
 
-def _near(match: re.Match[str], today: date) -> Span:
+def _near(match: re.Match[str], today: date) -> Period:
     return latest(today, lambda year: _within(match, year))
 
 
-def _month_near(match: re.Match[str], today: date) -> Span:
+def _month_near(match: re.Match[str], today: date) -> Period:
     return _part_of_month(match, month_of(today, _STEPS[match["which"]]))
 
 
-def _end_of_month(match: re.Match[str], today: date) -> Span:
+def _end_of_month(match: re.Match[str], today: date) -> Period:
     part = _PARTS[match["month_part"]]
-    span = month_part(month_of(today), part)
-    return span if span.first <= today else month_part(month_of(today, -1), part)
+    period = month_part(month_of(today), part)
+    return period if period.first <= today else month_part(month_of(today, -1), part)
 
 
-def _week(match: re.Match[str], today: date) -> Span:
+def _week(match: re.Match[str], today: date) -> Period:
     step, weekday = _STEPS[match["which"]], match["weekday"]
     if weekday == "末":
         return weekend_of(today, step)
@@ -139,13 +139,13 @@ def _number_of(weekday: str) -> int:
     return min("一二三四五六日天".index(weekday), 6)
 
 
-def _weekday(match: re.Match[str], today: date) -> Span:
+def _weekday(match: re.Match[str], today: date) -> Period:
     if match["weekday"] == "末":
         return weekend_of(today, 0 if today.weekday() >= 5 else -1)
     return beside(days(today), str(_number_of(match["weekday"])), None, -1)
 
 
-def _day(match: re.Match[str], today: date) -> Span:
+def _day(match: re.Match[str], today: date) -> Period:
     return days(today + timedelta(days=_DAYS[match["name"]]))
 
 
@@ -153,7 +153,7 @@ def _unit(match: re.Match[str]) -> str:
     return _UNITS[match["unit"].removeprefix("个")]
 
 
-def _shift(match: re.Match[str], today: date) -> Span | None:
+def _shift(match: re.Match[str], today: date) -> Period | None:
     unit, past = _unit(match), match["way"] == "前"
     if match["half"]:
         return ago(today, 6 if past else -6, "month") if unit == "year" else None
@@ -162,24 +162,24 @@ def _shift(match: re.Match[str], today: date) -> Span | None:
     return ago(today, _plain(match["count"]) * (1 if past else -1), unit)
 
 
-def _some_days_ago(match: re.Match[str], today: date) -> Span:
-    return some_ago(today, "day") if match["few"] else Span(ago(today, 3, "day").first, today)
+def _some_days_ago(match: re.Match[str], today: date) -> Period:
+    return some_ago(today, "day") if match["few"] else Period(ago(today, 3, "day").first, today)
 
 
-def _trailing(match: re.Match[str], today: date) -> Span | None:
+def _trailing(match: re.Match[str], today: date) -> Period | None:
     unit = _unit(match)
     if match["half"]:
         return back_from(today, *{"year": (6, "month"), "month": (15, "day")}.get(unit, (1, unit)))
     return back_from(today, 5 if match["few"] else _plain(match["count"]), unit)
 
 
-def _decade(match: re.Match[str], _today: date) -> Span:
+def _decade(match: re.Match[str], _today: date) -> Period:
     said = match["decade"]
     year = int(said) if said.isdecimal() else chinese_number(said)
     return months(year if year > 99 else 1900 + year, 1, 120)
 
 
-def _feast(match: re.Match[str], today: date) -> Span:
+def _feast(match: re.Match[str], today: date) -> Period:
     said, which = match["year"], match["which"]
     if said:
         return feast(today, match["feast"], _plain(said), None)
@@ -263,8 +263,8 @@ JOINED: Final = lazy_pattern(r"\s?(?:[到至~～]|直到)\s?")
 RECURRING: Final = lazy_pattern(r"每(?:逢|[个年月周到])?$")
 
 
-def followed_by(match: re.Match[str], span: Span) -> Span:
+def followed_by(match: re.Match[str], period: Period) -> Period:
     """Return the time that words like 前一周 make of the date before them."""
     count, unit = _plain(match["count"]), _UNITS[match["unit"]]
     sign = 1 if match["way"] == "后" else -1
-    return beside(span, unit, None if count == 1 else count, sign)
+    return beside(period, unit, None if count == 1 else count, sign)
