@@ -17,7 +17,7 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check format migrate migration bench constraints clean
+.PHONY: help install run demo test check format migrate migration bench constraints wheel clean
 
 help: ## List these commands.
 	@echo "KeMem. Add args=\"…\" to hand options on, for example: make run args=\"--port 8001\""
@@ -97,10 +97,17 @@ constraints: ## Compile both requirements files anew: names, versions and hashes
 	@[ -x $(TOOLS)/bin/pip-compile ] || { "$(PYTHON)" -m venv $(TOOLS) && \
 		$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check pip-tools; }
 	@echo "Resolving; this takes some minutes …"
-	@$(COMPILE) --extra server --output-file requirements.txt pyproject.toml
-	@$(COMPILE) --extra server --extra dev --output-file requirements-dev.txt pyproject.toml
+	@$(COMPILE) --output-file requirements.txt pyproject.toml
+	@$(COMPILE) --extra dev --output-file requirements-dev.txt pyproject.toml
+
+wheel: $(READY) ## Build the client alone into dist/, for: pip install dist/kemem_client-*.whl
+	@rm -rf client/build client/*.egg-info
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation --wheel-dir dist ./client
+	@rm -rf client/build client/*.egg-info
+	@ls dist/kemem_client-*.whl
 
 clean: ## Remove .venv, caches and build folders; your data stays.
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) build dist *.egg-info client/build client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Removed. Data folders are left alone."

@@ -6,7 +6,6 @@ from typing import TypedDict
 
 from fastapi import FastAPI
 
-import kemem
 from app.conversation.messages.router import router as messages
 from app.conversation.messages.router import search_router, window_router
 from app.conversation.sessions.router import router as sessions
@@ -41,6 +40,7 @@ from app.prompting.context.router import router as context
 from app.prompting.documents.router import router as folders
 from app.prompting.tools.router import router as tools
 from app.runtime import Runtime
+from app.version import VERSION
 
 DESCRIPTION = """
 Memory for AI agents on plain PostgreSQL. Paste your key under **Authorize** and try any route.
@@ -135,7 +135,7 @@ def create_app(
 
     app = FastAPI(
         title="KeMem",
-        version=kemem.__version__,
+        version=VERSION,
         description=DESCRIPTION,
         openapi_tags=TAGS,
         lifespan=lifespan,

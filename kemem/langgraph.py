@@ -1,6 +1,6 @@
 """`KeMemSaver` keeps LangGraph's threads in KeMem: a thread is a session.
 
-Needs the extra: `pip install "kemem[langgraph]"`.
+Needs the extra: `pip install "kemem-client[langgraph]"`.
 """
 
 # mypy: disable-error-code="explicit-override"

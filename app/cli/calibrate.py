@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 
-import kemem
 from app.cli.calibration_figures import (
     FLOOR_RULE,
     QUANTILES,
@@ -30,6 +29,7 @@ from app.language.text.distinctions import differs
 from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings
+from app.version import VERSION
 
 SCRIPTS: Final[Mapping[Language, str]] = {"english": "latin", "chinese": "cjk"}
 
@@ -200,7 +200,7 @@ def _document(embedder: Embedder, found: Mapping[Language, Calibration]) -> dict
     """Everything that is printed, for machines; shares are 0 to 1."""
     default = embedder.duplicate_threshold
     return {
-        "kemem": kemem.__version__,
+        "kemem": VERSION,
         "date": utc_now().isoformat(timespec="seconds"),
         "embedding_model": embedder.name,
         "rules": [THRESHOLD_RULE, FLOOR_RULE],

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-import kemem
 from app.cli.console import err, out
 from app.cli.demo_api import open_api
 from app.cli.evaluation_data import Dataset, choose, read_dataset
@@ -23,6 +22,7 @@ from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
 from app.cli.opening import DataDirOption, run, settings_with
 from app.errors import ConfigurationError
 from app.runtime import utc_now
+from app.version import VERSION
 from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service
 
 TERMINATED = 128 + signal.SIGTERM
@@ -211,7 +211,7 @@ async def _until_terminated(work: Any) -> None:
 def _about(path: Path, dataset: Dataset, service: Service) -> dict[str, Any]:
     """What a result file says about itself."""
     return {
-        "kemem": kemem.__version__,
+        "kemem": VERSION,
         "date": utc_now().isoformat(timespec="seconds"),
         "service": service.base_url,
         "processors": os.cpu_count(),

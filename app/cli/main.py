@@ -4,7 +4,6 @@ import sys
 
 import typer
 
-import kemem
 from app.cli.calibrate import calibrate_command
 from app.cli.demo import demo_command
 from app.cli.evaluate import evaluate_command
@@ -17,6 +16,7 @@ from app.cli.optimize import optimize_command
 from app.cli.serve import serve_command
 from app.cli.tenants import keys_cli, tenants_cli
 from app.cli.worker import worker_command
+from app.version import VERSION
 
 cli = typer.Typer(
     name="kemem",
@@ -46,7 +46,7 @@ cli.command("openapi")(openapi_command)
 @cli.command()
 def version() -> None:
     """Print the version of this release."""
-    print(kemem.__version__)
+    print(VERSION)
 
 
 def main() -> None:

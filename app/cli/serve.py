@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 import uvloop
 
-import kemem
 from app.cli.first_key import ensure_key, key_file
 from app.cli.opening import DataDirOption, data_dir_of, settings_with
 from app.errors import ConfigurationError
@@ -24,6 +23,7 @@ from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
 from app.serving import address_of, listen, serve, serve_many, stoppable
 from app.settings import Settings
+from app.version import VERSION
 
 
 class LogFormat(StrEnum):
@@ -143,7 +143,7 @@ def _url(settings: Settings) -> str:
 def greeting(address: str) -> str:
     """What a service with a database of its own says when it is ready."""
     return f"""
-KeMem {kemem.__version__} is ready.
+KeMem {VERSION} is ready.
 
   Address  {address}
   Docs     {address}/docs
@@ -156,7 +156,7 @@ def embedded_greeting(address: str, key: str, data_dir: Path, note: str | None) 
     """What the embedded service says when it is ready; the block works when pasted."""
     remark = f"\n{note}\n" if note else ""
     return f"""
-KeMem {kemem.__version__} is ready.
+KeMem {VERSION} is ready.
 
   Address  {address}
   Docs     {address}/docs

@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import uvloop
 
-import kemem
 from app.cli.opening import open_dsn, settings_with
 from app.errors import ConfigurationError
 from app.platform.jobs.worker import Worker
 from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
 from app.settings import Settings
+from app.version import VERSION
 from app.worker import worker_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,7 +51,7 @@ async def _work(settings: Settings) -> None:
         async with open_dsn(settings) as dsn, open_runtime(settings, dsn) as runtime:
             worker = worker_of(runtime, dsn)
             working = asyncio.create_task(worker.run())
-            print(f"KeMem {kemem.__version__} worker is ready.", flush=True)
+            print(f"KeMem {VERSION} worker is ready.", flush=True)
             try:
                 await stopping.wait(worker)
                 await worker.drain(timedelta(seconds=settings.shutdown_seconds))

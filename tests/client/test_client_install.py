@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import kemem
+from app.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,11 +67,24 @@ def test_both_clients_work_with_httpx_alone() -> None:
     assert done.stdout == "ok\n"
 
 
-def test_the_distribution_asks_for_httpx_alone_and_is_this_release() -> None:
+def test_client_distribution_needs_httpx_alone_and_has_no_command() -> None:
+    project = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
+
+    assert project["name"] == "kemem-client"
+    assert project["dependencies"] == ["httpx>=0.28"]
+    assert "scripts" not in project
+
+
+def test_service_distribution_cannot_be_published() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-    assert [one.split(">")[0] for one in project["dependencies"]] == ["httpx"]
-    assert project["version"] == kemem.__version__
+    # The package index refuses an upload with such a classifier.
+    assert project["classifiers"] == ["Private :: Do Not Upload"]
+
+
+def test_client_and_service_are_of_one_release() -> None:
+    assert kemem.__version__ == VERSION
+    assert (ROOT / "client" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 def test_types_are_published() -> None:

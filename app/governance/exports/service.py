@@ -10,7 +10,6 @@ import structlog
 from pydantic_core import to_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
-import kemem
 from app.governance.exports.nouns import ANCHORS, NOUNS, TABLES
 from app.governance.exports.repository import ExportRepository
 from app.governance.exports.schemas import FORMAT, ExportQuery
@@ -24,6 +23,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.identity.users.repository import UserRepository
 from app.platform.database.engine import Database
 from app.platform.database.migrate import head
+from app.version import VERSION
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class ExportService:
                     "kinds": list(NOUNS.values()),
                     "schema": schema,
                     "scope": scope.shown(),
-                    "service": kemem.__version__,
+                    "service": VERSION,
                     "type": "manifest",
                     "vectors": query.vectors,
                 }

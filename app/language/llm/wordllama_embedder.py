@@ -87,7 +87,7 @@ class WordLlamaEmbedder:
         if spec is None or not spec.submodule_search_locations:
             raise ConfigurationError(
                 f"The local embedder needs the package {package!r}, which is not installed: "
-                "run `pip install 'kemem[server]'`. It has no wheel for Linux on ARM; there, "
+                "install the service again with `make`. It has no wheel for Linux on ARM; there, "
                 "set MEMORY_EMBEDDING_MODEL to openai/<model>."
             )
         folder = Path(spec.submodule_search_locations[0])
