@@ -17,7 +17,8 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check format migrate migration bench constraints wheel clean
+.PHONY: help install run demo unit test test-slow check format migrate migration bench constraints wheel \
+	clean
 
 help: ## List these commands.
 	@echo "KeMem. Add args=\"…\" to hand options on, for example: make run args=\"--port 8001\""
@@ -47,8 +48,14 @@ run: $(READY) ## Run the service with a PostgreSQL of its own; prints address, k
 demo: $(READY) ## Play a conversation through the running service and print what it stored and found.
 	@$(BIN)/kemem demo $(args)
 
-test: $(READY) ## Run all tests, on a PostgreSQL of their own.
-	@$(BIN)/pytest -n 2 --dist loadfile $(args)
+unit: $(READY) ## Run the tests that need no database: the quickest answer while you work.
+	@$(BIN)/pytest -q $(if $(args),$(args),tests/unit)
+
+test: $(READY) ## Run all tests but the slow ones, on a PostgreSQL of their own.
+	@$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(args)
+
+test-slow: $(READY) ## Run the slow tests: storms, soaks, processes killed by the dozen.
+	@$(BIN)/pytest -n 2 --dist loadfile -m slow $(args)
 
 check: $(READY) ## Look for faults without running: lint, format, types. Changes nothing.
 	@$(BIN)/ruff check .

@@ -1,128 +1,34 @@
-"""One server and one migrated database per worker; each test in a tenant of its own.
+"""Which fixtures a test may ask for. Nothing of the application is imported here.
 
-Tests commit for real: a rolled-back outer transaction would keep the tenant setting alive
-and hide a missing one. Nobody cleans up; the database goes with its folder.
+Tests under `tests/unit` need no database and no application. All others may use the fixtures of
+`tests/support/fixtures.py`, which load with the first folder that is collected beside `unit`:
+a run of unit tests alone imports and starts nothing of it.
 """
 
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
-from fastapi import FastAPI
-from httpx import ASGITransport, AsyncClient
 
-from app.main import create_app
-from app.platform.database.migrate import upgrade
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
-from app.settings import Settings
-from tests.support.service import USAGE_FLUSH
-from tests.support.tenants import Caller, make_tenant
+TESTS = Path(__file__).parent
+UNIT = TESTS / "unit"
+FIXTURES = "tests.support.fixtures"
 
 
-@pytest.fixture(scope="session")
-def data_folder() -> Iterator[Path]:
-    """A short folder open to all: pytest's own are closed to the account that root lends."""
-    path = Path(tempfile.mkdtemp(prefix="kemem-tests-", dir="/tmp"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
+    """Load the fixtures of the service before the first tests that may use them."""
+    if file_path.parent != TESTS and UNIT not in file_path.parents:
+        parent.config.pluginmanager.import_plugin(FIXTURES)
 
 
-@pytest.fixture(scope="session")
-async def postgres(data_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
-    async with EmbeddedPostgres(data_folder / "data") as server:
-        yield server
-
-
-async def new_database(server: EmbeddedPostgres, name: str, template: str = "template0") -> str:
-    """Create a database with pgvector and return its URL, as the service logs in."""
-    admin = await asyncpg.connect(server.superuser_dsn)
-    try:
-        await admin.execute(f'CREATE DATABASE "{name}" OWNER kemem_service TEMPLATE "{template}"')
-    finally:
-        await admin.close()
-    if template == "template0":
-        inside = await asyncpg.connect(server.superuser_dsn, database=name)
-        try:
-            await inside.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        finally:
-            await inside.close()
-    return server.dsn.replace("/kemem?", f"/{name}?")
-
-
-async def migrated_database(server: EmbeddedPostgres, name: str) -> str:
-    """A database of its own with all tables, for tests that others' rows or jobs would disturb."""
-    url = await new_database(server, name)
-    await upgrade(url)
-    return url
-
-
-@pytest.fixture(scope="session")
-async def dsn(postgres: EmbeddedPostgres) -> str:
-    """The migrated database that API tests share."""
-    return await migrated_database(postgres, "api")
-
-
-@pytest.fixture(scope="session")
-async def postgres_dsn(postgres: EmbeddedPostgres) -> str:
-    """An empty database, for tests of SQL alone."""
-    return await new_database(postgres, "scratch")
-
-
-@pytest.fixture(scope="session")
-def settings() -> Settings:
-    return Settings(_env_file=None)
-
-
-@pytest.fixture(scope="session")
-async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
-    """The whole service, reached without a network."""
-    application = create_app(open_runtime(settings, dsn, usage_flush=USAGE_FLUSH))
-    async with LifespanManager(application, startup_timeout=30, shutdown_timeout=30) as manager:
-        application.state.reached = manager.app
-        yield application
-
-
-@pytest.fixture(scope="session")
-async def runtime(app: FastAPI, dsn: str, settings: Settings) -> AsyncIterator[Runtime]:
-    """A second runtime on the same database, for what no route offers."""
-    async with open_runtime(settings, dsn, usage_flush=USAGE_FLUSH) as opened:
-        yield opened
-
-
-def client_of(app: FastAPI, key: str | None) -> AsyncClient:
-    """A client that carries `key`, or none."""
-    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    return AsyncClient(transport=transport, base_url="http://test/v1", headers=headers, timeout=60)
-
-
-@pytest.fixture
-async def acme(runtime: Runtime) -> Caller:
-    """A tenant of this test alone, with its admin key."""
-    return await make_tenant(runtime)
-
-
-@pytest.fixture
-async def other(runtime: Runtime) -> Caller:
-    """Another tenant, which must never be seen."""
-    return await make_tenant(runtime)
-
-
-@pytest.fixture
-async def client(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncClient]:
-    """The API as an admin of `acme` sees it."""
-    async with client_of(app, acme.key) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def stranger(app: FastAPI, other: Caller) -> AsyncIterator[AsyncClient]:
-    """The API as an admin of another tenant sees it."""
-    async with client_of(app, other.key) as opened:
-        yield opened
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a unit test that asks for a database, also where others are collected with it."""
+    wrong = [
+        item.nodeid
+        for item in items
+        if UNIT in item.path.parents
+        and isinstance(item, pytest.Function)
+        and "data_folder" in item.fixturenames
+    ]
+    if wrong:
+        message = "these tests use a database and belong outside tests/unit: " + ", ".join(wrong)
+        raise pytest.UsageError(message)

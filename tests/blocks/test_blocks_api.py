@@ -9,9 +9,9 @@ from sqlalchemy import text
 
 from app.prompting.blocks.repository import BlockRepository
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import counts, dump, every_page, execute, fields, ok, problem, tables_with
 from tests.support.rooms import RoomContract
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.world import rows_of
 

@@ -10,8 +10,8 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.blocks.conftest import Desk
-from tests.conftest import client_of
 from tests.support.api import counts, every_page, ok, problem
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.world import rows_of
 

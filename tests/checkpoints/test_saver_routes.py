@@ -19,9 +19,8 @@ from tests.checkpoints.saver_support import (
     value,
     write,
 )  # fmt: skip
-from tests.conftest import client_of
 from tests.support.api import fields, ok, problem
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from cli_support import eventually, kemem, serving
 
-from tests.conftest import new_database
+from tests.support.databases import new_database
 
 pytestmark = pytest.mark.slow
 

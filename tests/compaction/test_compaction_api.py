@@ -6,10 +6,9 @@ import pytest
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import append, counts, every_page, ok, problem
 from tests.support.conversations import compact, converse, policy, summaries, turns, window
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import make_key
 
 

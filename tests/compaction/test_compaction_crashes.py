@@ -13,12 +13,13 @@ from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, new_database
 from tests.support.api import every_page, ok
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, held, summarises
 from tests.support.conversations import converse, policy, summaries, turns, window
+from tests.support.databases import new_database
 from tests.support.locks import holding
 from tests.support.openai_server import OpenAIServer
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import worker_process
 

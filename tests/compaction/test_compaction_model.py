@@ -12,7 +12,6 @@ from app.errors import ConfigurationError
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, counts, every_page, execute, ok, problem
 from tests.support.chat_behaviours import (
     by_question,
@@ -26,9 +25,10 @@ from tests.support.chat_behaviours import (
     writes,
 )
 from tests.support.conversations import compact, converse, policy, summaries, turns, window
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, until, waiting, working
 

@@ -10,7 +10,6 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok
 from tests.support.chat_behaviours import (
     by_question,
@@ -21,8 +20,10 @@ from tests.support.chat_behaviours import (
     lines_of,
 )
 from tests.support.conversations import compact, converse, policy, turns, window
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import extracted, over, until, waiting, working
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from tests.conftest import client_of
 from tests.support.api import append, every_page, execute, fields, found, ok, problem, save
 from tests.support.conversations import compact, converse, policy, summaries
-from tests.support.service import SELDOM, service
+from tests.support.service import SELDOM, client_of, service
 from tests.support.tenants import Caller, make_key
 from tests.support.world import rows_of
 

@@ -9,12 +9,12 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import entry, extracts
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
-from tests.support.service import USAGE_FLUSH
+from tests.support.service import USAGE_FLUSH, client_of
 from tests.support.tenants import make_tenant
 from tests.support.tools import called
 from tests.support.working import extracted, working

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import client_of
 from tests.support.api import append, ok, save
 from tests.support.hits import save_all
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
 from tests.support.rerank_server import rerank_server
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea in the garden."

@@ -4,10 +4,9 @@ from typing import Any
 
 from httpx import AsyncClient
 
-from tests.conftest import client_of
 from tests.support.api import append, ok, save
 from tests.support.folders import folder
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 from tests.support.tools import called
 

@@ -8,10 +8,9 @@ import pytest_asyncio
 from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.context.context_sql import CONTEXT
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import append, execute, ok, save
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
 LENGTHS = (10, 1_000, 5_000)

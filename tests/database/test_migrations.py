@@ -18,7 +18,7 @@ from app.platform.database.roles import OWNER
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.conftest import new_database
+from tests.support.databases import new_database
 
 ROOT = Path(__file__).parents[2]
 

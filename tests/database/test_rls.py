@@ -20,7 +20,7 @@ from app.platform.database.engine import Database, open_database
 from app.platform.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETTING, prepare_cluster
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
-from tests.conftest import client_of
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.world import World, build_world, rows_of
 

@@ -6,9 +6,9 @@ from hashlib import sha256
 
 import pytest
 
-from tests.conftest import client_of
 from tests.support.documents import bomb, pdf, word
 from tests.support.folders import done, folder, ingested, passages_of, upload
+from tests.support.service import client_of
 from tests.support.tenants import make_key
 from tests.support.working import over, working
 

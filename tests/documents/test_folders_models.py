@@ -14,12 +14,13 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.documents.search_schemas import PassageSearch
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import execute
 from tests.support.chat_behaviours import by_question, entry, extracts, lines_of, says
+from tests.support.databases import migrated_database
 from tests.support.folders import done, folder, ingested, passages_of, upload
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, good, openai_server, refusal
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, waiting, working
 

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.language.ranking.query import read_query
 from app.prompting.documents.search_sql import PassagePlan, features_statement
 from app.runtime import open_runtime
-from tests.conftest import migrated_database
+from tests.support.databases import migrated_database
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import make_tenant
 

@@ -17,11 +17,12 @@ from app.prompting.documents.file_service import INGEST
 from app.prompting.documents.jobs import FileJobs
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import execute
+from tests.support.databases import migrated_database
 from tests.support.folders import done, folder, ingested, upload
 from tests.support.locks import holding
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import PATIENCE, over, waiting, working
 

@@ -8,8 +8,8 @@ from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts
 from app.prompting.documents.search import PassageSearchService
 from app.prompting.documents.search_schemas import PassageSearch
-from tests.conftest import client_of
 from tests.support.folders import done, folder, ingested
+from tests.support.service import client_of
 from tests.support.tenants import make_key
 from tests.support.working import working
 

@@ -28,10 +28,10 @@ from app.governance.exports.service import ExportService
 from app.governance.exports.slots import ExportSlots
 from app.governance.tables import TABLES as REGISTERED
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.exports.exports_support import exported, many, principal_of, reading, rows_in
 from tests.support.api import append, execute, fields, problem, save
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 
 

@@ -15,10 +15,10 @@ from starlette.types import Message
 from app.governance.exports.router import PIECE_BYTES
 from app.governance.exports.slots import ExportSlots
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.exports.exports_support import many, reading
 from tests.support.api import append
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller
 from tests.support.working import PATIENCE, until
 

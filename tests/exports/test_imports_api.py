@@ -12,7 +12,6 @@ from httpx import AsyncClient
 
 from app.platform.database.ids import subject_hash
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.exports.exports_support import (
     end_of,
     exported,
@@ -25,6 +24,7 @@ from tests.exports.exports_support import (
 )
 from tests.support.api import append, execute, fields, found, ok, problem, save, search
 from tests.support.folders import folder, passages_of, upload
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.working import PATIENCE, over, working
 

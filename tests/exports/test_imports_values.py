@@ -8,8 +8,8 @@ from httpx import AsyncClient
 
 from app.governance.exports.nouns import NOUNS, TABLE_OF, columns_of
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.exports.exports_support import exported, rows_in, send, with_row
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.world import build_world
 

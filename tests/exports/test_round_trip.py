@@ -11,10 +11,11 @@ from app.governance.exports.nouns import NOUNS
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.exports.exports_support import end_of, exported, imported, rows_in
 from tests.exports.further_rows import add_further_rows
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.world import World, build_world, remember
 

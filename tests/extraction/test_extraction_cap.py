@@ -11,10 +11,10 @@ from app.main import create_app
 from app.memory.extraction.planning import MOST_REMOVALS
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import every_page, ok, save
 from tests.support.chat_behaviours import entry, extracts
 from tests.support.openai_server import OpenAIServer, openai_server
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 
 CAP = 10

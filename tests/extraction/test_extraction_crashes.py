@@ -20,10 +20,11 @@ from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok
 from tests.support.chat_behaviours import by_question, entry, extracts, held, schema_name_of
+from tests.support.databases import migrated_database
 from tests.support.openai_server import Endpoint, OpenAIServer, openai_server
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import worker_process
 

@@ -8,9 +8,9 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import append, every_page, execute, fields, listed, ok, problem, save
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
 

@@ -8,7 +8,6 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.chat_behaviours import (
     by_question,
@@ -23,8 +22,10 @@ from tests.support.chat_behaviours import (
     slowly,
     writes,
 )
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
 

@@ -30,9 +30,10 @@ from app.platform.jobs.failures import GIVEN_BACK, judge
 from app.platform.jobs.orders import ClaimedJob
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, new_database
 from tests.support.api import ok
+from tests.support.databases import new_database
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 
 WALKS = 60

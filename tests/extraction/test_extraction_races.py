@@ -12,7 +12,6 @@ from httpx import AsyncClient
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, new_database
 from tests.support.api import append, dump, every_page, execute, ok, save, tables_with
 from tests.support.chat_behaviours import (
     by_question,
@@ -24,8 +23,10 @@ from tests.support.chat_behaviours import (
     says,
     schema_name_of,
 )
+from tests.support.databases import new_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, Request, openai_server
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import extracted, over, working
 

@@ -15,7 +15,6 @@ from app.memory.extraction.agenda import LONGEST_PART, MOST_DUE, MOST_PARTS
 from app.memory.extraction.planning import MOST_REMOVALS
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import (
     Line,
@@ -30,6 +29,7 @@ from tests.support.chat_behaviours import (
     schema_name_of,
     writes,
 )
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import (
     Behaviour,
@@ -39,6 +39,7 @@ from tests.support.openai_server import (
     openai_server,
     refusal,
 )
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import working
 

@@ -10,7 +10,6 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, ok, save
 from tests.support.chat_behaviours import (
     by_question,
@@ -20,8 +19,10 @@ from tests.support.chat_behaviours import (
     held,
     schema_name_of,
 )
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import Behaviour, OpenAIServer, openai_server
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, until, working
 

@@ -21,10 +21,11 @@ from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, new_database
 from tests.support.api import append
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, slowly
+from tests.support.databases import new_database
 from tests.support.openai_server import openai_server
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import WorkerProcess, worker_process
 

@@ -13,8 +13,8 @@ from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
 from app.platform.work.errors import MemoryDisabledError, Switches
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import dump, every_page, execute, fields, ok, problem, save, tables_with
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.world import World, build_world
 

@@ -13,10 +13,11 @@ from app.platform.database.ids import new_id
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save
+from tests.support.databases import migrated_database
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.worker_processes import worker_process
 from tests.support.working import over

@@ -7,9 +7,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import ok, problem
 from tests.support.graph import known, people, state
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 

@@ -10,8 +10,8 @@ from app.platform.database.engine import Database
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
-from tests.conftest import migrated_database
 from tests.support.api import execute
+from tests.support.databases import migrated_database
 from tests.support.plans import generic_plans, nodes, sent_by
 from tests.support.tenants import Caller, make_tenant
 

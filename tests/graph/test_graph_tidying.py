@@ -7,9 +7,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import every_page, execute, ok
 from tests.support.graph import known, names, people, state, tidied
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 LI_MING = "李明在北京大学学计算机科学，导师是张教授，张教授是人工智能专家。"

@@ -15,11 +15,12 @@ from app.identity.tenants.schemas import TenantPatch
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, save
+from tests.support.databases import migrated_database
 from tests.support.graph import known, names, people, state, tidied
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant, tenants
 from tests.support.worker_processes import worker_process
 from tests.support.working import PATIENCE, over, working

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.platform.values.pagination import encode
 from app.runtime import Runtime
-from tests.conftest import client_of
+from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.world import World, build_world, rows_of
 

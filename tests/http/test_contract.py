@@ -30,7 +30,7 @@ from schemathesis.specs.openapi.checks import (
 from app.governance.exports.schemas import MEDIA_TYPE
 from app.main import create_app
 from app.runtime import Runtime
-from tests.conftest import client_of
+from tests.support.service import client_of
 from tests.support.tenants import make_key, make_tenant
 from tests.support.world import World, build_world
 

@@ -14,7 +14,7 @@ from httpx import AsyncClient, Response
 from app.main import create_app
 from app.platform.database.roles import OWNER
 from app.runtime import Runtime
-from tests.conftest import client_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 from tests.support.world import World, build_world, rows_of
 

@@ -7,8 +7,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import execute, ok, problem
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 BEES = {"messages": "I keep bees.", "infer": False}

@@ -17,7 +17,7 @@ from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.conftest import new_database
+from tests.support.databases import new_database
 from tests.support.tenants import make_tenant
 from tests.support.webhook_receiver import Receiver, answering, webhook_receiver
 

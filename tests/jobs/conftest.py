@@ -7,8 +7,8 @@ import pytest
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
-from tests.conftest import new_database
 from tests.jobs.jobs_support import Queue, new_tenant
+from tests.support.databases import new_database
 
 
 @pytest.fixture(scope="session")

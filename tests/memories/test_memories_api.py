@@ -5,7 +5,6 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import (
     append,
     counts,
@@ -20,6 +19,7 @@ from tests.support.api import (
     search,
     tables_with,
 )
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea."

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 from httpx import AsyncClient
 
-from tests.conftest import client_of
 from tests.support.api import ok, save, search
 from tests.support.hits import texts
 from tests.support.openai_server import OpenAIServer, openai_server
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea."

@@ -12,10 +12,9 @@ from app.memory.memories.reembed import ReembedService
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import handlers_of
-from tests.conftest import client_of
 from tests.support.api import execute, found, ok, search
 from tests.support.openai_server import OpenAIServer, openai_server
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 
 MODEL = "openai/text-embedding-3-small:1536"

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import (
     append,
     dump,
@@ -24,6 +23,7 @@ from tests.support.api import (
     search,
     tables_with,
 )
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea."

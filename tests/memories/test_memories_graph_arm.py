@@ -10,9 +10,8 @@ from app.memory.graph.statements import GraphPlace
 from app.memory.graph.tidying import Tidying
 from app.memory.graph.timeline import RelationTimeline
 from app.memory.memories.graph_sql import MOST_MENTIONS, links_of
-from tests.conftest import client_of
 from tests.support.api import append, ok, save
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.working import extracted, working
 
 PEOPLE = [

@@ -11,13 +11,12 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.language.llm.reranking import RERANK_CANDIDATES
-from tests.conftest import client_of
 from tests.support.api import ok, problem
 from tests.support.flaky_server import cuts_off, hangs_up, says, slowly
 from tests.support.hits import asked, hits, save_all, texts
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
 from tests.support.rerank_server import RerankServer, rerank_server
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea in the garden."

@@ -10,9 +10,9 @@ from httpx import AsyncClient
 
 from app.language.ranking.document import COLUMNS
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import execute, ok, save, search
 from tests.support.hits import hits, save_all, texts
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 MODES = ("hybrid", "lexical")

@@ -13,8 +13,8 @@ from httpx import AsyncClient
 from app.language.ranking.packing import stored_terms
 from app.language.text.terms import terms
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import execute, listed, ok, problem, save
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 HOMES = {"ana": "a1", "bob": "a2", "cid": "a1"}

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import (
     append,
     counts,
@@ -26,7 +25,7 @@ from tests.support.api import (
     search,
 )
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_tenant
 
 LOCAL = "wordllama/l2_supercat:256"

@@ -10,10 +10,9 @@ from app.identity.tenants.access import Access
 from app.memory.memories.search_sql import Bucket, SearchPlan, search_statement
 from app.platform.embedded.server import EmbeddedPostgres
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import append, execute, found, ok, save
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
 MODEL = "wordllama/l2_supercat:256"

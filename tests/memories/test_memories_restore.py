@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import counts, every_page, execute, found, listed, ok, problem, save
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea."

@@ -10,7 +10,6 @@ from httpx import AsyncClient
 
 from app.memory.memories.usage import MemoryUse
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import (
     append,
     execute,
@@ -21,6 +20,7 @@ from tests.support.api import (
     save,
     search,
 )
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea."

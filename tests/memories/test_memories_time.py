@@ -19,7 +19,6 @@ from app.memory.memories.timeline_sql import known_statement, known_waiting_stat
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import (
     every_page,
     execute,
@@ -32,6 +31,7 @@ from tests.support.api import (
     search,
 )
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 
 TEA = "She drinks green tea."

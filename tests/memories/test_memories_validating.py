@@ -8,9 +8,8 @@ import pytest_asyncio
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import counts, ok, problem
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea."

@@ -14,8 +14,8 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import migrated_database
 from tests.support.api import append, execute, problem
+from tests.support.databases import migrated_database
 from tests.support.plans import generic_plans, nodes, sent_by
 from tests.support.tenants import Caller, make_tenant
 

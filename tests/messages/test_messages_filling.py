@@ -24,11 +24,11 @@ from app.memory.memories.reembed import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, every_page, execute, ok, problem
+from tests.support.databases import migrated_database
 from tests.support.openai_server import OpenAIServer, charging, openai_server, refusal
 from tests.support.recall import recall, recalled
-from tests.support.service import USAGE_FLUSH, service
+from tests.support.service import USAGE_FLUSH, client_of, service
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, working
 

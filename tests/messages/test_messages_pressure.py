@@ -13,10 +13,9 @@ from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Access
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import append, every_page, execute, fields, ok, problem
 from tests.support.conversations import policy, window
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
 COUNTED = """

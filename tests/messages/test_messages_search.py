@@ -12,11 +12,10 @@ from httpx import AsyncClient
 from app.conversation.messages.search_schemas import MessageSearchAnswer
 from app.language.ranking.fusion import SIGNALS
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import append, execute, fields, ok, problem, save
 from tests.support.openai_server import openai_server
 from tests.support.recall import recall, recalled, recalled_pages
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
 CLIMB = "I went climbing with Melanie in Yosemite."

@@ -16,11 +16,10 @@ from app.language.ranking.rows import read
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import append, execute
 from tests.support.plans import Crowd, literal, new_crowd, nodes, plan_of
 from tests.support.recall import recalled
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
 MODEL = "wordllama/l2_supercat:256"

@@ -16,9 +16,9 @@ from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import migrated_database
 from tests.support.api import append, dump, execute, fields, ok, problem
 from tests.support.conversations import converse, policy, window
+from tests.support.databases import migrated_database
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import Caller, make_tenant
 

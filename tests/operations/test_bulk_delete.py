@@ -19,8 +19,8 @@ from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import counts, dump, every_page, execute, listed, ok, problem, save
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 LIMIT = 3

@@ -11,8 +11,8 @@ from httpx import AsyncClient, Response
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import every_page, execute, fields, ok, problem
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 LATER = timedelta(hours=1)

@@ -10,10 +10,9 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from tests.conftest import client_of
 from tests.support.api import append, every_page, execute, ok, search
 from tests.support.processors import install, install_example
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
 CODE = '''

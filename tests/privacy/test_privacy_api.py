@@ -8,7 +8,6 @@ from httpx import AsyncClient
 
 from app.memory.memories.purge import Purged, PurgeService
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.privacy.privacy_support import (
     OF_SESSIONS,
     OF_THE_USER,
@@ -18,6 +17,7 @@ from tests.privacy.privacy_support import (
     fill_window,
 )
 from tests.support.api import execute, ok, problem, save, tables_with
+from tests.support.service import client_of
 from tests.support.tenants import Caller
 
 

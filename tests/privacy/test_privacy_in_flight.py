@@ -9,12 +9,13 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.support.api import append, dump, execute, ok, problem, save, tables_with
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, held, says
+from tests.support.databases import migrated_database
 from tests.support.folders import folder, ingested
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import until, working
 

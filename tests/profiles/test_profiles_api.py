@@ -7,9 +7,9 @@ import pytest_asyncio
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.profiles.profiles_support import ANY, derive, profile, values
 from tests.support.api import every_page, fields, ok, problem, save
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 

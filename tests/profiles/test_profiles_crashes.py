@@ -10,13 +10,14 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.profiles.profiles_support import profile, values
 from tests.support.api import execute, ok, save
 from tests.support.chat_behaviours import held, says
+from tests.support.databases import migrated_database
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.worker_processes import worker_process
 from tests.support.working import over, until

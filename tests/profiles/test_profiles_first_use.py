@@ -7,10 +7,9 @@ import pytest
 from httpx import AsyncClient, Response
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.profiles.profiles_support import profile, values
 from tests.support.api import counts, ok, problem
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
 NEW = {"If-Match": "0"}

@@ -10,12 +10,13 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.conftest import client_of, migrated_database
 from tests.profiles.profiles_support import derive, profile, values
 from tests.support.api import dump, every_page, ok, problem, save, tables_with
 from tests.support.chat_behaviours import declines, held, lines_of, says, system_of, writes
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, until, waiting, working
 

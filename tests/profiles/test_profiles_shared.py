@@ -11,9 +11,9 @@ from httpx import AsyncClient
 from app.identity.tenants.access import Access
 from app.memory.profiles.repository import ProfileRepository
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.profiles.profiles_support import ANY, derive, deriving, profile, values
 from tests.support.api import append, dump, every_page, ok, problem, save, tables_with
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 APOLLO = "projects/apollo"

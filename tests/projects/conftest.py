@@ -11,8 +11,8 @@ from httpx import AsyncClient
 from app.identity.projects.policy import Visibility
 from app.identity.projects.schemas import Role
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import ok, save
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 PROJECT = "apollo"

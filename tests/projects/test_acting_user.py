@@ -5,8 +5,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import append, every_page, fields, listed, ok, problem, save, search
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 ANA = {"KeMem-User": "ana"}

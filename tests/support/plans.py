@@ -18,7 +18,7 @@ from app.platform.database.roles import APP
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.conftest import migrated_database
+from tests.support.databases import migrated_database
 from tests.support.tenants import make_tenant
 
 

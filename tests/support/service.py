@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient
 
 from app.main import create_app
 from app.runtime import open_runtime
@@ -34,6 +35,13 @@ async def service(
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
         app.state.reached = manager.app
         yield app
+
+
+def client_of(app: FastAPI, key: str | None) -> AsyncClient:
+    """A client that carries `key`, or none."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
+    return AsyncClient(transport=transport, base_url="http://test/v1", headers=headers, timeout=60)
 
 
 class Wire:

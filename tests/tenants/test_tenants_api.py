@@ -14,8 +14,7 @@ from httpx import AsyncClient
 from app.platform.database.roles import OWNER
 from app.runtime import Runtime
 from app.settings import Settings
-from tests.conftest import client_of
-from tests.support.service import USAGE_FLUSH
+from tests.support.service import USAGE_FLUSH, client_of
 from tests.support.tenants import Caller, make_key
 
 

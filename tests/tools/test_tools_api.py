@@ -14,8 +14,8 @@ from app.language.llm.tokens import EstimatedTokens
 from app.prompting.tools.paging import CUT
 from app.prompting.tools.toolset import TOOLS
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import append, counts, fields, ok, problem, save, search
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.tools import called, refusal, result
 

@@ -8,10 +8,9 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from tests.conftest import client_of
 from tests.support.api import append, ok, problem, save
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 from tests.support.tools import called, result
 from tests.support.tools import refusal as refused

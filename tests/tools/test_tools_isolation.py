@@ -7,8 +7,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import append, listed, ok, problem, save
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.tools import called, refusal, result
 

@@ -14,8 +14,8 @@ from app.identity.usage.repository import UsageRepository
 from app.identity.usage.schemas import UsageQuery
 from app.identity.usage.service import UsageService
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import execute, fields, ok, problem
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, tenants
 
 TODAY = datetime.now(UTC).date()

@@ -18,7 +18,6 @@ from app.memory.memories.reembed import ReembedService
 from app.providers import open_catalogue
 from app.runtime import Runtime
 from app.settings import Settings
-from tests.conftest import client_of
 from tests.support.api import execute, found, ok, problem, save
 from tests.support.chat_behaviours import entry, extracts
 from tests.support.openai_server import (
@@ -31,7 +30,7 @@ from tests.support.openai_server import (
     rows_of,
     slow,
 )
-from tests.support.service import SELDOM, service, wiretap
+from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea."

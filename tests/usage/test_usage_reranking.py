@@ -8,12 +8,11 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from tests.conftest import client_of
 from tests.support.api import ok
 from tests.support.flaky_server import hangs_up, says, slowly
 from tests.support.hits import asked, save_all
 from tests.support.rerank_server import RerankServer, rerank_server
-from tests.support.service import SELDOM, service
+from tests.support.service import SELDOM, client_of, service
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea."

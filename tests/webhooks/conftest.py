@@ -8,8 +8,7 @@ from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
 from app.runtime import Runtime
-from tests.conftest import client_of
-from tests.support.service import service
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 from tests.support.webhook_receiver import Receiver, webhook_receiver
 

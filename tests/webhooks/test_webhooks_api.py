@@ -11,8 +11,8 @@ from webhook_desk import Desk, make_webhook
 from app.governance.webhooks.repository import MOST_WEBHOOKS, WebhookRepository
 from app.platform.outbox.models import Webhook
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import dump, every_page, execute, fields, ok, problem, tables_with
+from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
 URL = "https://8.8.8.8/hook"

@@ -12,8 +12,8 @@ from webhook_desk import Desk, make_webhook
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import every_page, execute, ok
+from tests.support.service import client_of
 from tests.support.tenants import Caller
 
 URL = "http://127.0.0.1:1/hook"

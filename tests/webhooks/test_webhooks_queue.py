@@ -17,8 +17,8 @@ from app.platform.jobs.worker import Worker, WorkerLimits
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
-from tests.conftest import client_of
 from tests.support.api import execute, ok
+from tests.support.service import client_of
 from tests.support.tenants import Caller
 from tests.support.webhook_receiver import Receiver, answering, slow
 
