@@ -10,6 +10,7 @@ from app.conversation.messages.router import router as messages
 from app.conversation.messages.router import search_router, window_router
 from app.conversation.sessions.router import router as sessions
 from app.conversation.sessions.state_router import router as states
+from app.factory import Factory
 from app.governance.exports.router import router as exports
 from app.governance.forgetting.router import router as forgetting
 from app.governance.operations.router import router as jobs
@@ -115,7 +116,7 @@ ROUTERS = (
 
 
 class State(TypedDict):
-    runtime: Runtime
+    services: Factory
 
 
 def create_app(
@@ -131,7 +132,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[State]:
         async with opening as runtime:
-            yield {"runtime": runtime}
+            yield {"services": Factory(runtime)}
 
     app = FastAPI(
         title="KeMem",

@@ -10,55 +10,40 @@ from typing import Final
 
 import structlog
 
-from app.conversation.messages.filling import MessageFilling
 from app.conversation.messages.indexing import Indexer
 from app.conversation.messages.scheduling import CaptureRules
-from app.conversation.messages.search import MessageSearchService
 from app.conversation.messages.trimming import StrategyFactory, installed_strategies
 from app.conversation.sessions.keeping import Keeper
 from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
     capture_rules,
-    forgetting_policy,
     saving_rules,
     search_ranks,
     window_policy,
 )
 from app.governance.exports.slots import ExportSlots
-from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
 from app.identity.agents.embedding import Embedders
 from app.identity.agents.processing import Processing
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
-from app.identity.usage.ledger import EmbeddingLedger, ModelLedger
+from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.quota import Quota
-from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.language.llm.profiler_catalogue import ProfilerCatalogue
+from app.language.llm.reranking import Reranker
 from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.language.llm.tokens import TokenCounter, open_counter
-from app.memory.extraction.inferring import InferenceRules, InferringService
-from app.memory.extraction.jobs import SessionJobs
-from app.memory.extraction.ledger import RunLog
-from app.memory.extraction.pipeline import Pipeline, PipelineRules
-from app.memory.extraction.reading import Limits
-from app.memory.extraction.service import ExtractionService
-from app.memory.memories.editing import EditingService
-from app.memory.memories.recalling import RecallService
-from app.memory.memories.saving import SavingService
-from app.memory.memories.search import SearchService
+from app.memory.memories.saving import SavingRules
+from app.memory.memories.search import SearchRanks
 from app.memory.memories.usage import MemoryUse
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.running import processors_of
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 from app.prompting.checkpoints.keeper import CheckpointKeeper
-from app.prompting.compaction.compacting import Compactor
 from app.prompting.context.usage import Injections
-from app.prompting.documents.extracting import FileExtracting
-from app.prompting.documents.search import PassageSearchService
 from app.providers import Providers, open_providers
 from app.settings import Settings, metrics_folder, tiktoken_folder
 
@@ -71,43 +56,36 @@ the process is killed; oftener would be a write per key and memory for every req
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One per process. Services without a state of their own are built per request."""
+    """One per process: what is open, and what the settings say in the words of each package.
+
+    `app.factory.Factory` builds the services out of it.
+    """
 
     settings: Settings
     database: Database
+    work: Work
     catalogue: EmbedderCatalogue
     models: ModelCatalogue
     summarisers: SummariserCatalogue
     profilers: ProfilerCatalogue
+    reranker: Reranker | None
     embedders: Embedders
     processing: Processing
-    switches: Switches
     counter: TokenCounter
     window_policy: WindowPolicy
     window_strategies: Mapping[str, StrategyFactory]
-    identification: Identification
-    key_use: KeyUse
-    memory_use: MemoryUse
-    embedding_ledger: EmbeddingLedger
-    saving: SavingService
-    editing: EditingService
-    search: SearchService
-    recall: RecallService
-    injections: Injections
+    saving_rules: SavingRules
+    search_ranks: SearchRanks
     capture: CaptureRules
     indexer: Indexer
-    filling: MessageFilling
-    message_search: MessageSearchService
-    passages: PassageSearchService
-    file_extracting: FileExtracting
-    quota: Quota
-    inferring: InferringService
-    extraction: ExtractionService
-    session_jobs: SessionJobs
-    forgetting: Forgetting
-    export_slots: ExportSlots
-    compactor: Compactor
     keeper: Keeper
+    identification: Identification
+    quota: Quota
+    export_slots: ExportSlots
+    key_use: KeyUse
+    memory_use: MemoryUse
+    injections: Injections
+    embedding_ledger: EmbeddingLedger
     now: Callable[[], datetime]
     metrics_folder: Path | None
     """Shared with the other processes of the service, when there are any."""
@@ -155,72 +133,38 @@ async def open_runtime(
             await _attempt("key_use", runtime.key_use.flush)
 
 
-def _forgetting(settings: Settings, database: Database, policy: WindowPolicy) -> Forgetting:
-    purge = timedelta(days=settings.purge_days)
-    return Forgetting(database, ForgettingRules(forgetting_policy(settings), purge, policy))
-
-
-def _summaries(database: Database, quota: Quota) -> ModelLedger:
-    return ModelLedger(database, quota, "summarise", failure="summary_failed")
-
-
 def _build(
     settings: Settings, database: Database, providers: Providers, now: Callable[[], datetime]
 ) -> Runtime:
-    models, reranker = providers.models, providers.reranker
     directory, embedding_ledger = KeyDirectory(database), EmbeddingLedger(database)
     embedders = Embedders(database, providers.catalogue, embedding_ledger)
-    processing = Processing(database, processors_of(allowed_processors(settings.processors)))
-    switches = Switches(enabled=settings.enabled)
-    key_use, memory_use = KeyUse(directory), MemoryUse(database)
-    rules = saving_rules(settings)
-    capture = capture_rules(settings)
-    counter, keeper = open_counter(tiktoken_folder()), CheckpointKeeper()
-    policy, ranks = window_policy(settings), search_ranks(settings)
-    quota = Quota(settings.daily_calls, settings.daily_tokens)
-    limits = Limits(settings.max_extractions, quota)
-    saving = SavingService(database, embedders, switches, rules, processing)
-    indexer = Indexer(embedders, capture.tags)
-    pipeline_rules = PipelineRules(rules, forgetting_policy(settings), RulesReconciler())
-    pipeline = Pipeline(database, embedders, RunLog(database), pipeline_rules, processing)
-    asking = (ranks, reranker, embedding_ledger, now, processing)
-    reading = InferenceRules(settings.auto_create, capture.tags, capture.window, limits)
+    key_use, capture = KeyUse(directory), capture_rules(settings)
     return Runtime(
         settings=settings,
         database=database,
+        work=Work(database, enabled=settings.enabled),
         catalogue=providers.catalogue,
-        models=models,
+        models=providers.models,
         summarisers=providers.summarisers,
         profilers=providers.profilers,
+        reranker=providers.reranker,
         embedders=embedders,
-        processing=processing,
-        switches=switches,
-        counter=counter,
-        window_policy=policy,
+        processing=Processing(database, processors_of(allowed_processors(settings.processors))),
+        counter=open_counter(tiktoken_folder()),
+        window_policy=window_policy(settings),
         window_strategies=installed_strategies(),
-        identification=Identification(directory, key_use, now),
-        key_use=key_use,
-        memory_use=memory_use,
-        embedding_ledger=embedding_ledger,
-        saving=saving,
-        editing=EditingService(database, embedders, switches, rules.gate, processing),
-        search=SearchService(database, embedders, memory_use, *asking),
-        recall=RecallService(database, embedders, *asking),
-        injections=Injections(database),
+        saving_rules=saving_rules(settings),
+        search_ranks=search_ranks(settings),
         capture=capture,
-        indexer=indexer,
-        filling=MessageFilling(database, indexer, embedders),
-        message_search=MessageSearchService(database, embedders, ranks.boosts, now),
-        passages=PassageSearchService(database, embedders, ranks.boosts, now),
-        file_extracting=FileExtracting(database, pipeline, models, switches, limits, now),
-        quota=quota,
-        inferring=InferringService(database, saving, pipeline, models, switches, reading, now),
-        extraction=ExtractionService(database, models, switches, limits, now),
-        session_jobs=SessionJobs(database, pipeline, models, switches, limits, capture.tags, now),
-        forgetting=_forgetting(settings, database, policy),
+        indexer=Indexer(embedders, capture.tags),
+        keeper=CheckpointKeeper(),
+        identification=Identification(directory, key_use, now),
+        quota=Quota(settings.daily_calls, settings.daily_tokens),
         export_slots=ExportSlots(settings.database_pool_size),
-        compactor=Compactor(counter, _summaries(database, quota), keeper, policy, now),
-        keeper=keeper,
+        key_use=key_use,
+        memory_use=MemoryUse(database),
+        injections=Injections(database),
+        embedding_ledger=embedding_ledger,
         now=now,
         metrics_folder=metrics_folder(),
     )

@@ -13,10 +13,13 @@ from datetime import timedelta
 
 import httpx
 
+from app.conversation.messages.filling import MessageFilling
 from app.conversation.messages.jobs import MessageJobs
 from app.conversation.messages.scheduling import INDEX
 from app.conversation.sessions.compaction_order import COMPACT
 from app.conversation.sessions.reading_order import EXTRACT, RESCUE
+from app.factory import Factory
+from app.governance.forgetting.forgetting import Forgetting
 from app.governance.forgetting.jobs import ForgettingJobs
 from app.governance.forgetting.service import KIND as FORGET
 from app.governance.operations import housekeeping
@@ -28,6 +31,8 @@ from app.identity.users.graph_order import GRAPH_TIDY
 from app.identity.users.profile_order import PROFILE
 from app.language.parsing.isolated import Workshop
 from app.memory.extraction.inference_order import INFER
+from app.memory.extraction.inferring import InferringService
+from app.memory.extraction.jobs import SessionJobs
 from app.memory.extraction.rereading import Rereading
 from app.memory.graph.jobs import GraphJobs
 from app.memory.memories import bulk_delete
@@ -41,8 +46,9 @@ from app.platform.jobs.recurring import Recurring
 from app.platform.jobs.ticking import Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.compaction.compacting import Compactor
 from app.prompting.compaction.jobs import CompactionJobs
-from app.prompting.documents.extracting import EXTRACT_FILE
+from app.prompting.documents.extracting import EXTRACT_FILE, FileExtracting
 from app.prompting.documents.file_service import INGEST
 from app.prompting.documents.jobs import FileJobs
 from app.runtime import Runtime
@@ -52,9 +58,11 @@ HOUSEKEEPING_LOOK = timedelta(minutes=1)
 DELIVERY_LOOK = timedelta(seconds=1)
 
 
-def handlers_of(runtime: Runtime, *, exact_rows: int = EXACT_ROWS) -> dict[str, Handler]:
+def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, Handler]:
     """Handlers by kind; jobs of a kind that is not here are left to workers that have it."""
+    runtime = factory.runtime
     settings = runtime.settings
+    filling = factory.get(MessageFilling)
     retention = Retention(deleted=timedelta(days=settings.purge_days))
     deliverer = delivery.Deliverer(
         runtime.database,
@@ -64,42 +72,42 @@ def handlers_of(runtime: Runtime, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
         patience=delivery.Patience.within(timedelta(seconds=settings.job_timeout_seconds)),
     )
     return {
-        EXTRACT: runtime.session_jobs.extract,
-        RESCUE: runtime.session_jobs.extract,
+        EXTRACT: factory.get(SessionJobs).extract,
+        RESCUE: factory.get(SessionJobs).extract,
         COMPACT: CompactionJobs(
-            runtime.database, runtime.compactor, runtime.summarisers, runtime.switches, runtime.now
+            runtime.work, factory.get(Compactor), runtime.summarisers, runtime.now
         ).compact,
-        INFER: runtime.inferring.work_off,
+        INFER: factory.get(InferringService).work_off,
         INGEST: file_jobs(runtime).ingest,
-        EXTRACT_FILE: runtime.file_extracting.work_off,
+        EXTRACT_FILE: factory.get(FileExtracting).work_off,
         delivery.KIND: deliverer.handle,
-        INDEX: MessageJobs(runtime.database, runtime.filling, runtime.now).index,
+        INDEX: MessageJobs(runtime.database, filling, runtime.now).index,
         housekeeping.KIND: housekeeping.Housekeeping(
             runtime.database,
             retention,
             reading=MemoryFilling(runtime.database),
-            filling=runtime.filling,
+            filling=filling,
             earning=EarningService(runtime.database, exact_rows),
             checkpoints=CheckpointUpkeep(
                 runtime.database, timedelta(days=settings.checkpoint_ttl_days) or None
             ),
         ),
         PROFILE: profile_jobs(runtime).derive,
-        GRAPH_TIDY: GraphJobs(runtime.database, Rereading(), runtime.switches, runtime.now).tidy,
+        GRAPH_TIDY: GraphJobs(runtime.work, Rereading(), runtime.now).tidy,
         bulk_delete.KIND: bulk_delete.BulkDeletion(runtime.database),
-        FORGET: ForgettingJobs(runtime.forgetting).forget,
+        FORGET: ForgettingJobs(factory.get(Forgetting)).forget,
     }
 
 
 def file_jobs(runtime: Runtime) -> FileJobs:
     """Who reads files."""
-    return FileJobs(runtime.database, runtime.embedders, Workshop(), runtime.switches, runtime.now)
+    return FileJobs(runtime.work, runtime.embedders, Workshop(), runtime.now)
 
 
 def profile_jobs(runtime: Runtime) -> ProfileJobs:
     ledger = ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed")
     deriving = Deriving(ledger, runtime.now)
-    return ProfileJobs(runtime.database, deriving, runtime.profilers, runtime.switches, runtime.now)
+    return ProfileJobs(runtime.work, deriving, runtime.profilers, runtime.now)
 
 
 def tickers_of(runtime: Runtime) -> Sequence[Ticker]:
@@ -132,7 +140,7 @@ def worker_of(
 
     """
     settings = runtime.settings
-    handlers = handlers_of(runtime)
+    handlers = handlers_of(Factory(runtime))
     return Worker(
         runtime.database,
         {kind: one for kind, one in handlers.items() if kind not in without},

@@ -15,6 +15,7 @@ import structlog
 import uvloop
 from pydantic_core import to_json
 
+from app.factory import Factory
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.fusion import fuse
 from app.language.ranking.query import Asked, read_query
@@ -23,6 +24,7 @@ from app.language.ranking.rows import read
 from app.main import create_app
 from app.memory.memories.hybrid import Cut, Ranking, ranked
 from app.memory.memories.ranking import RankWeights
+from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_sql import (
     SearchPlan,
@@ -98,8 +100,9 @@ async def _pieces(runtime: Runtime, app: Any, key: str, job: dict[str, str]) -> 
     content = json.dumps(body).encode()
     principal = await runtime.identification.identify(key)
     request = SearchRequest.model_validate_json(content)
-    plan = await runtime.search._plan(principal, request)  # noqa: SLF001 (a piece of its own)
-    answer = await runtime.search.search(principal, request)
+    searching = Factory(runtime).get(SearchService)
+    plan = await searching._plan(principal, request)  # noqa: SLF001 (a piece of its own)
+    answer = await searching.search(principal, request)
     log = structlog.get_logger()
     texts = [request.query, *(plan.asked.ranked_texts if plan.asked else ())]
 
@@ -123,7 +126,7 @@ async def _pieces(runtime: Runtime, app: Any, key: str, job: dict[str, str]) -> 
         **finding,
         "hits as JSON": encode,
         "log line": logged,
-        SERVICE: lambda: runtime.search.search(principal, request),
+        SERVICE: lambda: searching.search(principal, request),
     }
 
 

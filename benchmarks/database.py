@@ -14,6 +14,7 @@ import asyncpg
 import psutil
 from pgvector.asyncpg import register_vector
 
+from app.factory import Factory
 from app.identity.tenants.schemas import TenantCreate
 from app.identity.tenants.service import TenantService
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
@@ -67,7 +68,7 @@ async def open_cluster() -> AsyncIterator[Cluster]:
             await upgrade(server.dsn)
             settings = Settings(_env_file=None)
             async with open_runtime(settings, server.dsn) as runtime:
-                tenants = TenantService(runtime.database, runtime.catalogue, runtime.now)
+                tenants = Factory(runtime).get(TenantService)
                 made = await tenants.add(TenantCreate(tenant_id=TENANT, tenant_name="Bench"))
             owner = await asyncpg.connect(server.superuser_dsn)
             try:

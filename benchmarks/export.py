@@ -18,6 +18,7 @@ from typing import Any
 
 import asyncpg
 
+from app.factory import Factory
 from app.identity.tenants.schemas import TenantCreate
 from app.identity.tenants.service import TenantService
 from app.runtime import open_runtime
@@ -93,7 +94,7 @@ async def measure(rows: int) -> dict[str, Any]:
 async def _tenants(cluster: Cluster) -> list[str]:
     """Keys of tenants to import into, one for each round."""
     async with open_runtime(Settings(_env_file=None), cluster.dsn) as runtime:
-        tenants = TenantService(runtime.database, runtime.catalogue, runtime.now)
+        tenants = Factory(runtime).get(TenantService)
         made = [
             await tenants.add(TenantCreate(tenant_name=f"Copy {number}"))
             for number in range(ROUNDS)

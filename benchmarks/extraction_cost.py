@@ -25,6 +25,7 @@ from app.cli.locomo import Conversation, Sitting, read_conversation
 from app.conversation.messages.schemas import MessageAppend
 from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.sessions.reading_order import CAP, EXTRACT
+from app.factory import Factory
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.language.llm.extraction import ExtractionRequest, ModelUse, Turn
@@ -205,13 +206,12 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
         async with open_runtime(settings, cluster.dsn) as runtime:
             chat = ScriptedChat()
             model = ExtractionModel(ModelExtractor(chat), ModelReconciler(chat))
-            built = runtime.session_jobs
+            built = Factory(runtime).get(SessionJobs)
             # No setting names a model that is no endpoint.
             jobs = SessionJobs(
-                runtime.database,
+                runtime.work,
                 built._pipeline,  # noqa: SLF001
                 ModelCatalogue("rules", rules=model),
-                runtime.switches,
                 built._limits,  # noqa: SLF001
                 runtime.capture.tags,
                 runtime.now,
@@ -224,8 +224,7 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
                 per_tenant=1,
             )
             messages = MessageService(
-                runtime.database,
-                runtime.switches,
+                runtime.work,
                 runtime.capture,
                 runtime.indexer,
                 WindowRules(runtime.counter, runtime.window_policy, runtime.keeper),

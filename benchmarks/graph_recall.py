@@ -27,6 +27,7 @@ from app.cli.evaluation_data import Dataset, Store, Unit, choose
 from app.cli.evaluation_locomo import read_locomo
 from app.cli.evaluation_report import report_of
 from app.cli.evaluation_run import Asked, Evaluation, Loaded, Plan
+from app.factory import Factory
 from app.identity.tenants.access import Access
 from app.identity.users.graph_order import GRAPH_TIDY
 from app.language.keyless.extractor import propose
@@ -171,7 +172,7 @@ async def measure(running: Running, dataset: Dataset) -> dict[str, Any]:
 async def _tidied(running: Running) -> None:
     """Let a worker draw what the saves owe the graph, until nothing is owed."""
     runtime = running.runtime
-    others = set(handlers_of(runtime)) - {GRAPH_TIDY}
+    others = set(handlers_of(Factory(runtime))) - {GRAPH_TIDY}
     worker = worker_of(runtime, running.cluster.dsn, tickers=[], without=others)
     owner = await asyncpg.connect(running.cluster.owner_dsn)
     working = asyncio.create_task(worker.run())

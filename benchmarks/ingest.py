@@ -51,10 +51,10 @@ def document(pages: int) -> bytes:
 async def ingested(runtime: Runtime, dsn: str, content: bytes) -> float:
     """Seconds from the upload to the last passage, a worker running beside."""
     key = Principal(Access(TENANT), "bench", frozenset({"admin"}), {})
-    folder = await FolderService(runtime.database, runtime.switches).add(
+    folder = await FolderService(runtime.work).add(
         key, FolderCreate(folder_name="F", scope="agent", agent_id=AGENT)
     )
-    files = FileService(runtime.database, runtime.switches)
+    files = FileService(runtime.work, upload_max_bytes=2**30)
     worker = worker_of(runtime, dsn, tickers=())
     running = asyncio.create_task(worker.run())
     started = time.perf_counter()

@@ -47,7 +47,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
         ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed"),
         runtime.now,
     )
-    service = ProfileService(runtime.database, runtime.switches, auto_create=True)
+    service = ProfileService(runtime.work, auto_create=True)
     profiler = RulesProfiler()
     found: dict[str, Any] = {}
     for size in SIZES:

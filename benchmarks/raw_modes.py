@@ -15,8 +15,10 @@ from typing import Any
 
 import uvloop
 
+from app.factory import Factory
 from app.language.ranking.boosts import Boosts
 from app.memory.memories.finding import by_all
+from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_sql import features_statement, hits_statement, search_statement
 from app.runtime import Runtime, open_runtime
@@ -37,7 +39,7 @@ class Prepared:
 async def prepare(runtime: Runtime, key: str, body: dict[str, Any]) -> Prepared:
     principal = await runtime.identification.identify(key)
     request = SearchRequest.model_validate(body)
-    plan = await runtime.search._plan(principal, request)  # noqa: SLF001 (a piece of its own)
+    plan = await Factory(runtime).get(SearchService)._plan(principal, request)  # noqa: SLF001 (a piece of its own)
     if plan.asked is None:
         return Prepared([search_statement(plan)])
     found = await by_all(runtime.database, TENANT, plan, plan.asked, Boosts())

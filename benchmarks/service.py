@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from typing_extensions import override
@@ -28,8 +29,8 @@ class NoUse(MemoryUse):
 @asynccontextmanager
 async def without_use(dsn: str) -> AsyncIterator[Runtime]:
     async with open_runtime(Settings(_env_file=None), dsn) as runtime:
-        runtime.search._uses = NoUse(runtime.database)  # noqa: SLF001 (no setting switches it off)
-        yield runtime
+        # No setting switches it off.
+        yield replace(runtime, memory_use=NoUse(runtime.database))
 
 
 def main(*flags: str) -> None:

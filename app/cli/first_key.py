@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from app.factory import Factory
 from app.identity.tenants.errors import (
     ExpiredKeyError,
     RevokedKeyError,
@@ -66,7 +67,7 @@ async def ensure_key(runtime: Runtime, data_dir: Path) -> tuple[str, str | None]
 
 async def _make_key(runtime: Runtime) -> tuple[str, bool]:
     """A new key, and whether its tenant is new too."""
-    service = TenantService(runtime.database, runtime.catalogue, runtime.now)
+    service = Factory(runtime).get(TenantService)
     try:
         await service.get(TENANT)
     except TenantNotFoundError:

@@ -16,6 +16,7 @@ from app.platform.database.migrate import check_schema
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import default_data_dir, is_data_folder
 from app.platform.observability.logging import configure_logging
+from app.platform.work.unit import Work
 from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings, load_settings
@@ -108,4 +109,4 @@ async def open_tenant_service(settings: Settings) -> AsyncIterator[TenantService
         open_console_database(settings) as database,
         open_catalogue(settings) as catalogue,
     ):
-        yield TenantService(database, catalogue, utc_now)
+        yield TenantService(Work(database, enabled=settings.enabled), catalogue, utc_now)

@@ -9,7 +9,8 @@ from httpx import AsyncClient
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.errors import KeyRestrictedError
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError, Switches
+from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
+from app.platform.work.unit import Work
 from app.prompting.blocks.editing import BlockEditing
 from app.prompting.blocks.errors import (
     BlockLimitError,
@@ -284,7 +285,7 @@ class TestRefusals:
     ) -> None:
         await make("b1")
         principal = await runtime.identification.identify(acme.key)
-        editing = BlockEditing(runtime.database, Switches(enabled=False))
+        editing = BlockEditing(Work(runtime.database, enabled=False))
 
         with pytest.raises(MemoryDisabledError):
             await editing.edit(principal, "s1", "notes", BlockAppend(text="x"))

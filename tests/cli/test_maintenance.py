@@ -5,10 +5,13 @@ import numpy as np
 import pytest
 from cli_support import kemem
 
+from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.catalogue import EmbedderCatalogue
 from app.language.llm.embeddings import DenseShare, DuplicateThreshold
+from app.memory.memories.editing import EditingService
 from app.memory.memories.reembed import ReembedService
+from app.memory.memories.saving import SavingService
 from app.memory.memories.schemas import MemoryCreate, MemoryPatch
 from app.platform.embedded.attachment import attach
 
@@ -146,13 +149,16 @@ async def test_an_edit_wins_over_the_vector_of_what_was_before(runtime, acme):
     def body(text):
         return MemoryCreate(messages=text, user_id="ana", infer=False)
 
-    added, _ = await runtime.saving.add(principal, body("She lives in Graz now."))
-    other, _ = await runtime.saving.add(principal, body("Her dog is called Bello."))
+    saving = Factory(runtime).get(SavingService)
+    added, _ = await saving.add(principal, body("She lives in Graz now."))
+    other, _ = await saving.add(principal, body("Her dog is called Bello."))
     edited = added.results[0].memory_id
 
     async def interrupt():
-        await runtime.editing.patch(
-            principal, edited, MemoryPatch(content="She lives in Linz now."), expected=None
+        await (
+            Factory(runtime)
+            .get(EditingService)
+            .patch(principal, edited, MemoryPatch(content="She lives in Linz now."), expected=None)
         )
 
     embedder = Interrupting(interrupt)

@@ -232,10 +232,9 @@ class HeldEmbedder:
 async def reading(runtime: Runtime, workshop: Workshop, embedders=None) -> AsyncIterator[None]:
     """A worker that reads files with such parts, and does nothing else."""
     jobs = FileJobs(
-        runtime.database,
+        runtime.work,
         embedders or runtime.embedders,
         workshop,
-        runtime.switches,
         runtime.now,
     )
     worker = Worker(

@@ -16,6 +16,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.conversation.sessions.reading_order import EXTRACT
+from app.factory import Factory
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extraction import Extraction, ExtractionRequest, Proposed
@@ -449,12 +450,11 @@ async def test_every_message_is_read_once_in_whatever_order_things_happen(
     tenant = await make_tenant(walks_runtime)
     recorder = Recorder()
     models = ModelCatalogue("rules", rules=ExtractionModel(recorder, RulesReconciler()))
-    built = walks_runtime.session_jobs
+    built = Factory(walks_runtime).get(SessionJobs)
     jobs = SessionJobs(
-        walks_runtime.database,
+        walks_runtime.work,
         built._pipeline,
         models,
-        walks_runtime.switches,
         built._limits,
         walks_runtime.capture.tags,
         walks_runtime.now,

@@ -11,7 +11,8 @@ from httpx import AsyncClient, Response
 from app.memory.feedback.schemas import FeedbackCreate
 from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
-from app.platform.work.errors import MemoryDisabledError, Switches
+from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import Work
 from app.runtime import Runtime
 from tests.support.api import dump, every_page, execute, fields, ok, problem, save, tables_with
 from tests.support.service import client_of
@@ -118,9 +119,7 @@ class TestGiving:
         self, client: AsyncClient, runtime: Runtime, acme: Caller, tea: str
     ) -> None:
         principal = await runtime.identification.identify(acme.key)
-        lenient = FeedbackService(
-            runtime.database, Switches(enabled=True), secrets="redact", identifiers="allow"
-        )
+        lenient = FeedbackService(runtime.work, secrets="redact", identifiers="allow")
 
         for comment in (SECRET, NUMBER):
             await lenient.add(principal, tea, FeedbackCreate(rating="wrong", comment=comment))
@@ -147,7 +146,7 @@ class TestGiving:
     ) -> None:
         principal = await runtime.identification.identify(acme.key)
         off = FeedbackService(
-            runtime.database, Switches(enabled=False), secrets="reject", identifiers="reject"
+            Work(runtime.database, enabled=False), secrets="reject", identifiers="reject"
         )
 
         with pytest.raises(MemoryDisabledError):
@@ -237,9 +236,7 @@ class TestForgetting:
     ) -> None:
         """Each of twenty callers rates a memory that is removed at the same moment."""
         principal = await runtime.identification.identify(acme.key)
-        service = FeedbackService(
-            runtime.database, Switches(enabled=True), secrets="reject", identifiers="reject"
-        )
+        service = FeedbackService(runtime.work, secrets="reject", identifiers="reject")
 
         async def give() -> str:
             try:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
+from app.factory import Factory
 from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
 from app.governance.forgetting.schemas import STEPS
 from app.identity.agents.retention import ForgettingPolicy
@@ -29,7 +30,7 @@ CONFIG = {
 
 @pytest.fixture
 def forgetting(runtime: Runtime) -> Forgetting:
-    return runtime.forgetting
+    return Factory(runtime).get(Forgetting)
 
 
 async def coach(client: AsyncClient, **forgetting: Any) -> None:
@@ -141,7 +142,7 @@ class TestMemories:
         ]
         ok(await client.delete("/sessions/talk", params={"confirm": True}))
 
-        done = await runtime.forgetting.run(acme.tenant_id, STEPS)
+        done = await Factory(runtime).get(Forgetting).run(acme.tenant_id, STEPS)
 
         assert done == NOTHING | {"session_deleted": int(with_session)}
         found = ok(await client.get(f"/memories/{told['memory_id']}"))
@@ -224,7 +225,7 @@ class TestMemories:
         gone = await fact(client, dsn, "A horse.....", confidence=0.7)
         back = await fact(client, dsn, "A newt.....", confidence=0.71)
         await fact(client, dsn, "A gecko.....", confidence=0.9)
-        await runtime.forgetting.run(acme.tenant_id, STEPS)
+        await Factory(runtime).get(Forgetting).run(acme.tenant_id, STEPS)
         await execute(dsn, "UPDATE memories SET version = version + 1 WHERE memory_id = $1", back)
         rules = ForgettingRules(ForgettingPolicy(), timedelta(0), runtime.window_policy)
         now = Forgetting(runtime.database, rules)

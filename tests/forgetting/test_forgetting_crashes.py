@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 from httpx import AsyncClient
 
+from app.factory import Factory
+from app.governance.forgetting.forgetting import Forgetting
 from app.governance.operations.housekeeping import KIND as HOUSEKEEPING
 from app.platform.database.ids import new_id
 from app.platform.embedded.server import EmbeddedPostgres
@@ -103,7 +105,7 @@ async def forgotten_long_ago(
     runtime: Runtime, dsn: str, caller: Caller, memory_ids: list[str]
 ) -> None:
     await without_source(dsn, memory_ids)
-    gone = await runtime.forgetting.run(caller.tenant_id, ["source_deleted"])
+    gone = await Factory(runtime).get(Forgetting).run(caller.tenant_id, ["source_deleted"])
     assert gone == {"source_deleted": len(memory_ids)}
     await execute(
         dsn,

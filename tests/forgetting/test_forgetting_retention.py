@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
+from app.factory import Factory
 from app.governance.forgetting.forgetting import Forgetting
 from app.prompting.checkpoints.archiving import CheckpointUpkeep
 from app.runtime import Runtime
@@ -30,7 +31,7 @@ RESULTS = [{"role": "tool", "tool_call_id": one, "content": "四十二"} for one
 
 @pytest.fixture
 def forgetting(runtime: Runtime) -> Forgetting:
-    return runtime.forgetting
+    return Factory(runtime).get(Forgetting)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from app.memory.graph.schemas import (
 from app.memory.graph.service import GraphService
 from app.platform.database.engine import Database
 from app.platform.values.pagination import PageQuery
+from app.platform.work.unit import Work
 from app.runtime import Runtime
 from tests.support.api import execute, ok, problem, save
 from tests.support.graph import known, people, state
@@ -86,7 +87,8 @@ def reader(
 ) -> tuple[GraphService, Principal, Interrupted]:
     database = Interrupted(runtime.database, behind, act)
     principal = Principal(Access(caller.tenant_id), caller.key_id, frozenset({"read"}), {})
-    return GraphService(cast("Database", database), runtime.now), principal, database
+    work = Work(cast("Database", database), enabled=True)
+    return GraphService(work, runtime.now), principal, database
 
 
 Read = Callable[[GraphService, Principal, dict[str, str]], Awaitable[Any]]

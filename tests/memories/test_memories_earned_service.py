@@ -7,6 +7,7 @@ import pytest_asyncio
 from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
+from app.factory import Factory
 from app.governance.operations.housekeeping import KIND, Housekeeping
 from app.memory.memories.reembed import ReembedService
 from app.runtime import Runtime, open_runtime
@@ -61,7 +62,7 @@ async def full(dsn: str, provider: OpenAIServer, acme: Caller) -> AsyncIterator[
 
 async def keep_house(remote: Runtime, acme: Caller) -> dict[str, int]:
     """What the worker's job of every hour says that it did."""
-    house = handlers_of(remote, exact_rows=100)[KIND]
+    house = handlers_of(Factory(remote), exact_rows=100)[KIND]
     assert isinstance(house, Housekeeping)
     return await house.run(acme.tenant_id)
 

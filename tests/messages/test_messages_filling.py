@@ -15,7 +15,9 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.conversation.messages.filling import MessageFilling
 from app.conversation.messages.indexing import INDEXED_AT_ONCE
+from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
 from app.identity.usage.ledger import EmbeddingLedger
@@ -341,7 +343,9 @@ class TestHousekeeping:
         assert (await recall(client, "piano", user_id="ana"))["items"] == []
 
         house = Housekeeping(
-            runtime.database, Retention(deleted=timedelta(days=9)), filling=runtime.filling
+            runtime.database,
+            Retention(deleted=timedelta(days=9)),
+            filling=Factory(runtime).get(MessageFilling),
         )
         assert (await house.run(acme.tenant_id))["messages_read"] == 3
 
@@ -357,11 +361,15 @@ class TestHousekeeping:
         await forget(dsn, acme, UNREAD)
 
         finished: list[int] = []
-        read = await runtime.filling.read(acme.tenant_id, most=101, finished=finished.append)
+        read = (
+            await Factory(runtime)
+            .get(MessageFilling)
+            .read(acme.tenant_id, most=101, finished=finished.append)
+        )
 
         assert (read, finished) == (101, [100, 1])
         assert len(await waiting(dsn, acme)) == 49
-        assert await runtime.filling.read(acme.tenant_id, most=None) == 49
+        assert await Factory(runtime).get(MessageFilling).read(acme.tenant_id, most=None) == 49
 
     async def test_terms_of_an_older_analyser_are_renewed_and_vectors_stay(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
@@ -370,7 +378,7 @@ class TestHousekeeping:
         before = await execute(dsn, WHOLE, acme.tenant_id)
         await forget(dsn, acme, "terms = '{}/1000000000', analyser = 0")
 
-        assert await runtime.filling.read(acme.tenant_id, most=10) == 1
+        assert await Factory(runtime).get(MessageFilling).read(acme.tenant_id, most=10) == 1
 
         assert await execute(dsn, WHOLE, acme.tenant_id) == before
 

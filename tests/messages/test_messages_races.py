@@ -154,7 +154,7 @@ async def test_what_is_deleted_while_a_window_is_trimmed_is_not_shown(
         return [one.message_id for one in window.messages]
 
     service = WindowService(
-        runtime.database, EstimatedTokens(), WindowPolicy(), {"mine": lambda _: pick}, runtime.now
+        runtime.work, EstimatedTokens(), WindowPolicy(), {"mine": lambda _: pick}, runtime.now
     )
     principal = Principal(Access(acme.tenant_id), "key", frozenset({"read"}), {})
     body = WindowTrim.model_validate({"strategy": {"name": "mine"}})

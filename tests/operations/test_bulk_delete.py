@@ -12,9 +12,8 @@ from httpx import AsyncClient
 from operations_support import claim
 
 from app.memory.memories.bulk_delete import KIND, MOST_AT_ONCE, BulkDeletion
-from app.memory.memories.router import get_service
 from app.memory.memories.service import MemoryService
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provider
 from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits
@@ -27,15 +26,15 @@ LIMIT = 3
 
 
 @pytest.fixture(autouse=True)
-def small_limit(app: FastAPI) -> Any:
+def small_limit(app: FastAPI, runtime: Runtime) -> Any:
     """The service as it is, but that three memories are many."""
 
-    async def service(runtime: RuntimeDep) -> MemoryService:
-        return MemoryService(runtime.database, most_at_once=LIMIT)
+    async def service() -> MemoryService:
+        return MemoryService(runtime.work, most_at_once=LIMIT)
 
-    app.dependency_overrides[get_service] = service
+    app.dependency_overrides[provider(MemoryService)] = service
     yield
-    del app.dependency_overrides[get_service]
+    del app.dependency_overrides[provider(MemoryService)]
 
 
 @pytest.fixture

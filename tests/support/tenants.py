@@ -18,7 +18,7 @@ class Caller:
 
 
 def tenants(runtime: Runtime) -> TenantService:
-    return TenantService(runtime.database, runtime.catalogue, runtime.now)
+    return TenantService(runtime.work, runtime.catalogue, runtime.now)
 
 
 async def make_tenant(runtime: Runtime, name: str = "Acme") -> Caller:

@@ -9,8 +9,8 @@ import pytest
 from httpx import AsyncClient
 
 from app.language.llm.tokens import EstimatedTokens
-from app.platform.work.idempotency import NEVER, Once
-from app.prompting.tools.handlers import Calling, ToldOnce
+from app.platform.work.idempotency import IdempotencyKey
+from app.prompting.tools.handlers import Calling, ToolAnswer
 from app.prompting.tools.paging import Budget
 from app.prompting.tools.telling import Told
 from app.prompting.tools.toolset import TOOLS
@@ -259,11 +259,17 @@ class TestOnce:
 
         assert tables_with("Wilhelmina", await dump(dsn, acme.tenant_id)) == []
 
-    @pytest.mark.parametrize(("once", "at_once"), [(NEVER, 0), (Once(), 1)])
+    @pytest.mark.parametrize("with_key", [False, True])
     async def test_what_is_told_is_worked_out_once_and_late_where_no_key_waits(
-        self, once: Once, at_once: int
+        self, with_key: bool
     ) -> None:
         """Rows are locked while a service keeps its answer."""
+        kept: list[Any] = []
+
+        class Key(IdempotencyKey):
+            async def keep(self, db: Any, answer: Any, **_: Any) -> None:
+                kept.append(answer)
+
         told: list[Any] = []
 
         async def tell(answer: Any) -> Told:
@@ -272,12 +278,16 @@ class TestOnce:
 
         calling = Calling(
             caller=None, principal=None, session_id="s1", user_id="ana", agent_id="a1",
-            project_id=None, budget=Budget(EstimatedTokens(), 100), once=once, keep=lambda one: one,
+            project_id=None, budget=Budget(EstimatedTokens(), 100), keep=lambda told: told,
+            key=Key("t", "k", "key", b"") if with_key else None,
         )  # fmt: skip
-        tool = ToldOnce(calling, tell)
+        answer = ToolAnswer(calling, tell)
 
-        await tool.keep(None, "answer", status=200)
-        assert len(told) == at_once
-        assert await tool.told("answer") is await tool.told("answer")
+        assert (answer.key is not None) == with_key
+        if answer.key is not None:
+            await answer.key.keep(None, "answer", status=201, user_id="ana")
+        assert len(told) == int(with_key)
+        assert await answer.told("answer") is await answer.told("answer")
 
         assert told == ["answer"]
+        assert kept == ([await answer.told("answer")] if with_key else [])

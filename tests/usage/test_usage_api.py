@@ -175,7 +175,7 @@ async def test_the_deployments_quota_holds_where_the_tenants_is_malformed(
     await execute(dsn, statement, acme.tenant_id)
     principal = await runtime.identification.identify(acme.key)
 
-    service = UsageService(runtime.database, Quota(daily_calls=7, daily_tokens=70))
+    service = UsageService(runtime.work, Quota(daily_calls=7, daily_tokens=70))
     today = (await service.get(principal, UsageQuery())).today
 
     assert (today.calls.limit, today.tokens.limit) == (7, 70)

@@ -72,7 +72,7 @@ class TestRequests:
     async def test_after_a_rotation_both_secrets_sign_for_a_day(
         self, desk: Desk, receiver: Receiver, runtime: Runtime
     ) -> None:
-        service = WebhookService(runtime.database, Targets(private=True), desk.clock)
+        service = WebhookService(runtime.work, Targets(private=True), desk.clock)
         caller = Principal(Access(desk.tenant_id), "key", frozenset({"admin"}), {})
         rotated = await service.rotate_secret(caller, desk.webhook_id)
         assert rotated.secret is not None

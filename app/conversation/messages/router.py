@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
 from app.conversation.messages.errors import (
@@ -26,7 +26,7 @@ from app.conversation.messages.schemas import (
 )
 from app.conversation.messages.search import MessageSearchService
 from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
-from app.conversation.messages.service import MessageService, WindowRules
+from app.conversation.messages.service import MessageService
 from app.conversation.messages.window_schemas import WindowRead, WindowTrim, WindowTrimmed
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.errors import (
@@ -44,16 +44,21 @@ from app.errors import (
 )
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
-from app.runtime import Runtime
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/messages",
@@ -72,38 +77,9 @@ search_router = APIRouter(
 )
 
 
-async def get_service(runtime: RuntimeDep) -> MessageService:
-    return MessageService(
-        runtime.database,
-        runtime.switches,
-        runtime.capture,
-        runtime.indexer,
-        WindowRules(runtime.counter, runtime.window_policy, runtime.keeper),
-        runtime.now,
-        runtime.processing,
-        auto_create=runtime.settings.auto_create,
-    )
-
-
-async def get_windows(runtime: RuntimeDep) -> WindowService:
-    return WindowService(
-        runtime.database,
-        runtime.counter,
-        runtime.window_policy,
-        runtime.window_strategies,
-        runtime.now,
-    )
-
-
-async def get_search(request: Request) -> MessageSearchService:
-    # Without `RuntimeDep` in between: this is a hot read.
-    runtime: Runtime = request.state.runtime
-    return runtime.message_search
-
-
-ServiceDep = Annotated[MessageService, Depends(get_service)]
-WindowsDep = Annotated[WindowService, Depends(get_windows)]
-SearchDep = Annotated[MessageSearchService, Depends(get_search)]
+ServiceDep = Annotated[MessageService, provided(MessageService)]
+WindowsDep = Annotated[WindowService, provided(WindowService)]
+SearchDep = Annotated[MessageSearchService, provided(MessageSearchService)]
 
 
 @search_router.post(
@@ -145,14 +121,18 @@ async def search_messages(
         UnknownToolCallError,
         MemoryDisabledError,
         ProcessorFailedError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def append_messages(
-    session_id: Id, body: MessageAppend, principal: WriterDep, service: ServiceDep, once: OnceDep
+    session_id: Id,
+    body: MessageAppend,
+    principal: WriterDep,
+    service: ServiceDep,
+    key: IdempotencyKeyDep,
 ) -> MessageAppended:
     """Append 1 to 100 messages; a new session is opened on first use."""
-    return await service.append(principal, session_id, body, once=once)
+    return await service.append(principal, session_id, body, key=key)
 
 
 @router.get("", responses=responses_for(MessageNotFoundError, InvalidCursorError))
@@ -175,13 +155,18 @@ async def get_message(
 
 
 @router.post(
-    "/delete", responses=responses_for(SessionNotFoundError, MessageNotFoundError, *ONCE_ERRORS)
+    "/delete",
+    responses=responses_for(SessionNotFoundError, MessageNotFoundError, *IDEMPOTENCY_ERRORS),
 )
 async def delete_messages(
-    session_id: Id, body: MessageDelete, principal: WriterDep, service: ServiceDep, once: OnceDep
+    session_id: Id,
+    body: MessageDelete,
+    principal: WriterDep,
+    service: ServiceDep,
+    key: IdempotencyKeyDep,
 ) -> MessagesDeleted:
     """Delete some messages, or the oldest ones, for good."""
-    return await service.delete(principal, session_id, body, once=once)
+    return await service.delete(principal, session_id, body, key=key)
 
 
 @router.delete("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))

@@ -40,12 +40,11 @@ from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter, message_tokens
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.language.text.sensitive import find_sensitive
-from app.platform.database.engine import Database
 from app.platform.jobs.repository import JobRepository
 from app.platform.observability.metrics import MESSAGES
 from app.platform.values.pagination import Page, decode_number, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -70,8 +69,7 @@ class WindowRules:
 class MessageService:
     def __init__(
         self,
-        database: Database,
-        switches: Switches,
+        work: Work,
         capture: CaptureRules,
         indexer: Indexer,
         windows: WindowRules,
@@ -80,9 +78,8 @@ class MessageService:
         *,
         auto_create: bool,
     ) -> None:
-        self._database = database
+        self._work = work
         self._processing = processing
-        self._switches = switches
         self._capture = capture
         self._indexer = indexer
         self._windows = windows
@@ -90,7 +87,12 @@ class MessageService:
         self._auto_create = auto_create
 
     async def append(
-        self, principal: Principal, session_id: str, body: MessageAppend, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        body: MessageAppend,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> MessageAppended:
         """Append a batch to a session, all of it or nothing.
 
@@ -110,9 +112,9 @@ class MessageService:
             ProcessorFailedError: one of the agent's failed that may not.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         named = Participants(body.user_id, body.agent_id, body.project_id)
-        taken = await processed(self._processing, self._database, principal, session_id, body)
+        taken = await processed(self._processing, self._work.database, principal, session_id, body)
         messages = taken.messages
         characters = sum(len(one.content) for one in messages)
         seen = await read_text(characters, _seen, messages)
@@ -120,9 +122,8 @@ class MessageService:
         tokens = await self._tokens(messages)
         prepared = await self._indexer.prepare(principal, as_said(messages, self._now()))
         reported = None if body.usage is None else body.usage.input_tokens
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            opened = await SessionRepository(db, principal.access).open_for_append(
+        async with self._work.write(principal, key) as unit:
+            opened = await SessionRepository(unit.db, principal.access).open_for_append(
                 session_id, named, create=self._auto_create, creator=principal.key_id
             )
             session = opened.session
@@ -131,17 +132,19 @@ class MessageService:
             )
             before = pressure_of(session, policy)
             batch = Batch(messages, noticed.stopped, prepared, tokens, reported, taken.given)
-            stored = await store(db, principal, opened, batch, policy)
+            stored = await store(unit.db, principal, opened, batch, policy)
             order, state_version = stored.order, None
             extraction = ExtractionScheduled(scheduled=False, reason="nothing_new")
             if order:
-                state_version = await self._keep(db, principal, session, body, stored, policy)
-                extraction = await schedule(db, principal, opened, noticed, self._capture)
+                state_version = await self._keep(unit.db, principal, session, body, stored, policy)
+                extraction = await schedule(unit.db, principal, opened, noticed, self._capture)
             shown = _appended(messages, stored, session_id, seen, extraction)
             shown.dropped = taken.dropped
             shown.state_version = state_version
-            shown.pressure = await self._pressure(db, principal, session, policy, before, stored)
-            await once.keep(db, shown, status=201, user_id=session.user_id)
+            shown.pressure = await self._pressure(
+                unit.db, principal, session, policy, before, stored
+            )
+            unit.answer(shown, 201, user_id=session.user_id)
         MESSAGES.inc(len(order))
         log.info("messages_appended", session_id=session_id, created=len(order))
         return shown
@@ -214,7 +217,7 @@ class MessageService:
 
     async def get(self, principal: Principal, session_id: str, message_id: str) -> MessageRead:
         """Raises SessionNotFoundError, MessageNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             message = await MessageRepository(db, principal.access, session_id).get(message_id)
             return MessageRead.model_validate(message)
@@ -230,7 +233,7 @@ class MessageService:
 
         """
         start = decode_number(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             messages = MessageRepository(db, principal.access, session_id)
             if query.branch is not None:
@@ -252,7 +255,12 @@ class MessageService:
         )
 
     async def delete(
-        self, principal: Principal, session_id: str, body: MessageDelete, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        body: MessageDelete,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> MessagesDeleted:
         """Delete the named messages, or the oldest ones, for good.
 
@@ -262,10 +270,9 @@ class MessageService:
             SessionNotFoundError, MessageNotFoundError: nothing was deleted.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            session = await SessionRepository(db, principal.access).get(session_id, lock=True)
-            messages = MessageRepository(db, principal.access, session_id)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+            messages = MessageRepository(unit.db, principal.access, session_id)
             if body.message_ids is not None:
                 chosen: Sequence[str] = list(dict.fromkeys(body.message_ids))
                 here = await messages.here(chosen)
@@ -274,8 +281,8 @@ class MessageService:
                         raise MessageNotFoundError(message_id)
             else:
                 chosen = await messages.oldest_ids(body.oldest)
-            shown = await self._delete(db, principal, session, chosen, dry_run=body.dry_run)
-            return await once.keep(db, shown, status=200, user_id=session.user_id)
+            shown = await self._delete(unit.db, principal, session, chosen, dry_run=body.dry_run)
+            return unit.answer(shown, 200, user_id=session.user_id)
 
     async def delete_all(
         self, principal: Principal, session_id: str, *, confirm: bool, dry_run: bool
@@ -287,13 +294,13 @@ class MessageService:
             ConfirmationRequiredError: there are messages and `confirm` is not set.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            session = await SessionRepository(db, principal.access).get(session_id, lock=True)
-            messages = MessageRepository(db, principal.access, session_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+            messages = MessageRepository(unit.db, principal.access, session_id)
             chosen = await messages.oldest_ids(None)
             if chosen and not confirm and not dry_run:
                 raise ConfirmationRequiredError("session", {"messages": len(chosen)})
-            return await self._delete(db, principal, session, chosen, dry_run=dry_run)
+            return await self._delete(unit.db, principal, session, chosen, dry_run=dry_run)
 
     async def _delete(
         self,

@@ -22,19 +22,19 @@ from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
-from app.platform.database.engine import Database
+from app.platform.work.unit import Work
 
 
 class WindowService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         counter: TokenCounter,
         policy: WindowPolicy,
         strategies: Mapping[str, StrategyFactory],
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._counter = counter
         self._policy = policy
         self._strategies = strategies
@@ -47,7 +47,7 @@ class WindowService:
             SessionNotFoundError: the caller has no such session.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             session, policy = await self._session(db, principal, session_id)
             windows = WindowRepository(db, principal.access, session)
             counted = await windows.counted(policy)
@@ -74,13 +74,13 @@ class WindowService:
 
         """
         pick = pick_of(body.strategy, self._strategies)
-        async with self._database.begin(principal.tenant_id) as db:
-            session, policy = await self._session(db, principal, session_id)
-            windows = WindowRepository(db, principal.access, session)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            session, policy = await self._session(unit.db, principal, session_id)
+            windows = WindowRepository(unit.db, principal.access, session)
             most = body.max_tokens or room_for_messages(session, policy)
             trimmed = trim(await windows.tail(Reading(policy, self._now()), most), pick, most)
             ids = [one.message_id for one in trimmed.messages]
-            rows = await MessageRepository(db, principal.access, session_id).known(ids)
+            rows = await MessageRepository(unit.db, principal.access, session_id).known(ids)
             # Somebody may have deleted some since the window was read.
             trimmed = trimmed.among(rows)
         return WindowTrimmed(

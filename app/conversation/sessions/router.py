@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.schemas import (
@@ -16,9 +16,15 @@ from app.conversation.sessions.service import SessionService
 from app.errors import DisabledError, IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -26,16 +32,7 @@ from app.platform.values.pagination import InvalidCursorError, Page
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> SessionService:
-    return SessionService(
-        runtime.database,
-        runtime.keeper,
-        auto_create=runtime.settings.auto_create,
-        now=runtime.now,
-    )
-
-
-ServiceDep = Annotated[SessionService, Depends(get_service)]
+ServiceDep = Annotated[SessionService, provided(SessionService)]
 
 
 @router.post(
@@ -48,14 +45,14 @@ ServiceDep = Annotated[SessionService, Depends(get_service)]
         ProjectNotFoundError,
         IdTakenError,
         DisabledError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def add_session(
-    body: SessionCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
+    body: SessionCreate, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> SessionRead:
     """Open a session."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -87,17 +84,21 @@ async def patch_session(
     return await service.patch(principal, session_id, body, expected=version)
 
 
-@router.post("/{session_id}/end", responses=responses_for(SessionNotFoundError, *ONCE_ERRORS))
+@router.post(
+    "/{session_id}/end", responses=responses_for(SessionNotFoundError, *IDEMPOTENCY_ERRORS)
+)
 async def end_session(
-    session_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    session_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> SessionEnded:
     """End a session: it can be read, and nothing can be appended."""
-    return await service.end(principal, session_id, once=once)
+    return await service.end(principal, session_id, key=key)
 
 
-@router.post("/{session_id}/reopen", responses=responses_for(SessionNotFoundError, *ONCE_ERRORS))
+@router.post(
+    "/{session_id}/reopen", responses=responses_for(SessionNotFoundError, *IDEMPOTENCY_ERRORS)
+)
 async def reopen_session(
-    session_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    session_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> SessionRead:
     """Let an ended session go on."""
-    return await service.reopen(principal, session_id, once=once)
+    return await service.reopen(principal, session_id, key=key)

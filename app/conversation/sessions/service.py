@@ -21,30 +21,30 @@ from app.conversation.sessions.state_repository import StateRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.errors import UserRequiredError
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.fields import RUNNING
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 
 class SessionService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         keeper: Keeper,
         *,
         auto_create: bool,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._keeper = keeper
         self._auto_create = auto_create
         self._now = now
 
     async def add(
-        self, principal: Principal, body: SessionCreate, *, once: Once = NEVER
+        self, principal: Principal, body: SessionCreate, *, key: IdempotencyKey | None = None
     ) -> SessionRead:
         """Open a session; an unknown user or agent is made on first use.
 
@@ -59,9 +59,8 @@ class SessionService:
             raise UserRequiredError
         named = Participants(body.user_id, body.agent_id, body.project_id)
         values = body.model_dump(exclude={"session_id", "user_id", "agent_id"})
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            sessions = SessionRepository(db, principal.access)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
             agent, user = await sessions.settle(
                 named, create=self._auto_create, creator=principal.key_id
             )
@@ -73,11 +72,11 @@ class SessionService:
             )
             await sessions.add(session)
             shown = SessionRead.model_validate(session)
-            return await once.keep(db, shown, status=201, user_id=user.user_id)
+            return unit.answer(shown, 201, user_id=user.user_id)
 
     async def get(self, principal: Principal, session_id: str) -> SessionRead:
         """Raises SessionNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             return SessionRead.model_validate(session)
 
@@ -87,7 +86,7 @@ class SessionService:
         filters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         if "status" in filters:
             filters["status"] = RUNNING[filters["status"]]
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await SessionRepository(db, principal.access).list(
                 start=start, limit=query.limit, filters=filters
             )
@@ -108,10 +107,10 @@ class SessionService:
             for name, value in body.model_dump(exclude_unset=True).items()
             if value is not None or name in nullable
         }
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.write(principal, while_disabled=True) as unit:
             if changes.get("project_id") is not None:
-                await ProjectRepository(db, principal.access).get(changes["project_id"])
-            session = await SessionRepository(db, principal.access).patch(
+                await ProjectRepository(unit.db, principal.access).get(changes["project_id"])
+            session = await SessionRepository(unit.db, principal.access).patch(
                 session_id, changes, expected
             )
             if changes.get("memory_enabled") and session.last_extracted_seq < (
@@ -119,11 +118,11 @@ class SessionService:
             ):
                 # What was said before a pause has waited for its end.
                 order = read_now(session, creator=principal.key_id, payload={})
-                await JobRepository(db, principal.tenant_id).schedule(order)
+                await JobRepository(unit.db, principal.tenant_id).schedule(order)
             return SessionRead.model_validate(session)
 
     async def end(
-        self, principal: Principal, session_id: str, *, once: Once = NEVER
+        self, principal: Principal, session_id: str, *, key: IdempotencyKey | None = None
     ) -> SessionEnded:
         """End a session; an ended one stays as it is.
 
@@ -136,21 +135,20 @@ class SessionService:
             SessionNotFoundError: the caller has no such session.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            sessions = SessionRepository(db, principal.access)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
             session = await sessions.get(session_id, lock=True)
             running = session.status == 1
             if running:
-                await self._keep(db, principal, session_id)
+                await self._keep(unit.db, principal, session_id)
                 changes = {"status": 0, "end_time": self._now()}
                 session = await sessions.patch(session_id, changes, None)
             shown = SessionEnded.model_validate(session)
             if running or session.last_extracted_seq < session.last_sequence_no:
                 order = read_now(session, creator=principal.key_id, payload={"end": True})
-                scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+                scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(order)
                 shown.job_id = None if scheduled is None else scheduled.job_id
-            return await once.keep(db, shown, status=200, user_id=session.user_id)
+            return unit.answer(shown, 200, user_id=session.user_id)
 
     async def _keep(self, db: AsyncSession, principal: Principal, session_id: str) -> None:
         """Keep what an end drops, and drop it."""
@@ -162,7 +160,7 @@ class SessionService:
         await states.drop(session_id)
 
     async def reopen(
-        self, principal: Principal, session_id: str, *, once: Once = NEVER
+        self, principal: Principal, session_id: str, *, key: IdempotencyKey | None = None
     ) -> SessionRead:
         """Let an ended session go on; a running one stays as it is.
 
@@ -170,12 +168,11 @@ class SessionService:
             SessionNotFoundError: the caller has no such session.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            sessions = SessionRepository(db, principal.access)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
             session = await sessions.get(session_id, lock=True)
             if session.status == 0:
                 changes = {"status": 1, "end_time": None}
                 session = await sessions.patch(session_id, changes, None)
             shown = SessionRead.model_validate(session)
-            return await once.keep(db, shown, status=200, user_id=session.user_id)
+            return unit.answer(shown, 200, user_id=session.user_id)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.conversation.sessions.errors import (
     SessionEndedError,
@@ -19,8 +19,14 @@ from app.conversation.sessions.state_schemas import (
 )
 from app.conversation.sessions.state_service import StateService
 from app.errors import DisabledError, VersionConflictError, VersionRequiredError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
-from app.platform.http.dependencies import RequiredVersionDep, RuntimeDep, VersionDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
+from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -35,11 +41,7 @@ router = APIRouter(
 WRITE_ERRORS = (SessionNotFoundError, SessionEndedError, DisabledError, MemoryDisabledError)
 
 
-async def get_service(runtime: RuntimeDep) -> StateService:
-    return StateService(runtime.database, runtime.switches)
-
-
-ServiceDep = Annotated[StateService, Depends(get_service)]
+ServiceDep = Annotated[StateService, provided(StateService)]
 
 
 @router.get("", responses=responses_for(SessionNotFoundError))
@@ -77,12 +79,14 @@ async def patch_state(
     return await service.patch(principal, session_id, body.root, expected=version)
 
 
-@router.post("/snapshots", status_code=201, responses=responses_for(*WRITE_ERRORS, *ONCE_ERRORS))
+@router.post(
+    "/snapshots", status_code=201, responses=responses_for(*WRITE_ERRORS, *IDEMPOTENCY_ERRORS)
+)
 async def add_snapshot(
-    session_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    session_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> SnapshotRead:
     """Keep a copy of the working state."""
-    return await service.snapshot(principal, session_id, once=once)
+    return await service.snapshot(principal, session_id, key=key)
 
 
 @router.get("/snapshots", responses=responses_for(SessionNotFoundError, InvalidCursorError))
@@ -110,7 +114,7 @@ async def get_snapshot(
 @router.post(
     "/snapshots/{snapshot_id}/restore",
     responses=responses_for(
-        *WRITE_ERRORS, SnapshotNotFoundError, VersionConflictError, *ONCE_ERRORS
+        *WRITE_ERRORS, SnapshotNotFoundError, VersionConflictError, *IDEMPOTENCY_ERRORS
     ),
 )
 async def restore_snapshot(
@@ -119,7 +123,7 @@ async def restore_snapshot(
     principal: WriterDep,
     service: ServiceDep,
     version: VersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> StateRead:
     """Go back to a copy of the working state; a copy of the present one is kept."""
-    return await service.restore(principal, session_id, snapshot_id, expected=version, once=once)
+    return await service.restore(principal, session_id, snapshot_id, expected=version, key=key)

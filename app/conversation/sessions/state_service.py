@@ -7,20 +7,18 @@ from app.conversation.sessions.repository import SessionRepository
 from app.conversation.sessions.state_repository import StateRepository, WorkingState
 from app.conversation.sessions.state_schemas import SnapshotRead, SnapshotShown, StateRead
 from app.identity.tenants.access import Principal
-from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 
 class StateService:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def get(self, principal: Principal, session_id: str) -> StateRead:
         """The state, empty where nothing was written. Raises SessionNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             return _shown(session_id, await StateRepository(db, principal.access).get(session_id))
 
@@ -35,10 +33,11 @@ class StateService:
             MemoryDisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await open_running(db, principal.access, session_id)
-            written = await StateRepository(db, principal.access).put(session_id, state, expected)
+        async with self._work.write(principal) as unit:
+            await open_running(unit.db, principal.access, session_id)
+            written = await StateRepository(unit.db, principal.access).put(
+                session_id, state, expected
+            )
             return _shown(session_id, written)
 
     async def patch(
@@ -50,14 +49,15 @@ class StateService:
             StateTooLargeError: it would grow beyond what is kept; otherwise as `put`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await open_running(db, principal.access, session_id)
-            written = await StateRepository(db, principal.access).patch(session_id, patch, expected)
+        async with self._work.write(principal) as unit:
+            await open_running(unit.db, principal.access, session_id)
+            written = await StateRepository(unit.db, principal.access).patch(
+                session_id, patch, expected
+            )
             return _shown(session_id, written)
 
     async def snapshot(
-        self, principal: Principal, session_id: str, *, once: Once = NEVER
+        self, principal: Principal, session_id: str, *, key: IdempotencyKey | None = None
     ) -> SnapshotRead:
         """Keep a copy of the state, also of an empty one.
 
@@ -66,20 +66,18 @@ class StateService:
             as `put`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            opened = await open_running(db, principal.access, session_id)
-            made = await StateRepository(db, principal.access).snapshot(session_id, "manual")
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
+            made = await StateRepository(unit.db, principal.access).snapshot(session_id, "manual")
             shown = SnapshotRead.model_validate(made)
-            return await once.keep(db, shown, status=201, user_id=opened.session.user_id)
+            return unit.answer(shown, 201, user_id=opened.session.user_id)
 
     async def list_snapshots(
         self, principal: Principal, session_id: str, query: PageQuery
     ) -> Page[SnapshotRead]:
         """Snapshots, newest first. Raises SessionNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await StateRepository(db, principal.access).list_snapshots(
                 session_id, start=start, limit=query.limit
@@ -95,7 +93,7 @@ class StateService:
         self, principal: Principal, session_id: str, snapshot_id: str
     ) -> SnapshotShown:
         """Raises SessionNotFoundError, SnapshotNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             states = StateRepository(db, principal.access)
             return SnapshotShown.model_validate(await states.get_snapshot(session_id, snapshot_id))
@@ -107,7 +105,7 @@ class StateService:
         snapshot_id: str,
         *,
         expected: int | None,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> StateRead:
         """Write a snapshot's state in the place of the present one, of which a copy is kept.
 
@@ -117,17 +115,15 @@ class StateService:
             as `put`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            opened = await open_running(db, principal.access, session_id)
-            states = StateRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
+            states = StateRepository(unit.db, principal.access)
             chosen = await states.get_snapshot(session_id, snapshot_id)
             # Read before the copy is made, which may be one too many and push this one out.
             wanted = chosen.state
             await states.snapshot(session_id, "before_restore")
             shown = _shown(session_id, await states.put(session_id, wanted, expected))
-            return await once.keep(db, shown, status=200, user_id=opened.session.user_id)
+            return unit.answer(shown, 200, user_id=opened.session.user_id)
 
 
 def _shown(session_id: str, state: WorkingState) -> StateRead:

@@ -24,20 +24,23 @@ from app.governance.exports.schemas import ImportQuery, ImportReport
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.repository import TenantRepository
-from app.platform.database.engine import Database
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
 
 class ImportService:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def add(
-        self, principal: Principal, body: bytes, query: ImportQuery, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        body: bytes,
+        query: ImportQuery,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> ImportReport:
         """Write the rows of a part as they were, with their times, versions and numbers.
 
@@ -54,11 +57,10 @@ class ImportService:
         """
         if principal.access.restricted:
             raise KeyRestrictedError
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         part = await asyncio.to_thread(read_part, body)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            repository = ImportRepository(db, principal.tenant_id)
+        async with self._work.write(principal, key) as unit:
+            repository = ImportRepository(unit.db, principal.tenant_id)
             if not query.restore_erased:
                 await _refuse_erased(repository, part)
             writing = _Writing(repository, query)
@@ -72,8 +74,8 @@ class ImportService:
                 await repository.raise_counters(_sessions(part.lines))
                 # A search asks for the vectors of models that are listed.
                 for model in sorted(_models(part.lines)):
-                    await TenantRepository(db, principal.tenant_id).note_model(model)
-            report = await once.keep(db, writing.report(), status=200)
+                    await TenantRepository(unit.db, principal.tenant_id).note_model(model)
+            report = unit.answer(writing.report(), 200)
         log.info("imported", rows=sum(report.inserted.values()), dry_run=query.dry_run)
         return report
 

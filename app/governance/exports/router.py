@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 import structlog
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
@@ -28,9 +28,15 @@ from app.governance.exports.schemas import (
 from app.governance.exports.service import ExportService
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep, OwnReaderDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    AdminDep,
+    IdempotencyKeyDep,
+    OwnReaderDep,
+)
 from app.identity.users.errors import UserNotFoundError
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.work.errors import MemoryDisabledError
 
@@ -91,14 +97,6 @@ async def _cut(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
             yield page[start : start + PIECE_BYTES]
 
 
-async def get_export_service(runtime: RuntimeDep) -> ExportService:
-    return ExportService(runtime.database, runtime.export_slots, runtime.now)
-
-
-async def get_import_service(runtime: RuntimeDep) -> ImportService:
-    return ImportService(runtime.database, runtime.switches)
-
-
 @router.get(
     "/export",
     response_class=_Lines,
@@ -116,28 +114,31 @@ async def get_import_service(runtime: RuntimeDep) -> ImportService:
 async def export(
     query: Annotated[ExportQuery, Query()],
     principal: OwnReaderDep,
-    service: Annotated[ExportService, Depends(get_export_service)],
-    runtime: RuntimeDep,
+    service: Annotated[ExportService, provided(ExportService)],
 ) -> StreamingResponse:
     """Stream everything, or what is one user's, agent's or project's, as it is at this moment."""
     lines = service.export(principal, query)
     # What can be refused is refused before the answer begins.
-    return _Lines(await anext(lines), lines, runtime.export_slots.patience)
+    return _Lines(await anext(lines), lines, service.stalled_seconds)
 
 
 @router.post(
     "/import",
     openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _LINES}}},
     responses=responses_for(
-        InvalidImportError, ImportConflictError, ErasedError, MemoryDisabledError, *ONCE_ERRORS
+        InvalidImportError,
+        ImportConflictError,
+        ErasedError,
+        MemoryDisabledError,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def import_part(
     request: Request,
     query: Annotated[ImportQuery, Query()],
     principal: AdminDep,
-    service: Annotated[ImportService, Depends(get_import_service)],
-    once: OnceDep,
+    service: Annotated[ImportService, provided(ImportService)],
+    key: IdempotencyKeyDep,
 ) -> ImportReport:
     """Write the rows of an export, or of a part of one that begins with its manifest."""
-    return await service.add(principal, await request.body(), query, once=once)
+    return await service.add(principal, await request.body(), query, key=key)

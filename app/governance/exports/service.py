@@ -33,6 +33,7 @@ class ExportService:
         self._database = database
         self._slots = slots
         self._now = now
+        self.stalled_seconds = slots.patience
 
     async def export(self, principal: Principal, query: ExportQuery) -> AsyncIterator[bytes]:
         """The lines of an export, in pieces of a few rows; the first is the manifest.

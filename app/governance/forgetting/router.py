@@ -2,14 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 
 from app.governance.forgetting.schemas import ForgettingRead, ForgettingRunCreate, ForgettingRunRead
 from app.governance.forgetting.service import ForgettingService
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep
-from app.platform.http.dependencies import RuntimeDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    AdminDep,
+    IdempotencyKeyDep,
+)
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 
 router = APIRouter(
@@ -19,11 +24,7 @@ router = APIRouter(
 )
 
 
-async def get_service(runtime: RuntimeDep) -> ForgettingService:
-    return ForgettingService(runtime.database, runtime.forgetting, runtime.settings.purge_days)
-
-
-ServiceDep = Annotated[ForgettingService, Depends(get_service)]
+ServiceDep = Annotated[ForgettingService, provided(ForgettingService)]
 
 
 @router.get("")
@@ -36,7 +37,7 @@ async def get_forgetting(principal: AdminDep, service: ServiceDep) -> Forgetting
     "/run",
     responses={
         202: {"model": ForgettingRunRead, "description": "Without dry_run: the job is owed."},
-        **responses_for(AgentNotFoundError, *ONCE_ERRORS),
+        **responses_for(AgentNotFoundError, *IDEMPOTENCY_ERRORS),
     },
 )
 async def run_forgetting(
@@ -44,10 +45,10 @@ async def run_forgetting(
     principal: AdminDep,
     service: ServiceDep,
     response: Response,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> ForgettingRunRead:
     """Say what would be forgotten now, step by step; with `dry_run` false, order it."""
     if body.dry_run:
-        return await service.look(principal, body, once=once)
+        return await service.look(principal, body, key=key)
     response.status_code = 202
-    return await service.order(principal, body, once=once)
+    return await service.order(principal, body, key=key)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Final
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.governance.forgetting.forgetting import Forgetting
 from app.governance.forgetting.schemas import (
@@ -19,10 +20,10 @@ from app.governance.forgetting.schemas import (
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.platform.database.engine import Database
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -33,8 +34,8 @@ SHOWN_RUNS: Final = 10
 class ForgettingService:
     """For whole tenants, so a restricted key may do none of it."""
 
-    def __init__(self, database: Database, forgetting: Forgetting, purge_days: int) -> None:
-        self._database = database
+    def __init__(self, work: Work, forgetting: Forgetting, purge_days: int) -> None:
+        self._work = work
         self._forgetting = forgetting
         self._purge_days = purge_days
 
@@ -42,7 +43,7 @@ class ForgettingService:
         """The policies in force, and what the last runs did. Raises KeyRestrictedError."""
         _refuse_restricted(principal)
         policies = await self._forgetting.policies(principal.tenant_id)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             runs = await JobRepository(db, principal.tenant_id).list(kind=KIND, limit=SHOWN_RUNS)
         return ForgettingRead(
             policy=PolicyRead(**asdict(policies.tenant)),
@@ -52,7 +53,7 @@ class ForgettingService:
         )
 
     async def look(
-        self, principal: Principal, body: ForgettingRunCreate, *, once: Once = NEVER
+        self, principal: Principal, body: ForgettingRunCreate, *, key: IdempotencyKey | None = None
     ) -> ForgettingRunRead:
         """What a run would do now.
 
@@ -61,21 +62,19 @@ class ForgettingService:
 
         """
         _refuse_restricted(principal)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-        await self._check(principal, body.agent_id)
+        async with self._work.read(principal, key) as db:
+            await _refuse_missing(db, principal, body.agent_id)
         tenant_id, steps = principal.tenant_id, body.steps or STEPS
         shown = ForgettingRunRead(
             dry_run=True, steps=await self._forgetting.due(tenant_id, steps, body.agent_id)
         )
         if body.eviction is not None:
             shown.shadow = await self._forgetting.compare(tenant_id, body.eviction, body.agent_id)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            return await once.keep(db, shown, status=200)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            return unit.answer(shown, 200)
 
     async def order(
-        self, principal: Principal, body: ForgettingRunCreate, *, once: Once = NEVER
+        self, principal: Principal, body: ForgettingRunCreate, *, key: IdempotencyKey | None = None
     ) -> ForgettingRunRead:
         """Owe a run at once; one that waits already is joined.
 
@@ -84,20 +83,14 @@ class ForgettingService:
 
         """
         _refuse_restricted(principal)
-        await self._check(principal, body.agent_id)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            scheduled = await JobRepository(db, principal.tenant_id).schedule(
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            await _refuse_missing(unit.db, principal, body.agent_id)
+            scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(
                 _order(principal, body)
             )
             job_id = None if scheduled is None else scheduled.job_id
             shown = ForgettingRunRead(dry_run=False, job_id=job_id)
-            return await once.keep(db, shown, status=202)
-
-    async def _check(self, principal: Principal, agent_id: str | None) -> None:
-        if agent_id is not None:
-            async with self._database.begin(principal.tenant_id) as db:
-                await AgentRepository(db, principal.access).get(agent_id)
+            return unit.answer(shown, 202)
 
 
 def _order(principal: Principal, body: ForgettingRunCreate) -> Order:
@@ -112,6 +105,12 @@ def _order(principal: Principal, body: ForgettingRunCreate) -> Order:
         digest = hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
         key = f"{KIND}:{digest[:32]}"
     return Order(kind=KIND, key=key, creator=principal.key_id, payload=payload)
+
+
+async def _refuse_missing(db: AsyncSession, principal: Principal, agent_id: str | None) -> None:
+    """Raises AgentNotFoundError."""
+    if agent_id is not None:
+        await AgentRepository(db, principal.access).get(agent_id)
 
 
 def _refuse_restricted(principal: Principal) -> None:

@@ -2,12 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.governance.operations.schemas import JobQuery, JobRead, JobStats
 from app.governance.operations.service import JobService
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
-from app.platform.http.dependencies import RuntimeDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.jobs.errors import (
     JobAlreadyLiveError,
@@ -21,11 +27,7 @@ from app.platform.values.pagination import InvalidCursorError, Page
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> JobService:
-    return JobService(runtime.database)
-
-
-ServiceDep = Annotated[JobService, Depends(get_service)]
+ServiceDep = Annotated[JobService, provided(JobService)]
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -51,22 +53,22 @@ async def get_job(job_id: Id, principal: ReaderDep, service: ServiceDep) -> JobR
 @router.post(
     "/{job_id}/retry",
     responses=responses_for(
-        JobNotFoundError, JobNotRetryableError, JobAlreadyLiveError, *ONCE_ERRORS
+        JobNotFoundError, JobNotRetryableError, JobAlreadyLiveError, *IDEMPOTENCY_ERRORS
     ),
 )
 async def retry_job(
-    job_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    job_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> JobRead:
     """Try a dead or cancelled job again, at once."""
-    return await service.retry(principal, job_id, once=once)
+    return await service.retry(principal, job_id, key=key)
 
 
 @router.post(
     "/{job_id}/cancel",
-    responses=responses_for(JobNotFoundError, JobNotCancellableError, *ONCE_ERRORS),
+    responses=responses_for(JobNotFoundError, JobNotCancellableError, *IDEMPOTENCY_ERRORS),
 )
 async def cancel_job(
-    job_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    job_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> JobRead:
     """Call a job off; what it has not committed is not done."""
-    return await service.cancel(principal, job_id, once=once)
+    return await service.cancel(principal, job_id, key=key)

@@ -9,12 +9,12 @@ import structlog
 from app.governance.operations.repository import JobStatsRepository
 from app.governance.operations.schemas import JobQuery, JobRead, JobStats, JobStatus
 from app.identity.tenants.access import Access, Principal
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import JobNotFoundError
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -22,8 +22,8 @@ log = structlog.get_logger()
 class JobService:
     """A restricted key sees the jobs of its agent, of its user, or of both together."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def list(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
         """Jobs, newest first."""
@@ -32,7 +32,7 @@ class JobService:
         own = _restriction(principal.access)
         if any(equal.get(name, value) != value for name, value in own.items()):
             return Page(items=[])
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await JobRepository(db, principal.tenant_id).list(
                 **(equal | own), start=start, limit=query.limit
             )
@@ -45,11 +45,13 @@ class JobService:
 
     async def get(self, principal: Principal, job_id: str) -> JobRead:
         """One job. Raises JobNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             row = await _seen(JobRepository(db, principal.tenant_id), principal.access, job_id)
             return JobRead.model_validate(row)
 
-    async def retry(self, principal: Principal, job_id: str, *, once: Once = NEVER) -> JobRead:
+    async def retry(
+        self, principal: Principal, job_id: str, *, key: IdempotencyKey | None = None
+    ) -> JobRead:
         """Owe a dead or cancelled job again, at once.
 
         Raises:
@@ -58,11 +60,13 @@ class JobService:
             JobAlreadyLiveError: another job does the same by now.
 
         """
-        row = await self._change(principal, job_id, once, lambda jobs: jobs.retry(job_id))
+        row = await self._change(principal, job_id, key, lambda jobs: jobs.retry(job_id))
         log.info("job_retried", job_id=job_id, kind=row.kind)
         return row
 
-    async def cancel(self, principal: Principal, job_id: str, *, once: Once = NEVER) -> JobRead:
+    async def cancel(
+        self, principal: Principal, job_id: str, *, key: IdempotencyKey | None = None
+    ) -> JobRead:
         """Stop owing a job; one that runs can commit nothing any more.
 
         Raises:
@@ -70,7 +74,7 @@ class JobService:
             JobNotCancellableError: it is over.
 
         """
-        row = await self._change(principal, job_id, once, lambda jobs: jobs.cancel(job_id))
+        row = await self._change(principal, job_id, key, lambda jobs: jobs.cancel(job_id))
         log.info("job_cancelled", job_id=job_id, kind=row.kind)
         return row
 
@@ -78,19 +82,18 @@ class JobService:
         self,
         principal: Principal,
         job_id: str,
-        once: Once,
+        key: IdempotencyKey | None,
         change: Callable[[JobRepository], Awaitable[Job]],
     ) -> JobRead:
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            jobs = JobRepository(db, principal.tenant_id)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            jobs = JobRepository(unit.db, principal.tenant_id)
             await _seen(jobs, principal.access, job_id)
             shown = JobRead.model_validate(await change(jobs))
-            return await once.keep(db, shown, status=200, user_id=shown.user_id)
+            return unit.answer(shown, 200, user_id=shown.user_id)
 
     async def stats(self, principal: Principal) -> JobStats:
         """Counts over the jobs the caller may see."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await JobStatsRepository(db, principal.access).counts()
         by_status: dict[JobStatus, int] = dict.fromkeys(get_args(JobStatus), 0)
         by_kind: dict[str, dict[JobStatus, int]] = defaultdict(dict)

@@ -4,7 +4,7 @@ receipts: /v1/erasures.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import ConfirmationRequiredError
@@ -22,7 +22,7 @@ from app.identity.projects.errors import InsufficientRoleError, ProjectNotFoundE
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.principal import KEY_ERRORS, AdminDep, ManagerDep, WriterDep
 from app.identity.users.errors import UserNotFoundError
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -30,11 +30,7 @@ from app.platform.values.pagination import InvalidCursorError, Page
 router = APIRouter(responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> ErasureService:
-    return ErasureService(runtime.database)
-
-
-ServiceDep = Annotated[ErasureService, Depends(get_service)]
+ServiceDep = Annotated[ErasureService, provided(ErasureService)]
 QueryDep = Annotated[ErasureQuery, Query()]
 UserQueryDep = Annotated[UserErasureQuery, Query()]
 

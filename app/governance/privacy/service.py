@@ -25,12 +25,12 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.repository import UserRepository
 from app.memory.memories.owing import graphs_owed, owe_profiles
-from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.database.ids import subject_hash
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -47,8 +47,8 @@ HELD = (
 
 
 class ErasureService:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def delete(
         self, principal: Principal, kind: Kind, one: str, query: ErasureQuery
@@ -80,9 +80,9 @@ class ErasureService:
     async def _delete(
         self, principal: Principal, kind: Kind, one: str, query: ErasureQuery
     ) -> Receipt:
-        async with self._database.begin(principal.tenant_id) as db:
-            erasure = ErasureRepository(db, principal.tenant_id)
-            holdings = await self._holdings(db, erasure, principal, kind, one)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            erasure = ErasureRepository(unit.db, principal.tenant_id)
+            holdings = await self._holdings(unit.db, erasure, principal, kind, one)
             counts = await erasure.count(holdings)
             held = {name: count for name, count in counts.items() if name in HELD and count}
             if query.dry_run:
@@ -93,9 +93,9 @@ class ErasureService:
             told = await erasure.told_of(holdings)
             await erasure.orphan(holdings)
             gone = await erasure.delete(holdings)
-            self._owe(db, principal, [row for row in told if _scope(row) != (kind, one)])
+            self._owe(unit.db, principal, [row for row in told if _scope(row) != (kind, one)])
             # Whoever keeps a copy has to hear of it, and not whose the memories were.
-            await OutboxRepository(db, principal.tenant_id).publish(
+            await OutboxRepository(unit.db, principal.tenant_id).publish(
                 [
                     Event("memory.deleted", {"memory_id": memory_id, "event": "DELETE"})
                     for memory_id in lost
@@ -127,8 +127,8 @@ class ErasureService:
         if query.kind is not None and query.id is not None:
             subject = subject_hash(principal.tenant_id, query.kind, query.id)
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
-            rows = await ErasureRepository(db, principal.tenant_id).receipts(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            rows = await ErasureRepository(unit.db, principal.tenant_id).receipts(
                 kind=query.kind, subject=subject, start=start, limit=query.limit
             )
         return page(

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import DisabledError, VersionConflictError
 from app.governance.webhooks.errors import (
@@ -20,9 +20,13 @@ from app.governance.webhooks.schemas import (
     WebhookWithSecret,
 )
 from app.governance.webhooks.service import WebhookService
-from app.governance.webhooks.targets import Targets
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    AdminDep,
+    IdempotencyKeyDep,
+)
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -30,24 +34,19 @@ from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> WebhookService:
-    targets = Targets(private=runtime.settings.webhook_private_targets)
-    return WebhookService(runtime.database, targets, runtime.now)
-
-
-ServiceDep = Annotated[WebhookService, Depends(get_service)]
+ServiceDep = Annotated[WebhookService, provided(WebhookService)]
 
 
 @router.post(
     "",
     status_code=201,
-    responses=responses_for(TargetRefusedError, TooManyWebhooksError, *ONCE_ERRORS),
+    responses=responses_for(TargetRefusedError, TooManyWebhooksError, *IDEMPOTENCY_ERRORS),
 )
 async def add_webhook(
-    body: WebhookCreate, principal: AdminDep, service: ServiceDep, once: OnceDep
+    body: WebhookCreate, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> WebhookWithSecret:
     """Have an address told of events; the secret that signs them is shown once."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -86,25 +85,26 @@ async def remove_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDe
 
 
 @router.post(
-    "/{webhook_id}/rotate-secret", responses=responses_for(WebhookNotFoundError, *ONCE_ERRORS)
+    "/{webhook_id}/rotate-secret",
+    responses=responses_for(WebhookNotFoundError, *IDEMPOTENCY_ERRORS),
 )
 async def rotate_secret(
-    webhook_id: Id, principal: AdminDep, service: ServiceDep, once: OnceDep
+    webhook_id: Id, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> WebhookWithSecret:
     """Make a new secret, shown once; for 24 hours requests carry a signature of each."""
-    return await service.rotate_secret(principal, webhook_id, once=once)
+    return await service.rotate_secret(principal, webhook_id, key=key)
 
 
 @router.post(
     "/{webhook_id}/test",
     status_code=202,
-    responses=responses_for(WebhookNotFoundError, DisabledError, *ONCE_ERRORS),
+    responses=responses_for(WebhookNotFoundError, DisabledError, *IDEMPOTENCY_ERRORS),
 )
 async def test_webhook(
-    webhook_id: Id, principal: AdminDep, service: ServiceDep, once: OnceDep
+    webhook_id: Id, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> DeliveryRead:
     """Send `webhook.test`; what came of it is in the deliveries a moment later."""
-    return await service.test(principal, webhook_id, once=once)
+    return await service.test(principal, webhook_id, key=key)
 
 
 @router.get(
@@ -124,11 +124,15 @@ async def list_deliveries(
     "/{webhook_id}/deliveries/{delivery_id}/redeliver",
     status_code=202,
     responses=responses_for(
-        WebhookNotFoundError, DeliveryNotFoundError, DisabledError, *ONCE_ERRORS
+        WebhookNotFoundError, DeliveryNotFoundError, DisabledError, *IDEMPOTENCY_ERRORS
     ),
 )
 async def redeliver(
-    webhook_id: Id, delivery_id: Id, principal: AdminDep, service: ServiceDep, once: OnceDep
+    webhook_id: Id,
+    delivery_id: Id,
+    principal: AdminDep,
+    service: ServiceDep,
+    key: IdempotencyKeyDep,
 ) -> DeliveryRead:
     """Send an event again as a new delivery; `event_id` stays, so receivers know it."""
-    return await service.redeliver(principal, webhook_id, delivery_id, once=once)
+    return await service.redeliver(principal, webhook_id, delivery_id, key=key)

@@ -19,14 +19,14 @@ from app.governance.webhooks.schemas import (
 from app.governance.webhooks.signatures import new_secret
 from app.governance.webhooks.targets import Targets
 from app.identity.tenants.access import Principal
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.database.versioned import apply_changes
 from app.platform.outbox.events import Event
 from app.platform.outbox.models import Webhook
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -37,13 +37,13 @@ _FRESH = {"disabled_reason": None, "failures": 0, "failing_since": None, "paused
 
 
 class WebhookService:
-    def __init__(self, database: Database, targets: Targets, now: Callable[[], datetime]) -> None:
-        self._database = database
+    def __init__(self, work: Work, targets: Targets, now: Callable[[], datetime]) -> None:
+        self._work = work
         self._targets = targets
         self._now = now
 
     async def add(
-        self, principal: Principal, body: WebhookCreate, *, once: Once = NEVER
+        self, principal: Principal, body: WebhookCreate, *, key: IdempotencyKey | None = None
     ) -> WebhookWithSecret:
         """Create a webhook; its secret is shown here and never again.
 
@@ -63,24 +63,23 @@ class WebhookService:
             enabled=body.enabled,
             creator=principal.key_id,
         )
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            await WebhookRepository(db, principal.tenant_id).add(webhook)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            await WebhookRepository(unit.db, principal.tenant_id).add(webhook)
             shown = WebhookWithSecret.model_validate(webhook)
-            await once.keep(db, shown.model_copy(update={"secret": None}), status=201)
+            unit.answer(shown, 201, kept=shown.model_copy(update={"secret": None}))
         log.info("webhook_created", webhook_id=webhook.webhook_id)
         return shown
 
     async def get(self, principal: Principal, webhook_id: str) -> WebhookRead:
         """Raises WebhookNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             webhook = await WebhookRepository(db, principal.tenant_id).get(webhook_id)
             return WebhookRead.model_validate(webhook)
 
     async def list(self, principal: Principal, query: PageQuery) -> Page[WebhookRead]:
         """Webhooks, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await WebhookRepository(db, principal.tenant_id).list(
                 start=start, limit=query.limit
             )
@@ -111,20 +110,20 @@ class WebhookService:
             await self._targets.check(changes["url"])
         if body.enabled:
             changes |= _FRESH
-        async with self._database.begin(principal.tenant_id) as db:
-            webhook = await WebhookRepository(db, principal.tenant_id).patch(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            webhook = await WebhookRepository(unit.db, principal.tenant_id).patch(
                 webhook_id, changes, expected=expected
             )
             return WebhookRead.model_validate(webhook)
 
     async def remove(self, principal: Principal, webhook_id: str) -> None:
         """With all its deliveries, sent or not. Raises WebhookNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await WebhookRepository(db, principal.tenant_id).remove(webhook_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await WebhookRepository(unit.db, principal.tenant_id).remove(webhook_id)
         log.info("webhook_deleted", webhook_id=webhook_id)
 
     async def rotate_secret(
-        self, principal: Principal, webhook_id: str, *, once: Once = NEVER
+        self, principal: Principal, webhook_id: str, *, key: IdempotencyKey | None = None
     ) -> WebhookWithSecret:
         """Give a webhook a new secret; for a day the one before signs too.
 
@@ -132,22 +131,23 @@ class WebhookService:
             WebhookNotFoundError: the tenant has no such webhook.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            webhook = await WebhookRepository(db, principal.tenant_id).get(webhook_id, lock=True)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            webhook = await WebhookRepository(unit.db, principal.tenant_id).get(
+                webhook_id, lock=True
+            )
             changes = {
                 "secret": new_secret(),
                 "old_secret": webhook.secret,
                 "old_secret_expires_at": self._now() + BOTH_SECRETS_SIGN,
             }
-            await apply_changes(db, webhook, changes, expected=None)
+            await apply_changes(unit.db, webhook, changes, expected=None)
             shown = WebhookWithSecret.model_validate(webhook)
-            await once.keep(db, shown.model_copy(update={"secret": None}), status=200)
+            unit.answer(shown, 200, kept=shown.model_copy(update={"secret": None}))
         log.info("webhook_secret_rotated", webhook_id=webhook_id)
         return shown
 
     async def test(
-        self, principal: Principal, webhook_id: str, *, once: Once = NEVER
+        self, principal: Principal, webhook_id: str, *, key: IdempotencyKey | None = None
     ) -> DeliveryRead:
         """Owe the webhook an event `webhook.test`, sent the way all others are.
 
@@ -157,16 +157,15 @@ class WebhookService:
 
         """
         tenant_id = principal.tenant_id
-        async with self._database.begin(tenant_id) as db:
-            await once.claim(db)
-            webhook = await self._enabled(WebhookRepository(db, tenant_id), webhook_id)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            webhook = await self._enabled(WebhookRepository(unit.db, tenant_id), webhook_id)
             event = Event("webhook.test", {"webhook_id": webhook_id})
-            delivery_id = await OutboxRepository(db, tenant_id).tell(webhook_id, event)
+            delivery_id = await OutboxRepository(unit.db, tenant_id).tell(webhook_id, event)
             if delivery_id is None:
                 raise DisabledError("webhook", webhook_id)
             webhook.paused_until = None
-            delivery = await DeliveryRepository(db, tenant_id, webhook_id).get(delivery_id)
-            return await once.keep(db, DeliveryRead.model_validate(delivery), status=202)
+            deliveries = DeliveryRepository(unit.db, tenant_id, webhook_id)
+            return unit.answer(DeliveryRead.model_validate(await deliveries.get(delivery_id)), 202)
 
     async def list_deliveries(
         self, principal: Principal, webhook_id: str, query: DeliveryQuery
@@ -174,7 +173,7 @@ class WebhookService:
         """What the webhook was told or is owed, newest first. Raises WebhookNotFoundError."""
         start = decode_moment(query.cursor)
         tenant_id = principal.tenant_id
-        async with self._database.begin(tenant_id) as db:
+        async with self._work.read(principal) as db:
             await WebhookRepository(db, tenant_id).get(webhook_id)
             rows = await DeliveryRepository(db, tenant_id, webhook_id).list(
                 start=start, limit=query.limit, status=query.status, event_type=query.event_type
@@ -187,7 +186,12 @@ class WebhookService:
         )
 
     async def redeliver(
-        self, principal: Principal, webhook_id: str, delivery_id: str, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        webhook_id: str,
+        delivery_id: str,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> DeliveryRead:
         """Send an event again, whatever came of it; a new delivery with the same event id.
 
@@ -197,14 +201,13 @@ class WebhookService:
 
         """
         tenant_id = principal.tenant_id
-        async with self._database.begin(tenant_id) as db:
-            await once.claim(db)
-            webhook = await self._enabled(WebhookRepository(db, tenant_id), webhook_id)
-            deliveries = DeliveryRepository(db, tenant_id, webhook_id)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            webhook = await self._enabled(WebhookRepository(unit.db, tenant_id), webhook_id)
+            deliveries = DeliveryRepository(unit.db, tenant_id, webhook_id)
             again = await deliveries.repeat(await deliveries.get(delivery_id))
             webhook.paused_until = None
             shown = DeliveryRead.model_validate(again)
-            return await once.keep(db, shown, status=202, user_id=again.user_id)
+            return unit.answer(shown, 202, user_id=again.user_id)
 
     async def _enabled(self, webhooks: WebhookRepository, webhook_id: str) -> Webhook:
         """Locked, since somebody who asks now shall not wait for the end of a pause."""

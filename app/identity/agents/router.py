@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError, InvalidConfigError
+from app.identity.agents.processing import Processing
 from app.identity.agents.schemas import (
     AgentPatch,
     AgentQuery,
@@ -16,7 +17,7 @@ from app.identity.agents.schemas import (
 from app.identity.agents.service import AgentService
 from app.identity.tenants.principal import KEY_ERRORS, AdminDep, ReaderDep, WriterDep
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -27,18 +28,7 @@ processors_router = APIRouter(
 )
 
 
-async def get_service(runtime: RuntimeDep) -> AgentService:
-    return AgentService(
-        runtime.database,
-        runtime.catalogue,
-        runtime.models,
-        runtime.summarisers,
-        runtime.profilers,
-        runtime.processing,
-    )
-
-
-ServiceDep = Annotated[AgentService, Depends(get_service)]
+ServiceDep = Annotated[AgentService, provided(AgentService)]
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -77,7 +67,9 @@ async def patch_agent(
 
 
 @processors_router.get("")
-async def list_processors(_principal: AdminDep, runtime: RuntimeDep) -> ProcessorList:
+async def list_processors(
+    _principal: AdminDep, processing: Annotated[Processing, provided(Processing)]
+) -> ProcessorList:
     """List the processors that this deployment allows, in the order they run in."""
-    loaded = [one.loaded for one in runtime.processing.allowed.runners.values()]
+    loaded = [one.loaded for one in processing.allowed.runners.values()]
     return ProcessorList(items=[ProcessorRead.of(one) for one in loaded])

@@ -15,10 +15,10 @@ from app.language.llm.catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.language.llm.profiler_catalogue import ProfilerCatalogue
 from app.language.llm.summariser_catalogue import SummariserCatalogue
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.work.unit import Work
 
 PROMPT_LENGTH = 8000
 
@@ -26,14 +26,14 @@ PROMPT_LENGTH = 8000
 class AgentService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         catalogue: EmbedderCatalogue,
         models: ModelCatalogue,
         summarisers: SummariserCatalogue,
         profilers: ProfilerCatalogue,
         processing: Processing,
     ) -> None:
-        self._database = database
+        self._work = work
         self._catalogue = catalogue
         self._models = models
         self._summarisers = summarisers
@@ -64,14 +64,14 @@ class AgentService:
 
     async def get(self, principal: Principal, agent_id: str) -> AgentRead:
         """Raises AgentNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             agent = await AgentRepository(db, principal.access).get(agent_id)
             return AgentRead.model_validate(agent)
 
     async def list(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
         """Agents, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await AgentRepository(db, principal.access).list(
                 start=start,
                 limit=query.limit,
@@ -100,8 +100,10 @@ class AgentService:
             raise KeyRestrictedError
         changes = _columns(body.model_dump(exclude_unset=True))
         await self._check_config(changes.get("config") or {})
-        async with self._database.begin(principal.tenant_id) as db:
-            agent = await AgentRepository(db, principal.access).patch(agent_id, changes, expected)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            agent = await AgentRepository(unit.db, principal.access).patch(
+                agent_id, changes, expected
+            )
             return AgentRead.model_validate(agent)
 
     async def _check_config(self, config: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import IdTakenError, VersionConflictError
 from app.identity.projects.errors import (
@@ -22,9 +22,15 @@ from app.identity.projects.schemas import (
     ProjectTransferred,
 )
 from app.identity.projects.service import ProjectService
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, ManagerDep, OnceDep, ReaderDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ManagerDep,
+    ReaderDep,
+)
 from app.identity.users.errors import UserNotFoundError
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -32,21 +38,19 @@ from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> ProjectService:
-    return ProjectService(runtime.database, auto_create=runtime.settings.auto_create)
-
-
-ServiceDep = Annotated[ProjectService, Depends(get_service)]
+ServiceDep = Annotated[ProjectService, provided(ProjectService)]
 
 
 @router.post(
-    "", status_code=201, responses=responses_for(IdTakenError, UserNotFoundError, *ONCE_ERRORS)
+    "",
+    status_code=201,
+    responses=responses_for(IdTakenError, UserNotFoundError, *IDEMPOTENCY_ERRORS),
 )
 async def add_project(
-    body: ProjectCreate, principal: ManagerDep, service: ServiceDep, once: OnceDep
+    body: ProjectCreate, principal: ManagerDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProjectRead:
     """Create a project."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -121,7 +125,7 @@ async def remove_member(
 @router.post(
     "/{project_id}/transfer",
     responses=responses_for(
-        ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, *ONCE_ERRORS
+        ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, *IDEMPOTENCY_ERRORS
     ),
 )
 async def transfer_project(
@@ -129,7 +133,7 @@ async def transfer_project(
     body: ProjectTransfer,
     principal: ManagerDep,
     service: ServiceDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> ProjectTransferred:
     """Hand a project over to another owner; who owned it becomes an admin."""
-    return await service.transfer(principal, project_id, body, once=once)
+    return await service.transfer(principal, project_id, body, key=key)

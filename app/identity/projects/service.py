@@ -28,19 +28,19 @@ from app.identity.projects.schemas import (
 )
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 
 class ProjectService:
-    def __init__(self, database: Database, *, auto_create: bool) -> None:
-        self._database = database
+    def __init__(self, work: Work, *, auto_create: bool) -> None:
+        self._work = work
         self._auto_create = auto_create
 
     async def add(
-        self, principal: Principal, body: ProjectCreate, *, once: Once = NEVER
+        self, principal: Principal, body: ProjectCreate, *, key: IdempotencyKey | None = None
     ) -> ProjectRead:
         """Create a project; an acting user becomes its owner, made on first use.
 
@@ -57,15 +57,14 @@ class ProjectService:
             metadata_=body.metadata,
             creator=principal.key_id,
         )
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            projects = ProjectRepository(db, principal.access)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            projects = ProjectRepository(unit.db, principal.access)
             if owner_id is not None:
-                await self._settle(db, principal, owner_id)
+                await self._settle(unit.db, principal, owner_id)
             await projects.add(project)
             if owner_id is not None:
                 await projects.put_member(project.project_id, owner_id, "owner")
-            return await once.keep(db, ProjectRead.model_validate(project), status=201)
+            return unit.answer(ProjectRead.model_validate(project), 201)
 
     async def _settle(self, db: AsyncSession, principal: Principal, owner_id: str) -> None:
         users = UserRepository(db, principal.access)
@@ -80,14 +79,14 @@ class ProjectService:
 
     async def get(self, principal: Principal, project_id: str) -> ProjectRead:
         """Raises ProjectNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             project = await ProjectRepository(db, principal.access).get(project_id)
             return ProjectRead.model_validate(project)
 
     async def list(self, principal: Principal, query: ProjectQuery) -> Page[ProjectRead]:
         """Projects, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await ProjectRepository(db, principal.access).list(
                 start=start, limit=query.limit, user_id=query.user_id
             )
@@ -107,8 +106,8 @@ class ProjectService:
             for name, value in body.model_dump(exclude_unset=True).items()
             if value is not None or name == "description"
         }
-        async with self._database.begin(principal.tenant_id) as db:
-            projects = ProjectRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            projects = ProjectRepository(unit.db, principal.access)
             await projects.managed(project_id, "edit_project", lock=True)
             project = await projects.patch(project_id, changes, expected)
             return ProjectRead.model_validate(project)
@@ -124,12 +123,12 @@ class ProjectService:
             LastOwnerError: the project would have no owner any more.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            projects = ProjectRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            projects = ProjectRepository(unit.db, principal.access)
             _, role = await projects.managed(project_id, "manage_members", lock=True)
             before = await projects.role_of(project_id, user_id)
             _refuse_role(project_id, role, before, body.role)
-            await UserRepository(db, _everybody(principal.access)).get(user_id)
+            await UserRepository(unit.db, _everybody(principal.access)).get(user_id)
             if before == "owner" != body.role:
                 await _refuse_last(projects, project_id, user_id)
             member = await projects.put_member(project_id, user_id, body.role)
@@ -140,7 +139,7 @@ class ProjectService:
     ) -> Page[MemberRead]:
         """Members, oldest first. Raises ProjectNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             projects = ProjectRepository(db, principal.access)
             await projects.get(project_id)
             rows = await projects.list_members(project_id, start=start, limit=query.limit)
@@ -161,8 +160,8 @@ class ProjectService:
 
         """
         access = principal.access
-        async with self._database.begin(principal.tenant_id) as db:
-            projects = ProjectRepository(db, access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            projects = ProjectRepository(unit.db, access)
             role: Role | None = None
             if user_id == access.user_id:
                 await projects.get(project_id, lock=True)
@@ -177,7 +176,12 @@ class ProjectService:
             await projects.remove_member(project_id, user_id)
 
     async def transfer(
-        self, principal: Principal, project_id: str, body: ProjectTransfer, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        project_id: str,
+        body: ProjectTransfer,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> ProjectTransferred:
         """Hand a project over: the user becomes owner, and the caller an admin.
 
@@ -189,18 +193,17 @@ class ProjectService:
 
         """
         access, heir = principal.access, body.to_user_id
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            projects = ProjectRepository(db, access)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            projects = ProjectRepository(unit.db, access)
             await projects.managed(project_id, "transfer", lock=True)
-            await UserRepository(db, _everybody(access)).get(heir)
+            await UserRepository(unit.db, _everybody(access)).get(heir)
             leaving = [access.user_id] if access.user_id else await projects.owners(project_id)
             former = [user_id for user_id in leaving if user_id != heir]
             await projects.put_member(project_id, heir, "owner")
             for user_id in former:
                 await projects.put_member(project_id, user_id, "admin")
             answer = ProjectTransferred(project_id=project_id, owner_id=heir, former_owners=former)
-            return await once.keep(db, answer, status=200)
+            return unit.answer(answer, 200)
 
 
 def _everybody(access: Access) -> Access:

@@ -2,8 +2,7 @@
 
 import hashlib
 import re
-from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Depends, Header, Request
 from fastapi.openapi.models import HTTPBearer
@@ -22,15 +21,15 @@ from app.identity.tenants.errors import (
     TenantDisabledError,
     UnknownKeyError,
 )
+from app.identity.tenants.service import Identification
+from app.platform.http.dependencies import service_of
 from app.platform.http.openapi import ACTING_USER
 from app.platform.values.fields import ID_PATTERN
 from app.platform.work.idempotency import (
-    NEVER,
+    IdempotencyKey,
     IdempotencyKeyReusedError,
-    Once,
     RequestInProgressError,
 )
-from app.runtime import Runtime
 
 KEY_ERRORS = (
     MissingKeyError,
@@ -43,7 +42,7 @@ KEY_ERRORS = (
     ActingUserMismatchError,
     InvalidActingUserError,
 )
-ONCE_ERRORS = (IdempotencyKeyReusedError, RequestInProgressError)
+IDEMPOTENCY_ERRORS = (IdempotencyKeyReusedError, RequestInProgressError)
 
 _ID = re.compile(ID_PATTERN)
 
@@ -55,8 +54,8 @@ async def identified(request: Request) -> Principal:
         scheme, key = get_authorization_scheme_param(request.headers.get("Authorization"))
         if scheme.lower() != "bearer" or not key:
             raise MissingKeyError
-        runtime: Runtime = request.state.runtime
-        known = _acting(request, await runtime.identification.identify(key))
+        identification = service_of(request, Identification)
+        known = _acting(request, await identification.identify(key))
         request.scope["kemem.principal"] = known
     return known
 
@@ -113,11 +112,7 @@ OwnReaderDep = Annotated[Principal, Depends(_Holder("admin", of_a_user="read"))]
 OperatorDep = Annotated[Principal, Depends(_Holder("operator"))]
 
 
-KEPT: Final = timedelta(hours=24)
-"""How long an Idempotency-Key is remembered (`design.md` 9)."""
-
-
-async def get_once(
+async def get_idempotency_key(
     request: Request,
     idempotency_key: Annotated[
         str | None,
@@ -129,20 +124,19 @@ async def get_once(
             pattern=r"^[\x20-\x7e]+$",
         ),
     ] = None,
-) -> Once:
+) -> IdempotencyKey | None:
     if idempotency_key is None:
-        return NEVER
+        return None
     principal = await identified(request)
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
     digest.update(await request.body())
-    return Once(
+    return IdempotencyKey(
         principal.tenant_id,
         principal.key_id,
         idempotency_key,
         digest.digest(),
-        KEPT,
         acting_user=principal.access.user_id,
     )
 
 
-OnceDep = Annotated[Once, Depends(get_once)]
+IdempotencyKeyDep = Annotated[IdempotencyKey | None, Depends(get_idempotency_key)]

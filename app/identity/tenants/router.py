@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import VersionConflictError
 from app.identity.tenants.errors import (
@@ -11,7 +11,13 @@ from app.identity.tenants.errors import (
     TenantIdTakenError,
     TenantNotFoundError,
 )
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, AdminDep, OnceDep, OperatorDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    AdminDep,
+    IdempotencyKeyDep,
+    OperatorDep,
+)
 from app.identity.tenants.schemas import (
     KeyCreate,
     KeyCreated,
@@ -23,7 +29,7 @@ from app.identity.tenants.schemas import (
 )
 from app.identity.tenants.service import TenantService
 from app.language.llm.errors import UnknownEmbedderError
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import InvalidProcessorsError
 from app.platform.values.fields import Id
@@ -35,27 +41,21 @@ tenants_router = APIRouter(
 keys_router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> TenantService:
-    return TenantService(
-        runtime.database, runtime.catalogue, runtime.now, runtime.processing.allowed
-    )
-
-
-ServiceDep = Annotated[TenantService, Depends(get_service)]
+ServiceDep = Annotated[TenantService, provided(TenantService)]
 
 
 @tenants_router.post(
     "",
     status_code=201,
     responses=responses_for(
-        TenantIdTakenError, UnknownEmbedderError, InvalidProcessorsError, *ONCE_ERRORS
+        TenantIdTakenError, UnknownEmbedderError, InvalidProcessorsError, *IDEMPOTENCY_ERRORS
     ),
 )
 async def add_tenant(
-    body: TenantCreate, principal: OperatorDep, service: ServiceDep, once: OnceDep
+    body: TenantCreate, principal: OperatorDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> TenantCreated:
     """Create a tenant; the answer holds its first key."""
-    return await service.add(body, actor=principal, once=once)
+    return await service.add(body, actor=principal, key=key)
 
 
 @tenants_router.get("", responses=responses_for(InvalidCursorError))
@@ -96,13 +96,17 @@ async def patch_tenant(
 @tenants_router.post(
     "/{tenant_id}/keys",
     status_code=201,
-    responses=responses_for(TenantNotFoundError, *ONCE_ERRORS),
+    responses=responses_for(TenantNotFoundError, *IDEMPOTENCY_ERRORS),
 )
 async def add_tenant_key(
-    tenant_id: Id, body: KeyCreate, principal: OperatorDep, service: ServiceDep, once: OnceDep
+    tenant_id: Id,
+    body: KeyCreate,
+    principal: OperatorDep,
+    service: ServiceDep,
+    key: IdempotencyKeyDep,
 ) -> KeyCreated:
     """Create a key for a tenant; the key is shown once."""
-    return await service.add_key(tenant_id, body, actor=principal, once=once)
+    return await service.add_key(tenant_id, body, actor=principal, key=key)
 
 
 @tenants_router.get(
@@ -128,12 +132,12 @@ async def revoke_tenant_key(
     return await service.revoke_key(tenant_id, key_id)
 
 
-@keys_router.post("", status_code=201, responses=responses_for(*ONCE_ERRORS))
+@keys_router.post("", status_code=201, responses=responses_for(*IDEMPOTENCY_ERRORS))
 async def add_key(
-    body: KeyCreate, principal: AdminDep, service: ServiceDep, once: OnceDep
+    body: KeyCreate, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> KeyCreated:
     """Create a key, perhaps restricted to one agent or user; the key is shown once."""
-    return await service.add_key(principal.tenant_id, body, actor=principal, once=once)
+    return await service.add_key(principal.tenant_id, body, actor=principal, key=key)
 
 
 @keys_router.get("", responses=responses_for(InvalidCursorError))

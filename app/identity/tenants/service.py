@@ -32,11 +32,12 @@ from app.identity.tenants.schemas import (
     TenantRead,
 )
 from app.language.llm.catalogue import EmbedderCatalogue
-from app.platform.database.engine import Database, enter_tenant
+from app.platform.database.engine import enter_tenant
 from app.platform.database.ids import new_id
 from app.platform.plugins.running import Processors
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -112,13 +113,13 @@ class TenantService:
 
     def __init__(
         self,
-        database: Database,
+        work: Work,
         catalogue: EmbedderCatalogue,
         now: Now,
         processors: Processors | None = None,
     ) -> None:
-        """Work on `database`; without `processors`, as at the console, none can be chosen."""
-        self._database = database
+        """Without `processors`, as at the console, none can be chosen."""
+        self._work = work
         self._catalogue = catalogue
         self._now = now
         self._processors = processors or Processors()
@@ -128,7 +129,7 @@ class TenantService:
         body: TenantCreate,
         *,
         actor: Principal | None = None,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
         first_scopes: tuple[ScopeName, ...] = ("admin",),
     ) -> TenantCreated:
         """Create a tenant and its first key, which is shown here and never again.
@@ -150,31 +151,30 @@ class TenantService:
             config=body.config,
         )
         home = actor.tenant_id if actor else tenant.tenant_id
-        async with self._database.begin(home) as db:
-            await once.claim(db)
-            await enter_tenant(db, tenant.tenant_id)
-            repository = TenantRepository(db, tenant.tenant_id)
+        async with self._work.write(home, key, while_disabled=True) as unit:
+            await enter_tenant(unit.db, tenant.tenant_id)
+            repository = TenantRepository(unit.db, tenant.tenant_id)
             await repository.add(tenant)
-            await db.refresh(tenant)
+            await unit.db.refresh(tenant)
             first = KeyCreate(key_name="first key", scopes=list(first_scopes))
-            key = await self._add_key(repository, first, actor.key_id if actor else None)
-            await enter_tenant(db, home)
-            created = TenantCreated(**TenantRead.model_validate(tenant).model_dump(), key=key)
+            made = await self._add_key(repository, first, actor.key_id if actor else None)
+            await enter_tenant(unit.db, home)
+            created = TenantCreated(**TenantRead.model_validate(tenant).model_dump(), key=made)
             # A secret is shown once: a repeated answer comes without it.
-            kept = created.model_copy(update={"key": key.model_copy(update={"key": None})})
-            await once.keep(db, kept, status=201)
+            kept = created.model_copy(update={"key": made.model_copy(update={"key": None})})
+            unit.answer(created, 201, kept=kept)
         log.info("tenant_created", tenant_id=tenant.tenant_id)
         return created
 
     async def get(self, tenant_id: str) -> TenantRead:
         """Raises TenantNotFoundError."""
-        async with self._database.begin(tenant_id) as db:
+        async with self._work.read(tenant_id) as db:
             return TenantRead.model_validate(await TenantRepository(db, tenant_id).get())
 
     async def list(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
         """Tenants, newest first."""
         start = decode_moment(cursor)
-        rows = await KeyDirectory(self._database).tenants(start, limit)
+        rows = await KeyDirectory(self._work.database).tenants(start, limit)
         return page(
             rows,
             limit,
@@ -210,12 +210,17 @@ class TenantService:
         if "status" in changes:
             changes["status"] = int(changes["status"] == "enabled")
         await self._check_config(changes.get("config", {}))
-        async with self._database.begin(tenant_id) as db:
-            tenant = await TenantRepository(db, tenant_id).patch(changes, expected=expected)
+        async with self._work.write(tenant_id, while_disabled=True) as unit:
+            tenant = await TenantRepository(unit.db, tenant_id).patch(changes, expected=expected)
             return TenantRead.model_validate(tenant)
 
     async def add_key(
-        self, tenant_id: str, body: KeyCreate, *, actor: Principal | None = None, once: Once = NEVER
+        self,
+        tenant_id: str,
+        body: KeyCreate,
+        *,
+        actor: Principal | None = None,
+        key: IdempotencyKey | None = None,
     ) -> KeyCreated:
         """Create a key; it is shown here and never again.
 
@@ -230,21 +235,20 @@ class TenantService:
         if "operator" in body.scopes and actor and not actor.may("operator"):
             raise InsufficientScopeError("operator")
         home = actor.tenant_id if actor else tenant_id
-        async with self._database.begin(home) as db:
-            await once.claim(db)
-            await enter_tenant(db, tenant_id)
-            repository = TenantRepository(db, tenant_id)
+        async with self._work.write(home, key, while_disabled=True) as unit:
+            await enter_tenant(unit.db, tenant_id)
+            repository = TenantRepository(unit.db, tenant_id)
             await repository.get()
-            key = await self._add_key(repository, body, actor.key_id if actor else None)
-            await enter_tenant(db, home)
-            await once.keep(db, key.model_copy(update={"key": None}), status=201)
-        log.info("key_created", tenant_id=tenant_id, key_id=key.key_id, scopes=key.scopes)
-        return key
+            made = await self._add_key(repository, body, actor.key_id if actor else None)
+            await enter_tenant(unit.db, home)
+            unit.answer(made, 201, kept=made.model_copy(update={"key": None}))
+        log.info("key_created", tenant_id=tenant_id, key_id=made.key_id, scopes=made.scopes)
+        return made
 
     async def list_keys(self, tenant_id: str, *, cursor: str | None, limit: int) -> Page[KeyRead]:
         """Keys of a tenant, newest first, revoked and expired ones too."""
         start = decode_moment(cursor)
-        async with self._database.begin(tenant_id) as db:
+        async with self._work.read(tenant_id) as db:
             repository = TenantRepository(db, tenant_id)
             await repository.get()
             rows = await repository.list_keys(start=start, limit=limit)
@@ -262,8 +266,8 @@ class TenantService:
             KeyNotFoundError: the tenant has no such key.
 
         """
-        async with self._database.begin(tenant_id) as db:
-            key = await TenantRepository(db, tenant_id).revoke_key(key_id, at=self._now())
+        async with self._work.write(tenant_id, while_disabled=True) as unit:
+            key = await TenantRepository(unit.db, tenant_id).revoke_key(key_id, at=self._now())
             shown = KeyRead.model_validate(key)
         log.info("key_revoked", tenant_id=tenant_id, key_id=key_id)
         return shown

@@ -17,7 +17,7 @@ from app.identity.usage.schemas import (
     UsageQuery,
     UsageRead,
 )
-from app.platform.database.engine import Database
+from app.platform.work.unit import Work
 
 DAYS = 30
 """Shown when nobody says since when."""
@@ -26,9 +26,9 @@ MOST_DAYS = 100
 
 
 class UsageService:
-    def __init__(self, database: Database, quota: Quota) -> None:
+    def __init__(self, work: Work, quota: Quota) -> None:
         """Read ledgers of `database`; `quota` is the deployment's own."""
-        self._database = database
+        self._work = work
         self._quota = quota
 
     async def get(self, principal: Principal, query: UsageQuery) -> UsageAnswer:
@@ -41,7 +41,7 @@ class UsageService:
         """
         if principal.access.restricted:
             raise KeyRestrictedError
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             repository = UsageRepository(db, principal.tenant_id)
             today = await repository.today()
             since, until = _days(query, today.day)

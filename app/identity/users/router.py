@@ -2,15 +2,21 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
 from app.identity.users.service import UserService
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -18,23 +24,19 @@ from app.platform.values.pagination import InvalidCursorError, Page
 router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> UserService:
-    return UserService(runtime.database, auto_create=runtime.settings.auto_create)
-
-
-ServiceDep = Annotated[UserService, Depends(get_service)]
+ServiceDep = Annotated[UserService, provided(UserService)]
 
 
 @router.post(
     "",
     status_code=201,
-    responses=responses_for(IdTakenError, AgentNotFoundError, *ONCE_ERRORS),
+    responses=responses_for(IdTakenError, AgentNotFoundError, *IDEMPOTENCY_ERRORS),
 )
 async def add_user(
-    body: UserCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
+    body: UserCreate, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> UserRead:
     """Create a user at home with an agent."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get("", responses=responses_for(InvalidCursorError))

@@ -8,19 +8,21 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.users.models import User
 from app.identity.users.repository import UserRepository
 from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 
 class UserService:
-    def __init__(self, database: Database, *, auto_create: bool) -> None:
-        self._database = database
+    def __init__(self, work: Work, *, auto_create: bool) -> None:
+        self._work = work
         self._auto_create = auto_create
 
-    async def add(self, principal: Principal, body: UserCreate, *, once: Once = NEVER) -> UserRead:
+    async def add(
+        self, principal: Principal, body: UserCreate, *, key: IdempotencyKey | None = None
+    ) -> UserRead:
         """Create a user at home with an agent, made on first use.
 
         Raises:
@@ -31,19 +33,18 @@ class UserService:
         """
         values = _columns(body.model_dump())
         values["user_id"] = body.user_id or principal.access.user_id or new_id("usr")
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            agent = await AgentRepository(db, principal.access).ensure(
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            agent = await AgentRepository(unit.db, principal.access).ensure(
                 body.agent_id, create=self._auto_create, creator=principal.key_id
             )
             user = User(**values | {"agent_id": agent.agent_id})
-            await UserRepository(db, principal.access).add(user)
+            await UserRepository(unit.db, principal.access).add(user)
             shown = UserRead.model_validate(user)
-            return await once.keep(db, shown, status=201, user_id=user.user_id)
+            return unit.answer(shown, 201, user_id=user.user_id)
 
     async def get(self, principal: Principal, user_id: str) -> UserRead:
         """Raises UserNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             user = await UserRepository(db, principal.access).get(user_id)
             return UserRead.model_validate(user)
 
@@ -51,7 +52,7 @@ class UserService:
         """Users, newest first."""
         start = decode_moment(query.cursor)
         filters = _columns(query.model_dump(exclude={"limit", "cursor"}, exclude_none=True))
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await UserRepository(db, principal.access).list(
                 start=start, limit=query.limit, filters=filters
             )
@@ -75,10 +76,10 @@ class UserService:
         changes = _columns(body.model_dump(exclude_unset=True))
         if principal.access.user_id is not None and {"status", "agent_id"} & changes.keys():
             raise KeyRestrictedError
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.write(principal, while_disabled=True) as unit:
             if "agent_id" in changes:
-                await AgentRepository(db, principal.access).get(changes["agent_id"])
-            user = await UserRepository(db, principal.access).patch(user_id, changes, expected)
+                await AgentRepository(unit.db, principal.access).get(changes["agent_id"])
+            user = await UserRepository(unit.db, principal.access).patch(user_id, changes, expected)
             return UserRead.model_validate(user)
 
 

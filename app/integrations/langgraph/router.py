@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from app.conversation.sessions.errors import (
     SessionEndedError,
@@ -11,7 +11,13 @@ from app.conversation.sessions.errors import (
 )
 from app.errors import DisabledError, IdTakenError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.integrations.langgraph.schemas import (
     Namespace,
@@ -28,7 +34,7 @@ from app.integrations.langgraph.schemas import (
 )
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError
@@ -43,20 +49,8 @@ from app.prompting.checkpoints.saver_errors import (
 router = APIRouter(prefix="/v1", tags=["checkpoints"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> SaverService:
-    return SaverService(
-        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
-    )
-
-
-async def get_thread_service(runtime: RuntimeDep) -> SaverThreadService:
-    return SaverThreadService(
-        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
-    )
-
-
-ServiceDep = Annotated[SaverService, Depends(get_service)]
-ThreadsDep = Annotated[SaverThreadService, Depends(get_thread_service)]
+ServiceDep = Annotated[SaverService, provided(SaverService)]
+ThreadsDep = Annotated[SaverThreadService, provided(SaverThreadService)]
 NamespaceQuery = Annotated[Namespace, Query()]
 
 
@@ -160,27 +154,31 @@ async def delete_saver_thread(session_id: Id, principal: WriterDep, service: Thr
         IdTakenError,
         DisabledError,
         MemoryDisabledError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def copy_saver_thread(
-    session_id: Id, body: SaverCopy, principal: WriterDep, service: ThreadsDep, once: OnceDep
+    session_id: Id,
+    body: SaverCopy,
+    principal: WriterDep,
+    service: ThreadsDep,
+    key: IdempotencyKeyDep,
 ) -> SaverCopied:
     """Copy all LangGraph checkpoints to another session of the same user and agent."""
-    return await service.copy(principal, session_id, body, once=once)
+    return await service.copy(principal, session_id, body, key=key)
 
 
-@router.post("/saver/prune", responses=responses_for(*ONCE_ERRORS))
+@router.post("/saver/prune", responses=responses_for(*IDEMPOTENCY_ERRORS))
 async def prune_saver_threads(
-    body: SaverPrune, principal: WriterDep, service: ThreadsDep, once: OnceDep
+    body: SaverPrune, principal: WriterDep, service: ThreadsDep, key: IdempotencyKeyDep
 ) -> SaverRemoved:
     """Delete the older LangGraph checkpoints of sessions, or all of them."""
-    return await service.prune(principal, body, once=once)
+    return await service.prune(principal, body, key=key)
 
 
-@router.post("/saver/runs/delete", responses=responses_for(*ONCE_ERRORS))
+@router.post("/saver/runs/delete", responses=responses_for(*IDEMPOTENCY_ERRORS))
 async def delete_saver_runs(
-    body: SaverRunsDelete, principal: WriterDep, service: ThreadsDep, once: OnceDep
+    body: SaverRunsDelete, principal: WriterDep, service: ThreadsDep, key: IdempotencyKeyDep
 ) -> SaverRemoved:
     """Delete the LangGraph checkpoints that runs have put."""
-    return await service.delete_runs(principal, body, once=once)
+    return await service.delete_runs(principal, body, key=key)

@@ -25,8 +25,7 @@ from app.integrations.langgraph.pages import (
     place_of,
 )
 from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
-from app.platform.database.engine import Database
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 from app.prompting.checkpoints.saver_chunks import CHUNK_BYTES, check_content, value_digest
 from app.prompting.checkpoints.saver_errors import (
     SaverCheckpointNotFoundError,
@@ -47,9 +46,8 @@ RUN_ID = 255
 
 
 class SaverService:
-    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work, *, auto_create: bool) -> None:
+        self._work = work
         self._auto_create = auto_create
 
     async def put(
@@ -75,7 +73,7 @@ class SaverService:
             MemoryDisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         size = sum(len(packed) for packed in body.content.values())
         checked = (
             check_content(body.content)
@@ -83,10 +81,10 @@ class SaverService:
             else await asyncio.to_thread(check_content, body.content)
         )
         channels, values = _named(body)
-        async with self._database.begin(principal.tenant_id) as db:
-            sessions = SessionRepository(db, principal.access)
+        async with self._work.write(principal) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
             await self._open(sessions, principal, session_id, body)
-            saver = SaverRepository(db, principal.tenant_id, session_id)
+            saver = SaverRepository(unit.db, principal.tenant_id, session_id)
             needed = {part for _, parts in values.values() for part in parts}
             look = await saver.look(namespace, checkpoint_id, body.parent_id, needed)
             channels |= _kept(session_id, checkpoint_id, body, look)
@@ -97,7 +95,7 @@ class SaverService:
             new = {digest: checked[digest] for digest in needed - look.chunks}
             await saver.put(namespace, checkpoint_id, columns, values, new)
             if look.own is not None and look.own != channels:
-                await SaverThreadRepository(db, principal.tenant_id, session_id).sweep()
+                await SaverThreadRepository(unit.db, principal.tenant_id, session_id).sweep()
         log.debug("saver_checkpoint_put", session_id=session_id)
         return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
 
@@ -135,7 +133,7 @@ class SaverService:
             MemoryDisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         rows: dict[int, dict[str, Any]] = {}
         for one in body.writes:
             if one.index < 0 or one.index not in rows:
@@ -147,13 +145,13 @@ class SaverService:
                     "type": one.type,
                     "value": one.data,
                 }
-        async with self._database.begin(principal.tenant_id) as db:
-            opened = await SessionRepository(db, principal.access).open_for_append(
+        async with self._work.write(principal) as unit:
+            opened = await SessionRepository(unit.db, principal.access).open_for_append(
                 session_id, Participants(), create=False, creator=None
             )
             if opened.session.status == 0:
                 raise SessionEndedError(session_id)
-            saver = SaverRepository(db, principal.tenant_id, session_id)
+            saver = SaverRepository(unit.db, principal.tenant_id, session_id)
             await saver.put_writes(namespace, checkpoint_id, list(rows.values()))
         return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
 
@@ -175,7 +173,7 @@ class SaverService:
             query.before,
             metadata_of(query.filter),
         )
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             if session_id is not None:
                 await SessionRepository(db, principal.access).get(session_id)
             lists = SaverLists(db, principal.access)

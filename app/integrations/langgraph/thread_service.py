@@ -14,9 +14,8 @@ from app.integrations.langgraph.schemas import (
     SaverRemoved,
     SaverRunsDelete,
 )
-from app.platform.database.engine import Database
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.checkpoints.saver_keeping import kept
 from app.prompting.checkpoints.saver_list_repository import SaverLists
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
@@ -25,9 +24,8 @@ log = structlog.get_logger()
 
 
 class SaverThreadService:
-    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work, *, auto_create: bool) -> None:
+        self._work = work
         self._auto_create = auto_create
 
     async def delete(self, principal: Principal, session_id: str) -> None:
@@ -37,13 +35,18 @@ class SaverThreadService:
             SessionNotFoundError: the caller has no such session.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await SessionRepository(db, principal.access).get(session_id, lock=True)
-            removed = await SaverThreadRepository(db, principal.tenant_id, session_id).clear()
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+            removed = await SaverThreadRepository(unit.db, principal.tenant_id, session_id).clear()
         log.info("saver_thread_deleted", session_id=session_id, checkpoints=removed)
 
     async def copy(
-        self, principal: Principal, session_id: str, body: SaverCopy, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        body: SaverCopy,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> SaverCopied:
         """Copy checkpoints and writes to another session of the same user and agent.
 
@@ -53,11 +56,10 @@ class SaverThreadService:
             MemoryDisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         target_id = body.target_session_id
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            sessions = SessionRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
             # In one order for everybody, so that opposite copies do not wait for each other. And
             # before a target is made, which locks the user: an erasure locks sessions first.
             for one in sorted({session_id, target_id}):
@@ -75,37 +77,37 @@ class SaverThreadService:
             )
             if opened.session.status == 0:
                 raise SessionEndedError(target_id)
-            thread = SaverThreadRepository(db, principal.tenant_id, session_id)
+            thread = SaverThreadRepository(unit.db, principal.tenant_id, session_id)
             copied = await thread.copy_to(target_id)
             # What belongs to a checkpoint that the target has in another form.
-            await SaverThreadRepository(db, principal.tenant_id, target_id).sweep()
+            await SaverThreadRepository(unit.db, principal.tenant_id, target_id).sweep()
             shown = SaverCopied(checkpoints=copied)
-            return await once.keep(db, shown, status=200, user_id=source.user_id)
+            return unit.answer(shown, 200, user_id=source.user_id)
 
     async def prune(
-        self, principal: Principal, body: SaverPrune, *, once: Once = NEVER
+        self, principal: Principal, body: SaverPrune, *, key: IdempotencyKey | None = None
     ) -> SaverRemoved:
         """Delete older checkpoints of sessions, or all; sessions that are not there count none.
 
         Each session is a transaction of its own. After a failure what is deleted stays so, and
         the request may be repeated: it goes on with the rest, and counts that.
         """
-        await self._claim(principal, once)
+        await self._work.refuse_repeated(principal, key)
         removed = 0
         for session_id in sorted(set(body.session_ids)):
             removed += await self._prune(
                 principal, session_id, everything=body.strategy == "delete"
             )
         log.info("saver_threads_pruned", sessions=len(body.session_ids), checkpoints=removed)
-        return await self._keep(principal, SaverRemoved(checkpoints=removed), once)
+        return await self._keep(principal, SaverRemoved(checkpoints=removed), key)
 
     async def _prune(self, principal: Principal, session_id: str, *, everything: bool) -> int:
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.write(principal, while_disabled=True) as unit:
             try:
-                await SessionRepository(db, principal.access).get(session_id, lock=True)
+                await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
             except SessionNotFoundError:
                 return 0
-            thread = SaverThreadRepository(db, principal.tenant_id, session_id)
+            thread = SaverThreadRepository(unit.db, principal.tenant_id, session_id)
             if everything:
                 return await thread.clear()
             steps = await thread.steps()
@@ -113,38 +115,34 @@ class SaverThreadService:
             return await thread.remove(here - kept(steps))
 
     async def delete_runs(
-        self, principal: Principal, body: SaverRunsDelete, *, once: Once = NEVER
+        self, principal: Principal, body: SaverRunsDelete, *, key: IdempotencyKey | None = None
     ) -> SaverRemoved:
         """Delete what runs have put, in every session that the caller may see.
 
         In transactions as `prune` has them.
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.read(principal, key) as db:
             found = await SaverLists(db, principal.access).sessions_of_runs(body.run_ids)
         removed = 0
         for session_id in found:
             removed += await self._delete_runs(principal, session_id, body.run_ids)
         log.info("saver_runs_deleted", runs=len(body.run_ids), checkpoints=removed)
-        return await self._keep(principal, SaverRemoved(checkpoints=removed), once)
+        return await self._keep(principal, SaverRemoved(checkpoints=removed), key)
 
     async def _delete_runs(
         self, principal: Principal, session_id: str, run_ids: Sequence[str]
     ) -> int:
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.write(principal, while_disabled=True) as unit:
             try:
-                await SessionRepository(db, principal.access).get(session_id, lock=True)
+                await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
             except SessionNotFoundError:
                 return 0
-            thread = SaverThreadRepository(db, principal.tenant_id, session_id)
+            thread = SaverThreadRepository(unit.db, principal.tenant_id, session_id)
             return await thread.remove_runs(run_ids)
 
-    async def _claim(self, principal: Principal, once: Once) -> None:
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-
-    async def _keep(self, principal: Principal, shown: SaverRemoved, once: Once) -> SaverRemoved:
+    async def _keep(
+        self, principal: Principal, shown: SaverRemoved, key: IdempotencyKey | None
+    ) -> SaverRemoved:
         """Keep the answer, unless the same request at the same time was quicker."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            return await once.keep(db, shown, status=200)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            return unit.answer(shown)

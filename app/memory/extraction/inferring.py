@@ -25,17 +25,17 @@ from app.memory.extraction.judging import Hearing
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.reading import Limits, principal_of, turn_of, writable_project
 from app.memory.extraction.schemas import JobAccepted
-from app.memory.extraction.work import Ran, Work
+from app.memory.extraction.work import Ran
+from app.memory.extraction.work import Work as Run
 from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError
 from app.memory.memories.place import Place, place_of, settle
 from app.memory.memories.saving import SavingService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate, SaidMessage
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work, answering
 
 BASE = ("memory_type", "tier", "visibility", "external_id", "expires_at")
 """Fields of a request that every memory drawn from it gets, when they are given."""
@@ -60,24 +60,22 @@ class InferenceRules:
 class InferringService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         saving: SavingService,
         pipeline: Pipeline,
         models: ModelCatalogue,
-        switches: Switches,
         rules: InferenceRules,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._saving = saving
         self._pipeline = pipeline
         self._models = models
-        self._switches = switches
         self._rules = rules
         self._now = now
 
     async def add(
-        self, principal: Principal, body: MemoryCreate, *, once: Once = NEVER
+        self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> tuple[MemoryAdded, int]:
         """Remember what messages say, or with `infer` false the messages themselves.
 
@@ -96,29 +94,29 @@ class InferringService:
 
         """
         if not body.infer:
-            return await self._saving.add(principal, body, once=once)
-        self._switches.refuse_writes()
+            return await self._saving.add(principal, body, key=key)
+        self._work.refuse_disabled()
         _refuse_unusable(body)
         place = place_of(principal, body)
-        grounds, config = await self._settle(principal, body, place, once)
+        grounds, config = await self._settle(principal, body, place, key)
         model = chosen(self._models, config, principal.config)
         if model.extractor.model is not None:
             await self._check_quota(principal)
         answers: list[tuple[MemoryAdded, int]] = []
 
         async def finish(db: AsyncSession, ran: Ran) -> None:
-            await once.claim(db)
-            answer = await outcomes(db, principal.access, ran)
-            status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & ran.events.keys() else 200
-            await once.keep(db, answer, status=status, user_id=place.user_id)
+            async with answering(db, key) as unit:
+                answer = await outcomes(db, principal.access, ran)
+                status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & ran.events.keys() else 200
+                unit.answer(answer, status, user_id=place.user_id)
             answers.append((answer, status))
 
-        work = self._work(principal, body, grounds, config, job=None)
+        work = self._run(principal, body, grounds, config, job=None)
         await self._pipeline.run(work, model, finish)
         return answers[-1]
 
     async def order(
-        self, principal: Principal, body: MemoryCreate, *, once: Once = NEVER
+        self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> JobAccepted:
         """Put the same into the queue, whole and durable, and answer at once.
 
@@ -127,20 +125,19 @@ class InferringService:
             UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the place.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         if body.infer:
             _refuse_unusable(body)
         place = place_of(principal, body)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            await settle(db, principal, place, create=self._rules.auto_create)
+        async with self._work.write(principal, key) as unit:
+            await settle(unit.db, principal, place, create=self._rules.auto_create)
             told = body.model_dump(mode="json", exclude_unset=True)
-            scheduled = await JobRepository(db, principal.tenant_id).schedule(
+            scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(
                 infer(principal, told, place)
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = JobAccepted.model_validate(scheduled)
-            return await once.keep(db, answer, status=202, user_id=place.user_id)
+            return unit.answer(answer, 202, user_id=place.user_id)
 
     async def work_off(self, job: ClaimedJob) -> dict[str, Any] | None:
         """The handler of jobs `infer`.
@@ -151,22 +148,22 @@ class InferringService:
 
         """
         body = MemoryCreate.model_validate(job.payload["body"])
-        async with self._database.begin(job.tenant_id) as db:
+        async with self._work.read(job) as db:
             principal = _caller(await principal_of(db, job), job.payload)
         if not body.infer:
             return {"events": await self._save(principal, body)}
         place = place_of(principal, body)
-        grounds, config = await self._settle(principal, body, place, NEVER)
+        grounds, config = await self._settle(principal, body, place, None)
         model = chosen(self._models, config, principal.config)
         if model.extractor.model is not None:
-            async with self._database.begin(job.tenant_id) as db:
-                await self._rules.limits.check_quota(db, principal)
+            async with self._work.write(job, while_disabled=True) as unit:
+                await self._rules.limits.check_quota(unit.db, principal)
 
         async def finish(db: AsyncSession, ran: Ran) -> None:
             await JobRepository(db, job.tenant_id).finish(job, ran.result())
 
         await self._pipeline.run(
-            self._work(principal, body, grounds, config, job=job), model, finish
+            self._run(principal, body, grounds, config, job=job), model, finish
         )
         return None
 
@@ -180,18 +177,18 @@ class InferringService:
         return {event: events.count(event) for event in sorted(set(events))}
 
     async def _settle(
-        self, principal: Principal, body: MemoryCreate, place: Place, once: Once
+        self, principal: Principal, body: MemoryCreate, place: Place, key: IdempotencyKey | None
     ) -> tuple[Grounds, Mapping[str, Any]]:
         """Make sure that everybody is there and willing, and say where memories may go."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            await settle(db, principal, place, create=self._rules.auto_create)
+        await self._work.refuse_repeated(principal, key)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await settle(unit.db, principal, place, create=self._rules.auto_create)
             project_id = place.project_id
             if place.scope != "project":
                 project_id = await writable_project(
-                    db, principal.access, place.project_id, place.user_id
+                    unit.db, principal.access, place.project_id, place.user_id
                 )
-            agents = AgentRepository(db, principal.access)
+            agents = AgentRepository(unit.db, principal.access)
             agent = await agents.find(place.agent_id) if place.agent_id else None
         grounds = Grounds(
             place.user_id, place.agent_id, place.session_id, project_id, scope=body.scope
@@ -199,13 +196,13 @@ class InferringService:
         return grounds, {} if agent is None else agent.config
 
     async def _check_quota(self, principal: Principal) -> None:
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             try:
                 await self._rules.limits.check_quota(db, principal)
             except DeferJobError as error:
                 raise QuotaExhaustedError(error.until - self._now()) from error
 
-    def _work(
+    def _run(
         self,
         principal: Principal,
         body: MemoryCreate,
@@ -213,12 +210,12 @@ class InferringService:
         config: Mapping[str, Any],
         *,
         job: ClaimedJob | None,
-    ) -> Work:
+    ) -> Run:
         said_at = self._now() if job is None else job.create_time
         reading = readable(_said(body, said_at), self._rules.tags)
         turns = [turn_of(one) for one in reading.turns]
         given = body.model_dump(include=set(BASE) & body.model_fields_set)
-        return Work(
+        return Run(
             principal=principal,
             hearing=Hearing(turns, grounds, list(reading.said_back), stored=False),
             request=ExtractionRequest(

@@ -24,11 +24,10 @@ from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.reading import DISABLED, MESSAGES, Limits, Reading, SessionReader
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.work import Ran, Trigger
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 
 BUSY = timedelta(seconds=1)
 """How long a job waits while another reads the same session."""
@@ -48,18 +47,16 @@ class SessionJobs:
 
     def __init__(
         self,
-        database: Database,
+        work: Work,
         pipeline: Pipeline,
         models: ModelCatalogue,
-        switches: Switches,
         limits: Limits,
         tags: Sequence[str],
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._pipeline = pipeline
         self._models = models
-        self._switches = switches
         self._limits = limits
         self._tags = tags
         self._now = now
@@ -75,9 +72,9 @@ class SessionJobs:
             LeaseLostError, WatermarkMovedError: another worker has done it.
 
         """
-        if not self._switches.enabled:
+        if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
-        async with self._database.begin(job.tenant_id) as db:
+        async with self._work.read(job) as db:
             # Before the watermark is read: who ends in between has moved it.
             if await ExtractionRepository(db, Access(job.tenant_id)).is_being_read(job):
                 raise DeferJobError(self._now() + BUSY, "session_busy")
@@ -96,7 +93,7 @@ class SessionJobs:
         model = chosen(self._models, reading.config, reading.principal.config)
         trigger: Trigger = "end" if summary else _trigger(job)
         if model.extractor.model is not None:
-            async with self._database.begin(job.tenant_id) as db:
+            async with self._work.read(job) as db:
                 await self._limits.check(db, reading, trigger, self._now)
         work = reading.work(job, trigger, summary=summary)
         finish = self._finish_end if summary else self._finish
@@ -107,8 +104,8 @@ class SessionJobs:
                 raise
             # The endpoint answered and will answer so again: one message must not bar the
             # rest of its session. The failed run stays in the log.
-            async with self._database.begin(job.tenant_id) as db:
-                await self._pass_over(db, job, reading, "unreadable")
+            async with self._work.write(job, while_disabled=True) as unit:
+                await self._pass_over(unit.db, job, reading, "unreadable")
 
     async def _pass_over(
         self, db: AsyncSession, job: ClaimedJob, reading: Reading, skipped: str

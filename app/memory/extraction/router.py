@@ -2,13 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from app.conversation.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.errors import DisabledError, IdTakenError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.language.llm.errors import (
     EmbeddingUnavailableError,
@@ -40,7 +46,7 @@ from app.memory.memories.errors import (
 )
 from app.memory.memories.saving import SavingService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryValidated
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
@@ -73,21 +79,9 @@ EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
 MODEL_ERRORS = (UnknownModelError, ModelUnavailableError)
 
 
-async def get_inferring(runtime: RuntimeDep) -> InferringService:
-    return runtime.inferring
-
-
-async def get_saving(runtime: RuntimeDep) -> SavingService:
-    return runtime.saving
-
-
-async def get_extraction(runtime: RuntimeDep) -> ExtractionService:
-    return runtime.extraction
-
-
-InferringDep = Annotated[InferringService, Depends(get_inferring)]
-SavingDep = Annotated[SavingService, Depends(get_saving)]
-ExtractionDep = Annotated[ExtractionService, Depends(get_extraction)]
+InferringDep = Annotated[InferringService, provided(InferringService)]
+SavingDep = Annotated[SavingService, provided(SavingService)]
+ExtractionDep = Annotated[ExtractionService, provided(ExtractionService)]
 
 
 @memories_router.post(
@@ -107,7 +101,7 @@ ExtractionDep = Annotated[ExtractionService, Depends(get_extraction)]
             *EMBEDDING_ERRORS,
             *MODEL_ERRORS,
             ProcessorFailedError,
-            *ONCE_ERRORS,
+            *IDEMPOTENCY_ERRORS,
         ),
     },
 )
@@ -116,14 +110,14 @@ async def add_memories(
     query: Annotated[AddQuery, Query()],
     principal: WriterDep,
     service: InferringDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
     response: Response,
 ) -> MemoryAdded | Response:
     """Remember what messages say; with `infer` false the messages as they stand."""
     if query.async_:
-        accepted = await service.order(principal, body, once=once)
+        accepted = await service.order(principal, body, key=key)
         return Response(accepted.model_dump_json(), 202, media_type="application/json")
-    added, response.status_code = await service.add(principal, body, once=once)
+    added, response.status_code = await service.add(principal, body, key=key)
     return added
 
 
@@ -151,7 +145,7 @@ async def validate_memories(
             MemoryPausedError,
             MemoryDisabledError,
             UnknownModelError,
-            *ONCE_ERRORS,
+            *IDEMPOTENCY_ERRORS,
         ),
     },
 )
@@ -159,13 +153,13 @@ async def extract_session(
     session_id: Id,
     principal: WriterDep,
     service: ExtractionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
     response: Response,
     body: ExtractRequest | None = None,
 ) -> ExtractAnswer:
     """Read what is unread in a session now."""
     body = body or ExtractRequest()
-    answer, response.status_code = await service.extract(principal, session_id, body, once=once)
+    answer, response.status_code = await service.extract(principal, session_id, body, key=key)
     return answer
 
 

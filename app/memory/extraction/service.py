@@ -17,12 +17,12 @@ from app.memory.extraction.errors import ExtractionLimitError
 from app.memory.extraction.reading import Limits
 from app.memory.extraction.repository import DAY, ExtractionRepository
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
-from app.platform.database.engine import Database
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.errors import MemoryPausedError, Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.errors import MemoryPausedError
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 LONGEST_WAIT_SECONDS = 60.0
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.02, 0.5
@@ -33,20 +33,23 @@ OVER = {"succeeded", "dead", "cancelled"}
 class ExtractionService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         models: ModelCatalogue,
-        switches: Switches,
         limits: Limits,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._models = models
-        self._switches = switches
         self._limits = limits
         self._now = now
 
     async def extract(
-        self, principal: Principal, session_id: str, body: ExtractRequest, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        body: ExtractRequest,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> tuple[ExtractAnswer, int]:
         """Have what is unread in a session read now.
 
@@ -62,36 +65,35 @@ class ExtractionService:
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         model = chosen(self._models, await self._config(principal, session_id), principal.config)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            session = await SessionRepository(db, principal.access).get(session_id, lock=True)
+        async with self._work.write(principal, key) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
             target = session.last_sequence_no
             if session.last_extracted_seq >= target:
                 answer = _answer(session, None, target)
-                return await once.keep(db, answer, status=200, user_id=session.user_id), 200
+                return unit.answer(answer, 200, user_id=session.user_id), 200
             if model.extractor.model is not None:
-                await self._check_limit(ExtractionRepository(db, principal.access), session_id)
+                await self._check_limit(ExtractionRepository(unit.db, principal.access), session_id)
             payload: dict[str, Any] = {"explicit": True}
             if body.prompt is not None:
                 payload["prompt"] = body.prompt
-            jobs = JobRepository(db, principal.tenant_id)
+            jobs = JobRepository(unit.db, principal.tenant_id)
             scheduled = await jobs.schedule(
                 read_now(session, creator=principal.key_id, payload=payload)
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = _answer(session, await jobs.get(scheduled.job_id), target)
             if not body.wait:
-                return await once.keep(db, answer, status=202, user_id=session.user_id), 202
+                return unit.answer(answer, 202, user_id=session.user_id), 202
         return await self._wait(principal, session_id, scheduled.job_id, target)
 
     async def _config(self, principal: Principal, session_id: str) -> Mapping[str, Any]:
         """Settings of the session's agent; whoever is switched off is refused here."""
-        async with self._database.begin(principal.tenant_id) as db:
-            session = await SessionRepository(db, principal.access).get(session_id)
-            agent = await AgentRepository(db, principal.access).get(session.agent_id)
-            user = await UserRepository(db, principal.access).find(session.user_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(session_id)
+            agent = await AgentRepository(unit.db, principal.access).get(session.agent_id)
+            user = await UserRepository(unit.db, principal.access).find(session.user_id)
             refuse_disabled(agent, user)
             if not agent.memory_enabled:
                 raise MemoryPausedError("agent", agent.agent_id)
@@ -117,13 +119,13 @@ class ExtractionService:
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_LOOK_SECONDS)
-            async with self._database.begin(principal.tenant_id) as db:
-                sessions = SessionRepository(db, principal.access)
+            async with self._work.write(principal, while_disabled=True) as unit:
+                sessions = SessionRepository(unit.db, principal.access)
                 session = await sessions.get(session_id)
                 # Read after the session: what has moved its watermark has also ended a run.
-                job = await JobRepository(db, principal.tenant_id).get(job_id)
+                job = await JobRepository(unit.db, principal.tenant_id).get(job_id)
                 if job.status in OVER:
-                    await db.refresh(session)
+                    await unit.db.refresh(session)
             answer = _answer(session, job, target)
             if answer.done:
                 return answer, 200
@@ -134,8 +136,8 @@ class ExtractionService:
         """The log of runs, newest first."""
         start = decode_moment(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
-        async with self._database.begin(principal.tenant_id) as db:
-            rows = await ExtractionRepository(db, principal.access).runs(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            rows = await ExtractionRepository(unit.db, principal.access).runs(
                 equal, start=start, limit=query.limit
             )
         return page(
@@ -147,8 +149,8 @@ class ExtractionService:
 
     async def run(self, principal: Principal, run_id: str) -> RunRead:
         """One run. Raises RunNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            found = await ExtractionRepository(db, principal.access).get_run(run_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            found = await ExtractionRepository(unit.db, principal.access).get_run(run_id)
             return RunRead.model_validate(found)
 
 

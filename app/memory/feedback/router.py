@@ -2,10 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import DisabledError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.memory.feedback.errors import SensitiveCommentError
 from app.memory.feedback.schemas import (
     FeedbackAdded,
@@ -16,7 +22,7 @@ from app.memory.feedback.schemas import (
 )
 from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -25,17 +31,7 @@ from app.platform.work.errors import MemoryDisabledError
 router = APIRouter(prefix="/v1", tags=["feedback"], responses=responses_for(*KEY_ERRORS))
 
 
-async def get_service(runtime: RuntimeDep) -> FeedbackService:
-    settings = runtime.settings
-    return FeedbackService(
-        runtime.database,
-        runtime.switches,
-        secrets=settings.secrets_action,
-        identifiers=settings.identifiers_action,
-    )
-
-
-ServiceDep = Annotated[FeedbackService, Depends(get_service)]
+ServiceDep = Annotated[FeedbackService, provided(FeedbackService)]
 
 
 @router.post(
@@ -46,7 +42,7 @@ ServiceDep = Annotated[FeedbackService, Depends(get_service)]
         SensitiveCommentError,
         DisabledError,
         MemoryDisabledError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def add_feedback(
@@ -54,10 +50,10 @@ async def add_feedback(
     body: FeedbackCreate,
     principal: WriterDep,
     service: ServiceDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> FeedbackAdded:
     """Say that a memory is helpful, wrong or outdated. It is recorded and changes no memory."""
-    return await service.add(principal, memory_id, body, once=once)
+    return await service.add(principal, memory_id, body, key=key)
 
 
 @router.get(

@@ -19,11 +19,10 @@ from app.memory.feedback.schemas import (
 )
 from app.memory.memories.place import refuse_closed
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -31,9 +30,7 @@ Action = Literal["reject", "redact", "allow"]
 
 
 class FeedbackService:
-    def __init__(
-        self, database: Database, switches: Switches, *, secrets: Action, identifiers: Action
-    ) -> None:
+    def __init__(self, work: Work, *, secrets: Action, identifiers: Action) -> None:
         """Keep feedback in `database`.
 
         Args:
@@ -43,12 +40,16 @@ class FeedbackService:
             identifiers: what becomes of card, identity and account numbers in one.
 
         """
-        self._database = database
-        self._switches = switches
+        self._work = work
         self._actions: dict[Kind, Action] = {"secret": secrets, "identifier": identifiers}
 
     async def add(
-        self, principal: Principal, memory_id: str, body: FeedbackCreate, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        memory_id: str,
+        body: FeedbackCreate,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> FeedbackAdded:
         """Record what the caller thinks of a memory it may read. The memory stays as it is.
 
@@ -58,11 +59,9 @@ class FeedbackService:
             DisabledError, MemoryDisabledError: writing is switched off here or everywhere.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            memory = await MemoryRepository(db, principal.access).get(memory_id)
-            await refuse_closed(db, principal, memory, remembering=False)
+        async with self._work.write(principal, key) as unit:
+            memory = await MemoryRepository(unit.db, principal.access).get(memory_id)
+            await refuse_closed(unit.db, principal, memory, remembering=False)
             row = MemoryFeedback(
                 feedback_id=new_id("fbk"),
                 memory_id=memory_id,
@@ -73,9 +72,9 @@ class FeedbackService:
                 version=memory.version,
                 actor=principal.key_id,
             )
-            await FeedbackRepository(db, principal.access).add(row)
+            await FeedbackRepository(unit.db, principal.access).add(row)
             added = FeedbackAdded.model_validate(row)
-            await once.keep(db, added, status=201, user_id=memory.user_id)
+            unit.answer(added, 201, user_id=memory.user_id)
         log.info("feedback_added", memory_id=memory_id, rating=body.rating)
         return added
 
@@ -99,7 +98,7 @@ class FeedbackService:
     ) -> Page[FeedbackRead]:
         """Feedback on a memory, newest first. Raises MemoryNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await MemoryRepository(db, principal.access).get(memory_id)
             rows = await FeedbackRepository(db, principal.access).list(
                 memory_id, start=start, limit=query.limit
@@ -113,7 +112,7 @@ class FeedbackService:
 
     async def stats(self, principal: Principal, query: FeedbackStatsQuery) -> FeedbackStats:
         """Counts over all feedback the caller may see."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             counts, memories = await FeedbackRepository(db, principal.access).counts(
                 query.model_dump(exclude_none=True)
             )

@@ -42,10 +42,9 @@ from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError
 from app.memory.memories.place import Place, settle
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.constraints import conflicts
-from app.platform.database.engine import Database
 from app.platform.database.versioned import apply_changes
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -53,9 +52,8 @@ _PERIOD = {"valid_from", "valid_to"}
 
 
 class GraphEditingService:
-    def __init__(self, database: Database, switches: Switches, now: Callable[[], datetime]) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work, now: Callable[[], datetime]) -> None:
+        self._work = work
         self._now = now
 
     async def patch_entity(
@@ -70,28 +68,28 @@ class GraphEditingService:
             MemoryDisabledError and what `settle` raises: writing is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         changes = {
             {"metadata": "metadata_"}.get(name, name): value
             for name, value in body.model_dump(exclude_unset=True).items()
             if value is not None
         }
-        async with self._database.begin(principal.tenant_id) as db:
-            entities = EntityRepository(db, principal.access)
-            row = await writable(db, principal, entities, entity_id)
+        async with self._work.write(principal) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            row = await writable(unit.db, principal, entities, entity_id)
             old_key, old_name = row.name_key, row.name
             if "name" in changes:
                 changes["name_key"] = name_key(changes["name"])
                 await _refuse_taken(entities, row, changes["name_key"])
             with conflicts({"graph_entities_uk_name_key": EntityTakenError(entity_id)}):
-                await apply_changes(db, row, changes, expected=expected)
+                await apply_changes(unit.db, row, changes, expected=expected)
             if row.name_key != old_key:
                 await entities.note_aliases([(entity_id, old_key, old_name)])
-            [shown] = await entities_shown(db, principal.access, [row])
+            [shown] = await entities_shown(unit.db, principal.access, [row])
         return shown
 
     async def add_alias(
-        self, principal: Principal, entity_id: str, alias: str, *, once: Once = NEVER
+        self, principal: Principal, entity_id: str, alias: str, *, key: IdempotencyKey | None = None
     ) -> EntityRead:
         """The entity with one name more; again changes nothing.
 
@@ -101,28 +99,25 @@ class GraphEditingService:
             MemoryDisabledError: as in `patch_entity`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            entities = EntityRepository(db, principal.access)
-            row = await writable(db, principal, entities, entity_id)
-            key = name_key(alias)
-            if key != row.name_key:
-                await _refuse_taken(entities, row, key)
-                await entities.note_aliases([(entity_id, key, alias.strip())])
-            [shown] = await entities_shown(db, principal.access, [row])
-            return await once.keep(db, shown, status=200, user_id=row.user_id)
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            row = await writable(unit.db, principal, entities, entity_id)
+            alias_key = name_key(alias)
+            if alias_key != row.name_key:
+                await _refuse_taken(entities, row, alias_key)
+                await entities.note_aliases([(entity_id, alias_key, alias.strip())])
+            [shown] = await entities_shown(unit.db, principal.access, [row])
+            return unit.answer(shown, 200, user_id=row.user_id)
 
     async def remove_alias(self, principal: Principal, entity_id: str, alias: str) -> None:
         """Raises AliasNotFoundError, and what `add_alias` does."""
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            entities = EntityRepository(db, principal.access)
-            await writable(db, principal, entities, entity_id)
+        async with self._work.write(principal) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            await writable(unit.db, principal, entities, entity_id)
             await entities.remove_alias(entity_id, name_key(alias))
 
     async def add_relation(
-        self, principal: Principal, body: RelationCreate, *, once: Once = NEVER
+        self, principal: Principal, body: RelationCreate, *, key: IdempotencyKey | None = None
     ) -> RelationRead:
         """A relation, as a run would write it: said again it is confirmed, and another value of
         a `single` one ends.
@@ -135,13 +130,11 @@ class GraphEditingService:
             MemoryDisabledError and what `settle` raises: writing is switched off.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            entities = EntityRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
             place = await _place(principal, entities, body)
-            await hold(db, principal, place)
-            await settle_at(db, principal, place)
+            await hold(unit.db, principal, place)
+            await settle_at(unit.db, principal, place)
             source = await _side(entities, body.source_id, body.source, body.source_type, place)
             destination = await _side(
                 entities, body.destination_id, body.destination, body.destination_type, place
@@ -150,9 +143,11 @@ class GraphEditingService:
                 raise SameEntityError("destination")
             if missing := await entities.missing_memories(body.memory_ids):
                 raise MemoryNotFoundError(min(missing))
-            row = await self._stated(db, principal, place, _statement(body, source, destination))
-            [shown] = await relations_shown(db, principal.access, [row])
-            answer = await once.keep(db, shown, status=201, user_id=place.user_id)
+            row = await self._stated(
+                unit.db, principal, place, _statement(body, source, destination)
+            )
+            [shown] = await relations_shown(unit.db, principal.access, [row])
+            answer = unit.answer(shown, 201, user_id=place.user_id)
         log.info("relation_added", relation_id=answer.relation_id)
         return answer
 
@@ -168,18 +163,18 @@ class GraphEditingService:
             NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as above.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         now = self._now()
-        async with self._database.begin(principal.tenant_id) as db:
-            timeline = RelationTimeline(db, principal.access, now=now, actor=principal.key_id)
-            row = await self._writable(db, principal, timeline, relation_id, expected)
-            changes = await self._changes(db, principal, row, body)
+        async with self._work.write(principal) as unit:
+            timeline = RelationTimeline(unit.db, principal.access, now=now, actor=principal.key_id)
+            row = await self._writable(unit.db, principal, timeline, relation_id, expected)
+            changes = await self._changes(unit.db, principal, row, body)
             changed = {name: new for name, new in changes.items() if new != getattr(row, name)}
             if changed:
                 await _refuse_twin(timeline, row, changed)
                 row = timeline.revise(row, changed, body.reason)
                 await timeline.flush()
-            [shown] = await relations_shown(db, principal.access, [row])
+            [shown] = await relations_shown(unit.db, principal.access, [row])
         return shown
 
     async def delete_relation(
@@ -192,10 +187,9 @@ class GraphEditingService:
             InsufficientScopeError, MemoryDisabledError: as above.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            timeline = RelationTimeline(db, principal.access, now=self._now())
-            row = await self._writable(db, principal, timeline, relation_id, expected)
+        async with self._work.write(principal) as unit:
+            timeline = RelationTimeline(unit.db, principal.access, now=self._now())
+            row = await self._writable(unit.db, principal, timeline, relation_id, expected)
             timeline.withdraw(row)
             await timeline.flush()
         log.info("relation_withdrawn", relation_id=relation_id)

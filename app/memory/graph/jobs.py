@@ -17,11 +17,10 @@ from app.memory.graph.tidying import Tidying
 from app.memory.graph.timeline import RelationTimeline
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 
 SWITCHED_OFF: Final = timedelta(minutes=5)
 DISABLED: Final = timedelta(hours=1)
@@ -50,14 +49,12 @@ class GraphJobs:
 
     def __init__(
         self,
-        database: Database,
+        work: Work,
         reader: MemoryReader,
-        switches: Switches,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._reader = reader
-        self._switches = switches
         self._now = now
 
     async def tidy(self, job: ClaimedJob) -> None:
@@ -68,30 +65,30 @@ class GraphJobs:
             LeaseLostError: another worker has done it, or the job went with its person.
 
         """
-        if not self._switches.enabled:
+        if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         bucket = bucket_of(job.key)
         now = self._now()
         access = Access(job.tenant_id)
-        async with self._database.begin(job.tenant_id) as db:
-            tenant = await TenantRepository(db, job.tenant_id).get()
+        async with self._work.write(job, while_disabled=True) as unit:
+            tenant = await TenantRepository(unit.db, job.tenant_id).get()
             if tenant.status == 0:
                 raise DeferJobError(now + DISABLED, "tenant_disabled")
-            await MemoryRepository(db, access).lock_bucket(*bucket)
+            await MemoryRepository(unit.db, access).lock_bucket(*bucket)
             read = to_read(job.payload)
-            await OwnerRepository(db, job.tenant_id).hold_all(bucket, read)
-            timeline = RelationTimeline(db, access, now=now, job_id=job.job_id)
-            tidying = Tidying(db, job.tenant_id, bucket, timeline)
+            await OwnerRepository(unit.db, job.tenant_id).hold_all(bucket, read)
+            timeline = RelationTimeline(unit.db, access, now=now, job_id=job.job_id)
+            tidying = Tidying(unit.db, job.tenant_id, bucket, timeline)
             counts = {"reworded": await tidying.unsay(reworded(job.payload), now)}
             memories = await tidying.readable(read)
             counts |= await self._reader.read(
-                db, access, memories, tenant.config, job_id=job.job_id, now=now
+                unit.db, access, memories, tenant.config, job_id=job.job_id, now=now
             )
             counts |= {
                 "reopened": await tidying.reopen(now),
                 "closed": await tidying.close(now),
                 "removed": sum((await tidying.forget()).values()),
             }
-            await JobRepository(db, job.tenant_id).finish(
+            await JobRepository(unit.db, job.tenant_id).finish(
                 job, {name: count for name, count in counts.items() if count}
             )

@@ -38,11 +38,10 @@ from app.memory.graph.repository import EntityRepository, place_of
 from app.memory.graph.schemas import ChangeRead, EntityMerge, EntitySplit
 from app.memory.graph.statements import GraphPlace
 from app.platform.database.constraints import conflicts
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -61,19 +60,22 @@ _NAMING: Final = {
 class RegroupingService:
     def __init__(
         self,
-        database: Database,
-        switches: Switches,
+        work: Work,
         now: Callable[[], datetime],
         *,
         most_rows: int = MOST_ROWS,
     ) -> None:
-        self._database = database
-        self._switches = switches
+        self._work = work
         self._now = now
         self._most_rows = most_rows
 
     async def merge(
-        self, principal: Principal, entity_id: str, body: EntityMerge, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        entity_id: str,
+        body: EntityMerge,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> ChangeRead:
         """Make several entities one: their names, relations and mentions become those of the
         first. What is then there twice is folded.
@@ -86,32 +88,36 @@ class RegroupingService:
             MemoryDisabledError and what `settle` raises: writing is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         ids = list(dict.fromkeys(body.entity_ids))
         if entity_id in ids:
             raise SameEntityError("entity_ids")
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            entities = EntityRepository(db, principal.access)
-            target = await writable(db, principal, entities, entity_id)
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            target = await writable(unit.db, principal, entities, entity_id)
             # In the order of ids; the bucket's lock alone would do, were there no older release.
             sources = [await entities.get_live(one, lock=True) for one in sorted(ids)]
             if any(place_of(one) != place_of(target) for one in sources):
                 raise DifferentOwnersError("entity_ids")
-            around = await self._around(db, principal, [entity_id, *ids])
+            around = await self._around(unit.db, principal, [entity_id, *ids])
             made = merged(around, _row(target), [_row(one) for one in sources], now=self._now())
             change = _change("MERGE", target, [entity_id, *ids], made, body.reason, principal)
             if body.dry_run:
-                return _counted(change, made)
-            changes = ChangeRepository(db, principal.access)
+                return unit.answer_unkept(_counted(change, made))
+            changes = ChangeRepository(unit.db, principal.access)
             await changes.swap(made.before, made.after)
             answer = change_shown(await changes.add(change))
-            await once.keep(db, answer, status=200, user_id=target.user_id)
+            unit.answer(answer, 200, user_id=target.user_id)
         log.info("entities_merged", entity_id=entity_id, entities=len(ids))
         return answer
 
     async def split(
-        self, principal: Principal, entity_id: str, body: EntitySplit, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        entity_id: str,
+        body: EntitySplit,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> ChangeRead:
         """Make two entities of one; the new one is the second of `entity_ids`.
 
@@ -123,19 +129,17 @@ class RegroupingService:
                 in `merge`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            entities = EntityRepository(db, principal.access)
-            old = await writable(db, principal, entities, entity_id)
-            key = name_key(body.name)
-            taken = (await entities.by_keys(place_of(old), [key])).get(key)
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            old = await writable(unit.db, principal, entities, entity_id)
+            new_key = name_key(body.name)
+            taken = (await entities.by_keys(place_of(old), [new_key])).get(new_key)
             if taken is not None:
                 raise EntityTakenError(taken.entity_id)
-            around = await self._around(db, principal, [entity_id])
+            around = await self._around(unit.db, principal, [entity_id])
             new = _part(old, body, creator=principal.key_id)
             keys = {name_key(one) for one in body.aliases}
-            _refuse_others(around, body, keys - {key})
+            _refuse_others(around, body, keys - {new_key})
             made = split(
                 around,
                 entity_id,
@@ -147,25 +151,29 @@ class RegroupingService:
             ids = [entity_id, new["entity_id"]]
             change = _change("SPLIT", old, ids, made, body.reason, principal)
             if body.dry_run:
-                return _counted(change, made)
+                return unit.answer_unkept(_counted(change, made))
             await entities.insert([new])
-            changes = ChangeRepository(db, principal.access)
+            changes = ChangeRepository(unit.db, principal.access)
             await changes.swap(made.before, made.after)
             answer = change_shown(await changes.add(change))
-            await once.keep(db, answer, status=200, user_id=old.user_id)
+            unit.answer(answer, 200, user_id=old.user_id)
         log.info("entity_split", entity_id=entity_id)
         return answer
 
     async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
         """Merges and splits, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
-            rows = await ChangeRepository(db, principal.access).list(start=start, limit=query.limit)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            rows = await ChangeRepository(unit.db, principal.access).list(
+                start=start, limit=query.limit
+            )
         return page(
             rows, query.limit, show=change_shown, place=lambda row: (row.create_time, row.change_id)
         )
 
-    async def undo(self, principal: Principal, change_id: str, *, once: Once = NEVER) -> ChangeRead:
+    async def undo(
+        self, principal: Principal, change_id: str, *, key: IdempotencyKey | None = None
+    ) -> ChangeRead:
         """Put back every row that a merge or a split touched, as it was.
 
         Raises:
@@ -176,23 +184,21 @@ class RegroupingService:
             NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as in `merge`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            changes = ChangeRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            changes = ChangeRepository(unit.db, principal.access)
             seen = await changes.get(change_id)
             refuse_strangers(principal, seen, change_id)
-            await hold(db, principal, place_of(seen))
+            await hold(unit.db, principal, place_of(seen))
             change = await changes.get(change_id, lock=True)
             if change.undone_at is not None:
                 raise ChangeUndoneError(change_id)
-            await settle_at(db, principal, place_of(change))
+            await settle_at(unit.db, principal, place_of(change))
             with fitting(change_id):
                 await _put_back(changes, change)
             change.undone_at = self._now()
-            await db.flush()
+            await unit.db.flush()
             answer = change_shown(change)
-            await once.keep(db, answer, status=200, user_id=change.user_id)
+            unit.answer(answer, 200, user_id=change.user_id)
         log.info("graph_change_undone", change_id=change_id)
         return answer
 

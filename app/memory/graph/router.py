@@ -2,12 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import DisabledError, SelectorRequiredError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.memory.graph.editing import GraphEditingService
 from app.memory.graph.errors import (
@@ -53,7 +59,7 @@ from app.memory.graph.schemas import (
 )
 from app.memory.graph.service import GraphService
 from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -69,25 +75,13 @@ WRITE_ERRORS = (
     MemoryPausedError,
 )
 ENTITY_ERRORS = (EntityNotFoundError, EntityMergedError, *WRITE_ERRORS)
-REGROUP_ERRORS = (TooManyRowsError, *ENTITY_ERRORS, *ONCE_ERRORS)
+REGROUP_ERRORS = (TooManyRowsError, *ENTITY_ERRORS, *IDEMPOTENCY_ERRORS)
 RELATION_ERRORS = (RelationNotFoundError, VersionConflictError, *WRITE_ERRORS)
 
 
-async def get_service(runtime: RuntimeDep) -> GraphService:
-    return GraphService(runtime.database, runtime.now)
-
-
-async def get_editing(runtime: RuntimeDep) -> GraphEditingService:
-    return GraphEditingService(runtime.database, runtime.switches, runtime.now)
-
-
-async def get_regrouping(runtime: RuntimeDep) -> RegroupingService:
-    return RegroupingService(runtime.database, runtime.switches, runtime.now)
-
-
-ServiceDep = Annotated[GraphService, Depends(get_service)]
-EditingDep = Annotated[GraphEditingService, Depends(get_editing)]
-RegroupingDep = Annotated[RegroupingService, Depends(get_regrouping)]
+ServiceDep = Annotated[GraphService, provided(GraphService)]
+EditingDep = Annotated[GraphEditingService, provided(GraphEditingService)]
+RegroupingDep = Annotated[RegroupingService, provided(RegroupingService)]
 
 
 @router.get("/entities", responses=responses_for(InvalidCursorError))
@@ -135,13 +129,17 @@ async def patch_entity(
 
 @router.post(
     "/entities/{entity_id}/aliases",
-    responses=responses_for(EntityTakenError, *ENTITY_ERRORS, *ONCE_ERRORS),
+    responses=responses_for(EntityTakenError, *ENTITY_ERRORS, *IDEMPOTENCY_ERRORS),
 )
 async def add_alias(
-    entity_id: Id, body: AliasCreate, principal: WriterDep, service: EditingDep, once: OnceDep
+    entity_id: Id,
+    body: AliasCreate,
+    principal: WriterDep,
+    service: EditingDep,
+    key: IdempotencyKeyDep,
 ) -> EntityRead:
     """Give an entity another name, under which it is found from now on."""
-    return await service.add_alias(principal, entity_id, body.alias, once=once)
+    return await service.add_alias(principal, entity_id, body.alias, key=key)
 
 
 @router.delete(
@@ -164,10 +162,14 @@ async def remove_alias(
     responses=responses_for(SameEntityError, DifferentOwnersError, *REGROUP_ERRORS),
 )
 async def merge_entities(
-    entity_id: Id, body: EntityMerge, principal: WriterDep, service: RegroupingDep, once: OnceDep
+    entity_id: Id,
+    body: EntityMerge,
+    principal: WriterDep,
+    service: RegroupingDep,
+    key: IdempotencyKeyDep,
 ) -> ChangeRead:
     """Merge entities into one; a change that can be undone."""
-    return await service.merge(principal, entity_id, body, once=once)
+    return await service.merge(principal, entity_id, body, key=key)
 
 
 @router.post(
@@ -175,10 +177,14 @@ async def merge_entities(
     responses=responses_for(EntityTakenError, NotOfEntityError, *REGROUP_ERRORS),
 )
 async def split_entity(
-    entity_id: Id, body: EntitySplit, principal: WriterDep, service: RegroupingDep, once: OnceDep
+    entity_id: Id,
+    body: EntitySplit,
+    principal: WriterDep,
+    service: RegroupingDep,
+    key: IdempotencyKeyDep,
 ) -> ChangeRead:
     """Split a new entity off one; a change that can be undone."""
-    return await service.split(principal, entity_id, body, once=once)
+    return await service.split(principal, entity_id, body, key=key)
 
 
 @router.get("/changes", responses=responses_for(InvalidCursorError))
@@ -197,14 +203,14 @@ async def list_graph_changes(
         ChangedSinceError,
         InvalidChangeError,
         *WRITE_ERRORS,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def undo_graph_change(
-    change_id: Id, principal: WriterDep, service: RegroupingDep, once: OnceDep
+    change_id: Id, principal: WriterDep, service: RegroupingDep, key: IdempotencyKeyDep
 ) -> ChangeRead:
     """Undo a merge or a split: every row is as it was, or nothing is done."""
-    return await service.undo(principal, change_id, once=once)
+    return await service.undo(principal, change_id, key=key)
 
 
 @router.get("/relations", responses=responses_for(InvalidCursorError))
@@ -230,14 +236,14 @@ async def list_relations(
         UserRequiredError,
         ScopeRequiresError,
         *WRITE_ERRORS,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def add_relation(
-    body: RelationCreate, principal: WriterDep, service: EditingDep, once: OnceDep
+    body: RelationCreate, principal: WriterDep, service: EditingDep, key: IdempotencyKeyDep
 ) -> RelationRead:
     """State a relation by hand; said again it is confirmed."""
-    return await service.add_relation(principal, body, once=once)
+    return await service.add_relation(principal, body, key=key)
 
 
 @router.get(

@@ -31,7 +31,6 @@ from app.memory.graph.schemas import (
 )
 from app.memory.graph.statements import keys_in
 from app.memory.graph.timeline import RelationTimeline
-from app.platform.database.engine import Database
 from app.platform.values.pagination import (
     Page,
     PageQuery,
@@ -40,14 +39,15 @@ from app.platform.values.pagination import (
     encode,
     page,
 )
+from app.platform.work.unit import Work
 
 OWNERS: Final = ("user_id", "agent_id", "project_id")
 MOST_SEEDS: Final = 20
 
 
 class GraphService:
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database = database
+    def __init__(self, work: Work, now: Callable[[], datetime]) -> None:
+        self._work = work
         self._now = now
 
     async def entities(self, principal: Principal, query: EntityQuery) -> Page[EntityRead]:
@@ -56,22 +56,24 @@ class GraphService:
         equal = query.model_dump(include={*OWNERS, "scope"}, exclude_none=True)
         if query.type is not None:
             equal["entity_type"] = query.type
-        async with self._database.begin(principal.tenant_id) as db:
-            rows = await EntityRepository(db, principal.access).list(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            rows = await EntityRepository(unit.db, principal.access).list(
                 equal=equal,
                 contains=name_key(query.q) if query.q else None,
                 start=start,
                 limit=query.limit,
             )
-            shown = {one.entity_id: one for one in await entities_shown(db, principal.access, rows)}
+            shown = {
+                one.entity_id: one for one in await entities_shown(unit.db, principal.access, rows)
+            }
         return page(rows, query.limit, show=lambda row: shown[row.entity_id], place=_made)
 
     async def entity(self, principal: Principal, entity_id: str) -> EntityDetail:
         """One entity, a merged one too. Raises EntityNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            entities = EntityRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            entities = EntityRepository(unit.db, principal.access)
             row = await entities.get(entity_id)
-            [shown] = await entities_shown(db, principal.access, [row])
+            [shown] = await entities_shown(unit.db, principal.access, [row])
             counted = await entities.count_mentions([entity_id])
         return EntityDetail.model_validate(row).model_copy(
             update={"aliases": shown.aliases, "mentions": counted.get(entity_id, 0)}
@@ -80,8 +82,8 @@ class GraphService:
     async def memories(self, principal: Principal, entity_id: str, query: PageQuery) -> MentionPage:
         """Ids of memories that speak of an entity, newest first. Raises EntityNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
-            entities = EntityRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            entities = EntityRepository(unit.db, principal.access)
             row = await entities.get(entity_id)
             ids = await entities.memories_of(
                 entity_id, start=start[1] if start else None, limit=query.limit
@@ -96,8 +98,8 @@ class GraphService:
         """Relations, newest first: what holds at a moment, by what was known at a moment."""
         start = decode_moment(query.cursor)
         when = self._when(query)
-        async with self._database.begin(principal.tenant_id) as db:
-            rows = await RelationTimeline(db, principal.access, now=self._now()).list(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            rows = await RelationTimeline(unit.db, principal.access, now=self._now()).list(
                 equal=query.model_dump(
                     include={*OWNERS, "relation", "source_id", "destination_id"}, exclude_none=True
                 ),
@@ -107,7 +109,7 @@ class GraphService:
                 start=start,
                 limit=query.limit,
             )
-            told = await relations_shown(db, principal.access, rows)
+            told = await relations_shown(unit.db, principal.access, rows)
         return _page_of(rows, told, query.limit, _learned)
 
     async def history(
@@ -120,7 +122,7 @@ class GraphService:
 
         """
         start = decode_number(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await RelationTimeline(db, principal.access, now=self._now()).history(
                 relation_id, start=start, limit=query.limit
             )
@@ -139,7 +141,7 @@ class GraphService:
         if query.name is not None:
             _refuse_all_graphs(principal, query)
         when = self._when(query)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             entities = EntityRepository(db, principal.access)
             seeds = await self._seeds(entities, query)
             near = Neighbourhood(db, principal.access)
@@ -166,10 +168,10 @@ class GraphService:
     async def paths(self, principal: Principal, query: PathQuery) -> Paths:
         """The shortest paths between two entities. Raises EntityNotFoundError."""
         when = self._when(query)
-        async with self._database.begin(principal.tenant_id) as db:
-            entities = EntityRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            entities = EntityRepository(unit.db, principal.access)
             ends = [await entities.get(one) for one in (query.from_, query.to)]
-            near = Neighbourhood(db, principal.access)
+            near = Neighbourhood(unit.db, principal.access)
             found, truncated = await near.paths(
                 ends[0].entity_id,
                 ends[1].entity_id,
@@ -181,7 +183,7 @@ class GraphService:
             edges = await near.relations(
                 list({one for path in found for one in path.relation_ids}), when=when
             )
-            told = await relations_shown(db, principal.access, list(edges.values()))
+            told = await relations_shown(unit.db, principal.access, list(edges.values()))
         by_id = {one.relation_id: one for one in told}
         return Paths(
             paths=[
@@ -205,7 +207,7 @@ class GraphService:
         """
         _refuse_all_graphs(principal, query)
         when = self._when(query)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await EntityRepository(db, principal.access).named(
                 keys_in(query.q),
                 equal=query.model_dump(include={*OWNERS}, exclude_none=True),

@@ -48,10 +48,9 @@ from app.memory.memories.schemas import (
     MemorySupersede,
     Outcome,
 )
-from app.platform.database.engine import Database
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -76,15 +75,13 @@ class Amendment:
 class EditingService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         embedders: Embedders,
-        switches: Switches,
         gate: Gate,
         processing: Processing,
     ) -> None:
-        self._database = database
+        self._work = work
         self._embedders = embedders
-        self._switches = switches
         self._gate = gate
         self._processing = processing
 
@@ -103,7 +100,7 @@ class EditingService:
             EmbeddingUnavailableError, ProcessorFailedError: nothing was changed; safe to retry.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         for _ in range(_TRIES - 1):
             try:
                 return await self._patch(principal, memory_id, body, expected=expected)
@@ -117,7 +114,7 @@ class EditingService:
     ) -> MemoryRead:
         changes = patched(body)
         # Read first: the vector is made outside the transaction that stores it.
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             await permit(db, principal, seen, "edit")
             await refuse_closed(db, principal, seen, remembering="content" in changes)
@@ -125,19 +122,24 @@ class EditingService:
         await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
         event = patch_event(seen, changes)
-        async with self._database.begin(principal.tenant_id) as db:
-            row = await _locked(db, principal, seen, expected)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            row = await _locked(unit.db, principal, seen, expected)
             if row.status == "superseded":
                 raise NotChangeableError(memory_id, row.status)
             amendment = Amendment(event, changes, model, body.reason)
-            change = await _amended(db, principal, row, amendment)
+            change = await _amended(unit.db, principal, row, amendment)
             answer = MemoryRead.model_validate(row)
         if change is not None:
             MEMORY_EVENTS.labels(event).inc()
         return answer
 
     async def supersede(
-        self, principal: Principal, memory_id: str, body: MemorySupersede, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        memory_id: str,
+        body: MemorySupersede,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> Outcome:
         """Put a newer statement in the place of a memory, which keeps its text and ends now.
 
@@ -151,9 +153,7 @@ class EditingService:
             EmbeddingUnavailableError, ProcessorFailedError: nothing was changed; safe to retry.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.read(principal, key) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             await permit(db, principal, seen, "edit")
             await refuse_closed(db, principal, seen, remembering=True)
@@ -161,11 +161,12 @@ class EditingService:
         await self._process(principal, seen, given)
         await self._judge(principal, seen, given)
         model = await self._embed(principal, seen.agent_id, given)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            old = await _replaceable(db, principal, seen, given)
+        async with self._work.write(principal, key) as unit:
+            old = await _replaceable(unit.db, principal, seen, given)
             amendment = Amendment("SUPERSEDE", given, model, body.reason)
-            new = await _succeeded(db, principal, old, amendment, body.valid_from, body.valid_to)
+            new = await _succeeded(
+                unit.db, principal, old, amendment, body.valid_from, body.valid_to
+            )
             outcome = Outcome(
                 index=0,
                 event="SUPERSEDE",
@@ -174,7 +175,7 @@ class EditingService:
                 previous=old.content,
                 replaced=[old.memory_id],
             )
-            await once.keep(db, outcome, status=201, user_id=new.user_id)
+            unit.answer(outcome, 201, user_id=new.user_id)
         MEMORY_EVENTS.labels("SUPERSEDE").inc()
         log.info("memory_superseded", memory_id=memory_id, by=new.memory_id)
         return outcome
@@ -186,7 +187,7 @@ class EditingService:
         body: MemoryRestore,
         *,
         expected: int | None,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> MemoryRestored:
         """Make a memory what it was right after one entry of its history, as a new entry.
 
@@ -205,13 +206,13 @@ class EditingService:
             EmbeddingUnavailableError: nothing was changed; safe to retry.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         for _ in range(_TRIES - 1):
             try:
-                return await self._restore(principal, memory_id, body, expected, once)
+                return await self._restore(principal, memory_id, body, expected, key)
             except _MovedError:
                 continue
-        return await self._restore(principal, memory_id, body, expected, once)
+        return await self._restore(principal, memory_id, body, expected, key)
 
     async def _restore(
         self,
@@ -219,10 +220,9 @@ class EditingService:
         memory_id: str,
         body: MemoryRestore,
         expected: int | None,
-        once: Once,
+        key: IdempotencyKey | None,
     ) -> MemoryRestored:
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.read(principal, key) as db:
             memories = MemoryRepository(db, principal.access)
             seen = await memories.get(memory_id)
             await permit(db, principal, seen, "edit")
@@ -236,16 +236,15 @@ class EditingService:
             await refuse_closed(db, principal, seen, remembering="content" in changes)
         await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            row = await _locked(db, principal, seen, expected)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            row = await _locked(unit.db, principal, seen, expected)
             superseded_by = row.superseded_by
             amendment = Amendment("RESTORE", changes, model, body.reason)
-            change = await _amended(db, principal, row, amendment)
+            change = await _amended(unit.db, principal, row, amendment)
             answer = MemoryRestored(
                 memory=MemoryRead.model_validate(row), superseded_by=superseded_by
             )
-            await once.keep(db, answer, status=200, user_id=row.user_id)
+            unit.answer(answer, 200, user_id=row.user_id)
         if change is not None:
             MEMORY_EVENTS.labels("RESTORE").inc()
             log.info("memory_restored", memory_id=memory_id, history_id=body.history_id)
@@ -267,8 +266,8 @@ class EditingService:
         if not reasons:
             return
         verdict = amendment_verdict(principal, row, changes, "REJECT", reasons)
-        async with self._database.begin(principal.tenant_id) as db:
-            await RecordRepository(db, principal.access).decide([verdict])
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await RecordRepository(unit.db, principal.access).decide([verdict])
         for reason in reasons:
             GATE_DECISIONS.labels(reason.code).inc()
         raise GateRejectedError(

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.identity.projects.errors import InsufficientRoleError, ProjectNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.record_schemas import ProjectItemQuery, ProjectItemRead
 from app.memory.memories.service import MemoryService
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -20,10 +20,6 @@ router = APIRouter(
 )
 
 
-async def get_service(runtime: RuntimeDep) -> MemoryService:
-    return MemoryService(runtime.database)
-
-
 @router.get(
     "", responses=responses_for(ProjectNotFoundError, InsufficientRoleError, InvalidCursorError)
 )
@@ -31,7 +27,7 @@ async def list_project_memories(
     project_id: Id,
     query: Annotated[ProjectItemQuery, Query()],
     principal: ReaderDep,
-    service: Annotated[MemoryService, Depends(get_service)],
+    service: Annotated[MemoryService, provided(MemoryService)],
 ) -> Page[ProjectItemRead]:
     """List what a project holds, without what it says, newest first; for owners and admins."""
     return await service.held(principal, project_id, query)

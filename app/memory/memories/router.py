@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
 from app.errors import (
@@ -13,7 +13,13 @@ from app.errors import (
 )
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.memory.memories.editing import EditingService
@@ -49,13 +55,12 @@ from app.memory.memories.schemas import (
 from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
 from app.memory.memories.service import MemoryService
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
-from app.runtime import Runtime
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 
@@ -68,23 +73,9 @@ SCHEDULED: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def get_editing(runtime: RuntimeDep) -> EditingService:
-    return runtime.editing
-
-
-async def get_search(request: Request) -> SearchService:
-    # Without `RuntimeDep` in between: this is the hot read.
-    runtime: Runtime = request.state.runtime
-    return runtime.search
-
-
-async def get_service(runtime: RuntimeDep) -> MemoryService:
-    return MemoryService(runtime.database)
-
-
-EditingDep = Annotated[EditingService, Depends(get_editing)]
-SearchDep = Annotated[SearchService, Depends(get_search)]
-ServiceDep = Annotated[MemoryService, Depends(get_service)]
+EditingDep = Annotated[EditingService, provided(EditingService)]
+SearchDep = Annotated[SearchService, provided(SearchService)]
+ServiceDep = Annotated[MemoryService, provided(MemoryService)]
 
 
 @router.post(
@@ -143,7 +134,7 @@ async def list_decisions(
             UserNotFoundError,
             ReadOnlyMemberError,
             InvalidFilterError,
-            *ONCE_ERRORS,
+            *IDEMPOTENCY_ERRORS,
         ),
     },
 )
@@ -151,11 +142,11 @@ async def delete_memories_by_filter(
     body: BulkDelete,
     principal: WriterDep,
     service: ServiceDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
     response: Response,
 ) -> MemoriesDeleted | DeletionScheduled:
     """Delete what a filter selects, or count it first with `dry_run`."""
-    answer = await service.delete_many(principal, body, location="body", once=once)
+    answer = await service.delete_many(principal, body, location="body", key=key)
     return _with_status(answer, response)
 
 
@@ -239,7 +230,7 @@ async def patch_memory(
         MemoryDisabledError,
         ProcessorFailedError,
         *EMBEDDING_ERRORS,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def supersede_memory(
@@ -247,10 +238,10 @@ async def supersede_memory(
     body: MemorySupersede,
     principal: WriterDep,
     service: EditingDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> Outcome:
     """Put a newer statement in its place; the old one keeps its text and ends now."""
-    return await service.supersede(principal, memory_id, body, once=once)
+    return await service.supersede(principal, memory_id, body, key=key)
 
 
 @router.post(
@@ -267,7 +258,7 @@ async def supersede_memory(
         MemoryPausedError,
         MemoryDisabledError,
         *EMBEDDING_ERRORS,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def restore_memory(
@@ -276,10 +267,10 @@ async def restore_memory(
     principal: WriterDep,
     service: EditingDep,
     version: VersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> MemoryRestored:
     """Make a memory what it was after an entry of its history; the entry before undoes one."""
-    return await service.restore(principal, memory_id, body, expected=version, once=once)
+    return await service.restore(principal, memory_id, body, expected=version, key=key)
 
 
 @router.get(

@@ -43,10 +43,9 @@ from app.memory.memories.schemas import (
     Reason,
 )
 from app.memory.memories.verdicts import verdict_row
-from app.platform.database.engine import Database
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -75,20 +74,18 @@ class SavingRules:
 class SavingService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         embedders: Embedders,
-        switches: Switches,
         rules: SavingRules,
         processing: Processing,
     ) -> None:
-        self._database = database
+        self._work = work
         self._embedders = embedders
-        self._switches = switches
         self._rules = rules
         self._processing = processing
 
     async def add(
-        self, principal: Principal, body: MemoryCreate, *, once: Once = NEVER
+        self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> tuple[MemoryAdded, int]:
         """Remember a text, a message, or up to 100 messages, each as it stands.
 
@@ -107,7 +104,7 @@ class SavingService:
             UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the place.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         place = place_of(principal, body)
         body = await self._processed(principal, body, place)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
@@ -116,17 +113,18 @@ class SavingService:
             await _embed(embedder, batch)
         except EmbeddingUnavailableError:
             # What was answered before needs no vector now.
-            async with self._database.begin(principal.tenant_id) as db:
-                await once.claim(db)
+            await self._work.refuse_repeated(principal, key)
             raise
         single = not isinstance(body.messages, list)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            results = await self._store(db, principal, body, place, batch, embedder)
+        async with self._work.write(principal, key) as unit:
+            results = await self._store(unit.db, principal, body, place, batch, embedder)
             added = MemoryAdded(results=results)
             status = 201 if single and results[0].event in {"ADD", "SUPERSEDE"} else 200
-            if not (single and results[0].event == "REJECT"):
-                await once.keep(db, added, status=status, user_id=place.user_id)
+            if single and results[0].event == "REJECT":
+                # Raised below, once its verdict is stored.
+                unit.answer_unkept(added)
+            else:
+                unit.answer(added, status, user_id=place.user_id)
         _count(batch)
         if single:
             _raise_refusal(batch[0], results[0])
@@ -152,7 +150,7 @@ class SavingService:
             as `add`, but for refusals.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         embedder = await self._embedders.for_writing(
             principal, bodies[0].agent_id if bodies else None
         )
@@ -164,16 +162,18 @@ class SavingService:
         ]
         await _embed(embedder, [one for batch in batches for one in batch])
         outcomes: list[Outcome] = []
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.write(principal) as unit:
             for body, batch in zip(bodies, batches, strict=True):
                 place = place_of(principal, body)
                 if dry_run:
-                    await would_settle(db, principal, place, create=self._rules.auto_create)
-                    await self._duplicates(db, principal, body, embedder).look(asdict(place), batch)
+                    await would_settle(unit.db, principal, place, create=self._rules.auto_create)
+                    await self._duplicates(unit.db, principal, body, embedder).look(
+                        asdict(place), batch
+                    )
                     outcomes.append(_outcome(batch[0], None, None))
                 else:
-                    outcomes += await self._store(db, principal, body, place, batch, embedder)
-            await also(db, outcomes)
+                    outcomes += await self._store(unit.db, principal, body, place, batch, embedder)
+            await also(unit.db, outcomes)
         if not dry_run:
             _count([one for batch in batches for one in batch])
 
@@ -184,13 +184,13 @@ class SavingService:
             as `add`, but for refusals of the gate, which are told.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         place = place_of(principal, body)
         body = await self._processed(principal, body, place)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
         embedder = await self._embedders.for_writing(principal, place.agent_id)
         await _embed(embedder, batch)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             if any(one.event is None for one in batch):
                 await would_settle(db, principal, place, create=self._rules.auto_create)
             await self._duplicates(db, principal, body, embedder).look(asdict(place), batch)

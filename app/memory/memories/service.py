@@ -38,10 +38,10 @@ from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryRead
 from app.memory.memories.search_schemas import MemoryQuery
 from app.memory.memories.timeline import TimelineRepository
-from app.platform.database.engine import Database
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
@@ -49,9 +49,9 @@ SELECTORS = ("user_id", "agent_id", "session_id", "project_id", "scope", "memory
 
 
 class MemoryService:
-    def __init__(self, database: Database, *, most_at_once: int = MOST_AT_ONCE) -> None:
+    def __init__(self, work: Work, *, most_at_once: int = MOST_AT_ONCE) -> None:
         """Serve `database`; more than `most_at_once` memories are deleted by a job."""
-        self._database = database
+        self._work = work
         self._most_at_once = most_at_once
 
     async def get(self, principal: Principal, memory_id: str) -> MemoryRead:
@@ -61,7 +61,7 @@ class MemoryService:
             MemoryNotFoundError: there is none for this caller.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             row = await MemoryRepository(db, principal.access).get(memory_id)
             return MemoryRead.model_validate(row)
 
@@ -84,7 +84,7 @@ class MemoryService:
             "limit": query.limit,
             "as_of": query.as_of,
         }
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows: Sequence[Any] = (
                 await MemoryRepository(db, principal.access).list(**asked)
                 if query.known_at is None
@@ -104,7 +104,7 @@ class MemoryService:
         """What happened to a memory, oldest first. Raises MemoryNotFoundError."""
         access = principal.access
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             memory = await MemoryRepository(db, principal.access).get(memory_id)
             rows = await RecordRepository(db, principal.access).history(
                 memory_id, start=start, limit=query.limit
@@ -132,7 +132,7 @@ class MemoryService:
         """
         start = decode_moment(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await ProjectRepository(db, principal.access).managed(project_id, "list_items")
             rows = await ProjectItemRepository(db, principal.access).list(
                 project_id, equal=equal, start=start, limit=query.limit
@@ -153,13 +153,13 @@ class MemoryService:
                 read it.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            memories = MemoryRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            memories = MemoryRepository(unit.db, principal.access)
             row = await memories.get(memory_id, lock=True, remove=True)
-            await permit(db, principal, row, "purge" if hard else "delete")
+            await permit(unit.db, principal, row, "purge" if hard else "delete")
             await _remove(
                 db_memories=memories,
-                records=RecordRepository(db, principal.access),
+                records=RecordRepository(unit.db, principal.access),
                 ids=[memory_id],
                 hard=hard,
                 actor=principal.key_id,
@@ -173,7 +173,7 @@ class MemoryService:
         body: BulkDelete | BulkDeleteQuery,
         *,
         location: str,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> MemoriesDeleted | DeletionScheduled:
         """Delete everything selected, in one transaction, or only count it.
 
@@ -191,35 +191,35 @@ class MemoryService:
         """
         selection = _selection(principal, body, location)
         equal, filters, knowledge = selection.equal, selection.filters, selection.knowledge
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            await _refuse_viewer(db, principal, equal)
-            memories = MemoryRepository(db, principal.access)
+        async with self._work.write(principal, key, while_disabled=True) as unit:
+            await _refuse_viewer(unit.db, principal, equal)
+            memories = MemoryRepository(unit.db, principal.access)
             count = await memories.count_selected(equal, filters, knowledge=knowledge)
             if body.dry_run:
-                return MemoriesDeleted(deleted=count, dry_run=True)
+                return unit.answer_unkept(MemoriesDeleted(deleted=count, dry_run=True))
             if not body.confirm:
                 raise ConfirmationRequiredError("selection", {"memories": count})
             if count > self._most_at_once:
-                return await _leave_to_job(db, principal, selection, count, once)
+                answer = await _leave_to_job(unit.db, principal, selection, count)
+                return unit.answer(answer, 202)
             ids = await memories.lock_selected(equal, filters, knowledge=knowledge)
             await _remove(
                 db_memories=memories,
-                records=RecordRepository(db, principal.access),
+                records=RecordRepository(unit.db, principal.access),
                 ids=list(ids),
                 hard=body.hard,
                 actor=principal.key_id,
                 reason=selection.reason,
             )
             deleted = MemoriesDeleted(deleted=len(ids), dry_run=False)
-            await once.keep(db, deleted, status=200)
+            unit.answer(deleted, 200)
         log.info("memories_deleted", count=len(ids), hard=body.hard)
         return deleted
 
     async def stats(self, principal: Principal, query: StatsQuery) -> MemoryStats:
         """Counts over everything the caller may see."""
         equal = query.model_dump(exclude_none=True)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await MemoryRepository(db, principal.access).stats(equal)
             decisions = await RecordRepository(db, principal.access).decision_counts(equal)
         active = [row for row in rows if row.status == "active"]
@@ -245,7 +245,7 @@ class MemoryService:
     async def decisions(self, principal: Principal, query: DecisionQuery) -> Page[DecisionRead]:
         """The gate's verdicts, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await RecordRepository(db, principal.access).decisions(
                 user_id=query.user_id,
                 verdict=query.verdict,
@@ -308,15 +308,14 @@ async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[
 
 
 async def _leave_to_job(
-    db: AsyncSession, principal: Principal, selection: Selection, count: int, once: Once
+    db: AsyncSession, principal: Principal, selection: Selection, count: int
 ) -> DeletionScheduled:
     scheduled = await JobRepository(db, principal.tenant_id).schedule(
         selection.order(principal.key_id)
     )
     if scheduled is None:
         raise RuntimeError("an order that may make a job made none")
-    answer = DeletionScheduled(selected=count, job_id=scheduled.job_id)
-    return await once.keep(db, answer, status=202)
+    return DeletionScheduled(selected=count, job_id=scheduled.job_id)
 
 
 async def _remove(

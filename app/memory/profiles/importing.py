@@ -28,9 +28,8 @@ from app.memory.profiles.document_schemas import (
 from app.memory.profiles.documents import document, memory_fields, section_changes
 from app.memory.profiles.drafts import Author, Change
 from app.memory.profiles.repository import ProfileRepository
-from app.platform.database.engine import Database
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work, answering
 
 log = structlog.get_logger()
 
@@ -38,12 +37,9 @@ REASON = "memory document imported"
 
 
 class DocumentService:
-    def __init__(
-        self, database: Database, saving: SavingService, switches: Switches, *, auto_create: bool
-    ) -> None:
-        self._database = database
+    def __init__(self, work: Work, saving: SavingService, *, auto_create: bool) -> None:
+        self._work = work
         self._saving = saving
-        self._switches = switches
         self._auto_create = auto_create
 
     async def render(
@@ -56,7 +52,7 @@ class DocumentService:
 
         """
         _, agent_id = meant(principal.access, None, query.agent_id)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             user = await UserRepository(db, principal.access).get(user_id)
             profiles = ProfileRepository(db, principal.access)
             profile = await profiles.find(("user", user_id))
@@ -71,7 +67,7 @@ class DocumentService:
         body: MemoryDocument,
         query: ImportQuery,
         *,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> DocumentImported:
         """Remember the facts of a document, each through the gate, and write its sections.
 
@@ -85,11 +81,10 @@ class DocumentService:
             DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         place = place_of_user(principal, user_id, query.agent_id)
         agent_id = place.agent_id
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.read(principal, key) as db:
             user = await UserRepository(db, principal.access).find(user_id)
             if user is None:
                 await would_settle(db, principal, place, create=self._auto_create)
@@ -111,13 +106,13 @@ class DocumentService:
         answers: list[DocumentImported] = []
 
         async def also(db: AsyncSession, outcomes: Sequence[Outcome]) -> None:
-            await once.claim(db)
-            if user is None and not query.dry_run:
-                await settle(db, principal, place, create=self._auto_create)
-            sections = await self._write(db, principal, user_id, section_changes(body), query)
-            told = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
-            answer = _answer(body.facts, told, known, sections, dry_run=query.dry_run)
-            answers.append(await once.keep(db, answer, status=200, user_id=user_id))
+            async with answering(db, key) as unit:
+                if user is None and not query.dry_run:
+                    await settle(db, principal, place, create=self._auto_create)
+                sections = await self._write(db, principal, user_id, section_changes(body), query)
+                told = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
+                answer = _answer(body.facts, told, known, sections, dry_run=query.dry_run)
+                answers.append(unit.answer(answer, user_id=user_id))
 
         await self._saving.add_each(principal, bodies, also, dry_run=query.dry_run)
         log.info("document_imported", dry_run=query.dry_run, **answers[-1].counts)

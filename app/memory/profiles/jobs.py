@@ -13,11 +13,10 @@ from app.language.llm.profiler_catalogue import ProfilerCatalogue
 from app.language.llm.profiling import Profiler
 from app.memory.profiles.choosing import chosen
 from app.memory.profiles.deriving import Deriving, Seen
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 
 DISABLED: Final = timedelta(hours=1)
 SWITCHED_OFF: Final = timedelta(minutes=5)
@@ -29,16 +28,14 @@ class ProfileJobs:
 
     def __init__(
         self,
-        database: Database,
+        work: Work,
         deriving: Deriving,
         profilers: ProfilerCatalogue,
-        switches: Switches,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._deriving = deriving
         self._profilers = profilers
-        self._switches = switches
         self._now = now
 
     async def derive(self, job: ClaimedJob) -> None:
@@ -51,10 +48,10 @@ class ProfileJobs:
             LeaseLostError: another worker has done it, or the job went with its person.
 
         """
-        if not self._switches.enabled:
+        if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         owner = owner_of(job.key)
-        async with self._database.begin(job.tenant_id) as db:
+        async with self._work.read(job) as db:
             tenant = await TenantRepository(db, job.tenant_id).get()
             if tenant.status == 0:
                 raise DeferJobError(self._now() + DISABLED, "tenant_disabled")
@@ -67,16 +64,16 @@ class ProfileJobs:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
         profiler = await self._profiler(principal, seen)
         changes = await self._deriving.derive(principal, seen, profiler)
-        async with self._database.begin(job.tenant_id) as db:
+        async with self._work.write(job, while_disabled=True) as unit:
             stored = await self._deriving.store(
-                db,
+                unit.db,
                 principal,
                 seen,
                 changes,
                 complete=profiler.model is None,
                 job_id=job.job_id,
             )
-            jobs = JobRepository(db, job.tenant_id)
+            jobs = JobRepository(unit.db, job.tenant_id)
             if not stored.settled:
                 await jobs.schedule(derive_soon(owner, creator=job.creator))
             await jobs.finish(

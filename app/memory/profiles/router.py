@@ -2,12 +2,18 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import DisabledError, IdTakenError, VersionConflictError, VersionRequiredError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.profiles.document_schemas import (
@@ -29,7 +35,7 @@ from app.memory.profiles.schemas import (
     UserProfileRead,
 )
 from app.memory.profiles.service import ProfileService
-from app.platform.http.dependencies import RequiredVersionDep, RuntimeDep
+from app.platform.http.dependencies import RequiredVersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -49,23 +55,8 @@ USER_ERRORS = (
 PROJECT_ERRORS = (ProjectNotFoundError, ReadOnlyMemberError)
 
 
-async def get_service(runtime: RuntimeDep) -> ProfileService:
-    return ProfileService(
-        runtime.database, runtime.switches, auto_create=runtime.settings.auto_create
-    )
-
-
-async def get_documents(runtime: RuntimeDep) -> DocumentService:
-    return DocumentService(
-        runtime.database,
-        runtime.saving,
-        runtime.switches,
-        auto_create=runtime.settings.auto_create,
-    )
-
-
-ServiceDep = Annotated[ProfileService, Depends(get_service)]
-DocumentsDep = Annotated[DocumentService, Depends(get_documents)]
+ServiceDep = Annotated[ProfileService, provided(ProfileService)]
+DocumentsDep = Annotated[DocumentService, provided(DocumentService)]
 
 
 @router.get("/users/{user_id}/profile", responses=responses_for(UserNotFoundError))
@@ -114,13 +105,15 @@ async def list_user_profile_history(
 @router.post(
     "/users/{user_id}/profile/derive",
     status_code=202,
-    responses=responses_for(UserNotFoundError, DisabledError, MemoryDisabledError, *ONCE_ERRORS),
+    responses=responses_for(
+        UserNotFoundError, DisabledError, MemoryDisabledError, *IDEMPOTENCY_ERRORS
+    ),
 )
 async def derive_user_profile(
-    user_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    user_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProfileJob:
     """Derive the profile now; changes of memories order it by themselves after 20 seconds."""
-    return await service.derive(principal, ("user", user_id), once=once)
+    return await service.derive(principal, ("user", user_id), key=key)
 
 
 @router.get("/projects/{project_id}/profile", responses=responses_for(ProjectNotFoundError))
@@ -173,13 +166,13 @@ async def list_project_profile_history(
 @router.post(
     "/projects/{project_id}/profile/derive",
     status_code=202,
-    responses=responses_for(*PROJECT_ERRORS, MemoryDisabledError, *ONCE_ERRORS),
+    responses=responses_for(*PROJECT_ERRORS, MemoryDisabledError, *IDEMPOTENCY_ERRORS),
 )
 async def derive_project_profile(
-    project_id: Id, principal: WriterDep, service: ServiceDep, once: OnceDep
+    project_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProfileJob:
     """Derive the profile now; changes of memories order it by themselves after 20 seconds."""
-    return await service.derive(principal, ("project", project_id), once=once)
+    return await service.derive(principal, ("project", project_id), key=key)
 
 
 @router.get(
@@ -222,7 +215,7 @@ async def get_memory_document(
         MemoryPausedError,
         MemoryDisabledError,
         EmbeddingUnavailableError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def import_memory_document(
@@ -231,10 +224,10 @@ async def import_memory_document(
     query: Annotated[ImportQuery, Query()],
     principal: WriterDep,
     service: DocumentsDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> DocumentImported:
     """Import a memory document of DeerFlow's in one go, each fact through the gate.
 
     A user who is not there yet is made, as by saving a memory.
     """
-    return await service.take_in(principal, user_id, body, query, once=once)
+    return await service.take_in(principal, user_id, body, query, key=key)

@@ -34,32 +34,30 @@ from app.memory.profiles.schemas import (
     UserProfileRead,
 )
 from app.memory.profiles.slots import ATTRIBUTES, DECISIONS, INSTRUCTIONS, SECTIONS, SLOTS
-from app.platform.database.engine import Database
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
 
 class ProfileService:
-    def __init__(self, database: Database, switches: Switches, *, auto_create: bool) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work, *, auto_create: bool) -> None:
+        self._work = work
         self._auto_create = auto_create
 
     async def of_user(self, principal: Principal, user_id: str) -> UserProfileRead:
         """What is known of a user; empty when nothing is. Raises UserNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await UserRepository(db, principal.access).get(user_id)
-            return await _user_profile(db, principal.access, user_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await UserRepository(unit.db, principal.access).get(user_id)
+            return await _user_profile(unit.db, principal.access, user_id)
 
     async def of_project(self, principal: Principal, project_id: str) -> ProjectProfileRead:
         """What is known of a project; empty when nothing is. Raises ProjectNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await ProjectRepository(db, principal.access).get(project_id)
-            return await _project_profile(db, principal.access, project_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await ProjectRepository(unit.db, principal.access).get(project_id)
+            return await _project_profile(unit.db, principal.access, project_id)
 
     async def write_user(
         self,
@@ -83,20 +81,20 @@ class ProfileService:
             DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         changes = _user_changes(body)
-        async with self._database.begin(principal.tenant_id) as db:
-            users = UserRepository(db, principal.access)
+        async with self._work.write(principal) as unit:
+            users = UserRepository(unit.db, principal.access)
             if await users.find(user_id) is None:
                 place = place_of_user(principal, user_id)
-                await settle(db, principal, place, create=self._auto_create)
+                await settle(unit.db, principal, place, create=self._auto_create)
             user = await users.get(user_id)
             refuse_disabled(None, user)
             # A user may write who may not see the home agent.
-            agent = await AgentRepository(db, Access(principal.tenant_id)).get(user.agent_id)
+            agent = await AgentRepository(unit.db, Access(principal.tenant_id)).get(user.agent_id)
             _check_slots(changes, agent.config)
-            await self._write(db, principal, ("user", user_id), changes, expected, whole=whole)
-            return await _user_profile(db, principal.access, user_id)
+            await self._write(unit.db, principal, ("user", user_id), changes, expected, whole=whole)
+            return await _user_profile(unit.db, principal.access, user_id)
 
     async def write_project(
         self,
@@ -115,17 +113,17 @@ class ProfileService:
             MemoryDisabledError: writing is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         changes = _named(ATTRIBUTES, body.attributes.model_dump(exclude_unset=True))
         if DECISIONS in body.model_fields_set:
             told = body.model_dump(mode="json")[DECISIONS]
             # None is nothing of one's own, and so is an empty list.
             changes.append(Change(DECISIONS, told or None))
-        async with self._database.begin(principal.tenant_id) as db:
-            await _writable(db, principal, project_id)
+        async with self._work.write(principal) as unit:
+            await _writable(unit.db, principal, project_id)
             owner: Owner = ("project", project_id)
-            await self._write(db, principal, owner, changes, expected, whole=whole)
-            return await _project_profile(db, principal.access, project_id)
+            await self._write(unit.db, principal, owner, changes, expected, whole=whole)
+            return await _project_profile(unit.db, principal.access, project_id)
 
     async def _write(
         self,
@@ -163,7 +161,7 @@ class ProfileService:
         """Changes of values, newest first. Raises UserNotFoundError, ProjectNotFoundError."""
         start = decode_moment(query.cursor)
         kind, one = owner
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             if kind == "user":
                 await UserRepository(db, principal.access).get(one)
             else:
@@ -185,7 +183,9 @@ class ProfileService:
             place=lambda row: (row.create_time, row.history_id),
         )
 
-    async def derive(self, principal: Principal, owner: Owner, *, once: Once = NEVER) -> ProfileJob:
+    async def derive(
+        self, principal: Principal, owner: Owner, *, key: IdempotencyKey | None = None
+    ) -> ProfileJob:
         """Owe a derivation at once; it joins one that is owed already.
 
         Raises:
@@ -194,19 +194,18 @@ class ProfileService:
             DisabledError, MemoryDisabledError: writing is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         kind, one = owner
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.write(principal, key) as unit:
             if kind == "user":
-                refuse_disabled(None, await UserRepository(db, principal.access).get(one))
+                refuse_disabled(None, await UserRepository(unit.db, principal.access).get(one))
             else:
-                await _writable(db, principal, one)
+                await _writable(unit.db, principal, one)
             order = derive_now(owner, creator=principal.key_id)
-            scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+            scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(order)
             answer = ProfileJob.model_validate(scheduled)
             user_id = one if kind == "user" else None
-            return await once.keep(db, answer, status=202, user_id=user_id)
+            return unit.answer(answer, 202, user_id=user_id)
 
     async def for_agent(
         self, principal: Principal, agent_id: str, query: ProfileContextQuery
@@ -218,20 +217,20 @@ class ProfileService:
                 the user must be a member of the project.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.write(principal, while_disabled=True) as unit:
             # The user first: a user's key may see any agent.
-            user = await UserRepository(db, principal.access).get(query.user_id)
-            await AgentRepository(db, principal.access).get(agent_id)
+            user = await UserRepository(unit.db, principal.access).get(query.user_id)
+            await AgentRepository(unit.db, principal.access).get(agent_id)
             owner: Owner = ("user", user.user_id)
-            found, rows = await _shown(db, principal.access, owner, agent_id)
+            found, rows = await _shown(unit.db, principal.access, owner, agent_id)
             shown = user_profile(user.user_id, found, rows)
             lines = user_lines(_told(rows), shown.instructions)
             project = None
             if query.project_id is not None:
                 member = Access(principal.tenant_id, principal.access.agent_id, user.user_id)
-                await ProjectRepository(db, member).get(query.project_id)
+                await ProjectRepository(unit.db, member).get(query.project_id)
                 owner = ("project", query.project_id)
-                found, rows = await _shown(db, principal.access, owner, agent_id)
+                found, rows = await _shown(unit.db, principal.access, owner, agent_id)
                 project = project_profile(query.project_id, found, rows)
                 lines += project_lines(_told(rows))
         text = "\n".join(line.text for line in lines)

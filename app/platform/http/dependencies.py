@@ -1,12 +1,14 @@
-"""What any route may ask for: the runtime, the version it expects."""
+"""What any route may ask for: a service by its class, the version it expects."""
 
 import re
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Header, Request
 
 from app.errors import UnprocessableError, VersionRequiredError
-from app.runtime import Runtime
+
+Service = TypeVar("Service")
 
 _VERSION = re.compile(r'(?:W/)?"?(\d{1,18})"?\Z')
 
@@ -22,12 +24,34 @@ class InvalidVersionError(UnprocessableError):
         )
 
 
-async def get_runtime(request: Request) -> Runtime:
-    runtime: Runtime = request.state.runtime
-    return runtime
+class ServiceProvider(Protocol):
+    """Builds services; the application keeps one in `request.state.services`."""
+
+    def get(self, kind: type[Service]) -> Service:
+        """The service of this class."""
 
 
-RuntimeDep = Annotated[Runtime, Depends(get_runtime)]
+def service_of(request: Request, kind: type[Service]) -> Service:
+    """The service of a class, where a dependency would cost a hot route too much."""
+    services: ServiceProvider = request.state.services
+    return services.get(kind)
+
+
+_PROVIDERS: dict[type[Any], Callable[[Request], Awaitable[Any]]] = {}
+
+
+def provider(kind: type[Any]) -> Callable[[Request], Awaitable[Any]]:
+    """The dependency that gives routes the service of a class; one per class."""
+
+    async def provide(request: Request) -> Any:
+        return service_of(request, kind)
+
+    return _PROVIDERS.setdefault(kind, provide)
+
+
+def provided(kind: type[Any]) -> Any:
+    """Beside the type of a route's argument: the service of that class is handed in."""
+    return Depends(provider(kind))
 
 
 async def get_expected_version(
@@ -68,4 +92,4 @@ async def get_required_version(
 
 
 RequiredVersionDep = Annotated[int | None, Depends(get_required_version)]
-"""Where the last write would win over words that nobody has read (`design.md` 13)."""
+"""Where the last write would win over words that nobody has read."""

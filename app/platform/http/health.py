@@ -2,6 +2,8 @@
 
 import asyncio
 import hmac
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
@@ -11,8 +13,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from app.errors import UnauthenticatedError
+from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseUnavailableError
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.observability.metrics import exposition
 
@@ -20,6 +23,26 @@ router = APIRouter(tags=["operations"])
 metrics_bearer = HTTPBearer(
     auto_error=False, scheme_name="metrics", description="MEMORY_METRICS_TOKEN, when it is set."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What probes and scrapers ask about.
+
+    Args:
+        metrics_token: what a scraper must send, if anything.
+        metrics_folder: shared with the other processes of the service, when there are any.
+
+    """
+
+    database: Database
+    embedding_model: str
+    memory_enabled: bool
+    metrics_token: str | None
+    metrics_folder: Path | None
+
+
+ProbeDep = Annotated[Probe, provided(Probe)]
 
 
 class Health(BaseModel):
@@ -46,12 +69,10 @@ async def livez() -> Health:
 
 
 @router.get("/readyz", responses=responses_for(DatabaseUnavailableError))
-async def readyz(runtime: RuntimeDep) -> Readiness:
+async def readyz(probe: ProbeDep) -> Readiness:
     """Whether requests can be served: asks the database."""
-    await runtime.database.look_up("SELECT 1")
-    return Readiness(
-        embedding_model=runtime.catalogue.default.name, memory_enabled=runtime.settings.enabled
-    )
+    await probe.database.look_up("SELECT 1")
+    return Readiness(embedding_model=probe.embedding_model, memory_enabled=probe.memory_enabled)
 
 
 @router.get(
@@ -63,15 +84,15 @@ async def readyz(runtime: RuntimeDep) -> Readiness:
     },
 )
 async def metrics(
-    runtime: RuntimeDep,
+    probe: ProbeDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(metrics_bearer)],
 ) -> Response:
     """Counters and histograms for Prometheus; no ids and no content."""
-    token = runtime.settings.metrics_token
+    token = probe.metrics_token
     if token is not None:
         given = credentials.credentials if credentials else ""
-        if not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
+        if not hmac.compare_digest(given.encode(), token.encode()):
             raise UnknownMetricsTokenError
     return Response(
-        await asyncio.to_thread(exposition, runtime.metrics_folder), media_type=CONTENT_TYPE_LATEST
+        await asyncio.to_thread(exposition, probe.metrics_folder), media_type=CONTENT_TYPE_LATEST
     )

@@ -1,6 +1,4 @@
-"""The master switch and the flags of agent and session; effective is all of them (B-41)."""
-
-from dataclasses import dataclass
+"""Why nothing is written: memory is switched off, by the operator or for somebody."""
 
 from app.errors import ConflictError, UnavailableError
 
@@ -25,15 +23,3 @@ class MemoryPausedError(ConflictError):
             f"The {kind} {value} has `memory_enabled` set to false: nothing is remembered for it.",
             **{f"{kind}_id": value},
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Switches:
-    """What the deployment allows."""
-
-    enabled: bool
-
-    def refuse_writes(self) -> None:
-        """Raises MemoryDisabledError while the master switch is off."""
-        if not self.enabled:
-            raise MemoryDisabledError

@@ -1,8 +1,8 @@
-"""One effect for one `Idempotency-Key`, however often the request arrives (B-59).
+"""One effect for one `Idempotency-Key`, however often the request arrives.
 
-The key's row is written in the transaction of the effect, so there is no moment in which
-one exists without the other. A service calls `claim` first in its transaction and `keep`
-last; both do nothing when the request carries no key.
+The answer is stored in the transaction of the effect, so there is no moment in which one exists
+without the other: `Work.write` claims the key when the transaction begins, and stores the answer
+before it commits.
 
 A key counts for one caller: the API key, and the user it is bound to or acts for. Two users of
 an application may choose the same words, and neither is answered what the other was.
@@ -11,7 +11,7 @@ an application may choose the same words, and neither is answered what the other
 import hashlib
 import json
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Final
 
 from pydantic import BaseModel
 from sqlalchemy import (
@@ -32,13 +32,14 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.errors import ConflictError, UnprocessableError
 from app.platform.database.base import Base, Id, TenantOwned
 
-Answer = TypeVar("Answer", bound=BaseModel)
+KEPT: Final = timedelta(hours=24)
+"""How long an answer is kept under its key."""
 
 
 class StoredAnswer(TenantOwned, Base):
-    """What one key of one caller was answered, until it expires.
+    """What a caller was answered under one key, until it expires.
 
-    `idempotency_key` is the caller's own text, and for a user `_name_of` it.
+    `idempotency_key` is the caller's own text, or for an acting user its `_stored_name`.
     """
 
     __tablename__ = "idempotency_keys"
@@ -50,7 +51,7 @@ class StoredAnswer(TenantOwned, Base):
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     key_id: Mapped[str] = mapped_column(Id, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(255, collation="C"), primary_key=True)
-    # Whose words the answer may hold, so that an erasure finds it.
+    # The person whose words the answer may hold, so that an erasure finds it.
     user_id: Mapped[str | None] = mapped_column(Id)
     request_hash: Mapped[bytes] = mapped_column(LargeBinary)
     status: Mapped[int] = mapped_column(SmallInteger)
@@ -87,28 +88,32 @@ class ReplayedAnswer(Exception):  # noqa: N818 (not an error: it carries an answ
         self.body = body
 
 
-class Once:
-    """The idempotency of one request. Without a key every method does nothing."""
+class IdempotencyKey:
+    """The key that one request carries."""
 
     def __init__(
         self,
-        tenant_id: str = "",
-        key_id: str = "",
-        key: str | None = None,
-        request_hash: bytes = b"",
-        lifetime: timedelta = timedelta(hours=24),
+        tenant_id: str,
+        key_id: str,
+        key: str,
+        request_hash: bytes,
         *,
         acting_user: str | None = None,
     ) -> None:
-        """Stand for a request that `key_id` sent under `key`, as `acting_user` if as a user."""
+        """A request sent with the API key `key_id`, for `acting_user` if one is named.
+
+        Args:
+            key: the text of the header.
+            request_hash: digest of method, path, query and body.
+
+        """
         self._tenant_id = tenant_id
         self._key_id = key_id
-        self._key = None if key is None else _name_of(key, acting_user)
+        self._key = key if acting_user is None else _stored_name(key, acting_user)
         self._hash = request_hash
-        self._lifetime = lifetime
 
     async def claim(self, db: AsyncSession) -> None:
-        """Take the key for this transaction.
+        """Take the key until the transaction ends.
 
         Raises:
             ReplayedAnswer: the request was answered before.
@@ -116,8 +121,6 @@ class Once:
             RequestInProgressError: its first request is still running.
 
         """
-        if self._key is None:
-            return
         name = json.dumps([self._tenant_id, self._key_id, self._key])
         free = await db.scalar(
             select(func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0)))
@@ -135,31 +138,30 @@ class Once:
         raise ReplayedAnswer(row.status, row.answer)
 
     async def keep(
-        self, db: AsyncSession, answer: Answer, *, status: int, user_id: str | None = None
-    ) -> Answer:
-        """Store `answer` with the effect and return it.
+        self, db: AsyncSession, answer: BaseModel, *, status: int, user_id: str | None
+    ) -> None:
+        """Store the answer in the transaction of its effect, for KEPT.
 
         Args:
+            db: the transaction in which the key was claimed.
+            answer: what is sent again.
             status: the HTTP status it goes out with.
             user_id: the person whose words the answer may hold.
 
         """
-        if self._key is not None:
-            body = answer.model_dump_json(by_alias=True).encode()
-            await db.flush()
-            await db.execute(
-                insert(StoredAnswer).values(
-                    tenant_id=self._tenant_id,
-                    key_id=self._key_id,
-                    idempotency_key=self._key,
-                    user_id=user_id,
-                    request_hash=self._hash,
-                    status=status,
-                    answer=body,
-                    expires_at=func.now() + self._lifetime,
-                )
+        await db.flush()
+        await db.execute(
+            insert(StoredAnswer).values(
+                tenant_id=self._tenant_id,
+                key_id=self._key_id,
+                idempotency_key=self._key,
+                user_id=user_id,
+                request_hash=self._hash,
+                status=status,
+                answer=answer.model_dump_json(by_alias=True).encode(),
+                expires_at=func.now() + KEPT,
             )
-        return answer
+        )
 
     def _is_mine(self) -> tuple[Any, ...]:
         return (
@@ -169,12 +171,6 @@ class Once:
         )
 
 
-def _name_of(key: str, acting_user: str | None) -> str:
-    """Under which a key is stored; no client can send the sign that a user's begins with."""
-    if acting_user is None:
-        return key
+def _stored_name(key: str, acting_user: str) -> str:
+    """How a key of an acting user is stored; no client can send its first character."""
     return f"\x1f{hashlib.sha256(json.dumps([acting_user, key]).encode()).hexdigest()}"
-
-
-NEVER = Once()
-"""For requests without a key, and for callers that are no request."""

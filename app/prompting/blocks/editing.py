@@ -12,9 +12,9 @@ from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.platform.database.engine import Database
-from app.platform.work.errors import MemoryPausedError, Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.errors import MemoryPausedError
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.blocks.edits import edit_text, refuse_too_long
 from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
 from app.prompting.blocks.models import Block
@@ -25,15 +25,14 @@ from app.prompting.blocks.timeline import Author, BlockTimeline
 
 
 class BlockEditing:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def blocks(self, principal: Principal, session_id: str) -> Sequence[ShownBlock]:
         """What the model of a session sees, in order. Raises SessionNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            session = await SessionRepository(db, principal.access).get(session_id)
-            return await _seen(db, principal, session)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(session_id)
+            return await _seen(unit.db, principal, session)
 
     async def edit(
         self,
@@ -42,7 +41,7 @@ class BlockEditing:
         label: str,
         edit: Edit,
         *,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> BlockRead:
         """The block that the model of this session sees under `label`, after one edit.
 
@@ -59,16 +58,14 @@ class BlockEditing:
                 the session or its agent, everywhere, or for its agent or user.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            session = await _open(db, principal, session_id)
-            chosen = await _labelled(db, principal, session, label)
-            block = await BlockRepository(db, principal.access).get(chosen.block_id, lock=True)
+        async with self._work.write(principal, key) as unit:
+            session = await _open(unit.db, principal, session_id)
+            chosen = await _labelled(unit.db, principal, session, label)
+            block = await BlockRepository(unit.db, principal.access).get(chosen.block_id, lock=True)
             if not (block.per_user and await _changes_nothing(block, edit)):
-                block = await _write(db, principal, session, block, edit)
+                block = await _write(unit.db, principal, session, block, edit)
             answer = BlockRead.model_validate(block)
-            return await once.keep(db, answer, status=200, user_id=session.user_id)
+            return unit.answer(answer, 200, user_id=session.user_id)
 
 
 async def _open(db: AsyncSession, principal: Principal, session_id: str) -> Session:

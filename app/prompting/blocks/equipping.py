@@ -4,9 +4,8 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentRead
 from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
-from app.platform.database.engine import Database
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.blocks.errors import TemplateBoundError
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import AgentEquip
@@ -15,12 +14,13 @@ from app.prompting.blocks.timeline import Author, BlockTimeline
 
 
 class EquippingService:
-    def __init__(self, database: Database, agents: AgentService, switches: Switches) -> None:
-        self._database = database
+    def __init__(self, work: Work, agents: AgentService) -> None:
+        self._work = work
         self._agents = agents
-        self._switches = switches
 
-    async def add(self, principal: Principal, body: AgentEquip, *, once: Once = NEVER) -> AgentRead:
+    async def add(
+        self, principal: Principal, body: AgentEquip, *, key: IdempotencyKey | None = None
+    ) -> AgentRead:
         """Create an agent with its blocks: all of it, or nothing.
 
         Raises:
@@ -35,13 +35,12 @@ class EquippingService:
 
         """
         if body.memory_blocks:
-            self._switches.refuse_writes()
+            self._work.refuse_disabled()
         agent = await self._agents.prepare(principal, body)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            await AgentRepository(db, principal.access).add(agent)
-            blocks = BlockRepository(db, principal.access)
-            timeline = BlockTimeline(db, principal.tenant_id)
+        async with self._work.write(principal, key) as unit:
+            await AgentRepository(unit.db, principal.access).add(agent)
+            blocks = BlockRepository(unit.db, principal.access)
+            timeline = BlockTimeline(unit.db, principal.tenant_id)
             for wanted in body.memory_blocks:
                 made = new_block(wanted, user_id=None, creator=principal.key_id)
                 await blocks.add(made)
@@ -53,4 +52,4 @@ class EquippingService:
                 if shared.template_id is not None:
                     raise TemplateBoundError(shared.template_id)
                 await blocks.attach(shared, agent.agent_id)
-            return await once.keep(db, AgentRead.model_validate(agent), status=201)
+            return unit.answer(AgentRead.model_validate(agent), 201)

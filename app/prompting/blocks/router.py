@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.errors import (
     ConfirmationRequiredError,
@@ -13,11 +13,16 @@ from app.errors import (
 )
 from app.identity.agents.errors import AgentNotFoundError, InvalidConfigError
 from app.identity.agents.schemas import AgentRead
-from app.identity.agents.service import AgentService
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
-from app.platform.http.dependencies import RequiredVersionDep, RuntimeDep, VersionDep
+from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
@@ -65,28 +70,12 @@ WRITE_ERRORS = (
     DisabledError,
     MemoryDisabledError,
 )
-EDIT_ERRORS = (BlockReadOnlyError, LineNumbersError, *WRITE_ERRORS, *ONCE_ERRORS)
+EDIT_ERRORS = (BlockReadOnlyError, LineNumbersError, *WRITE_ERRORS, *IDEMPOTENCY_ERRORS)
 MOVE_ERRORS = (AgentNotFoundError, BlockNotFoundError, TemplateBoundError)
 
 
-async def get_service(runtime: RuntimeDep) -> BlockService:
-    return BlockService(runtime.database, runtime.switches)
-
-
-async def get_equipping(runtime: RuntimeDep) -> EquippingService:
-    agents = AgentService(
-        runtime.database,
-        runtime.catalogue,
-        runtime.models,
-        runtime.summarisers,
-        runtime.profilers,
-        runtime.processing,
-    )
-    return EquippingService(runtime.database, agents, runtime.switches)
-
-
-ServiceDep = Annotated[BlockService, Depends(get_service)]
-EquippingDep = Annotated[EquippingService, Depends(get_equipping)]
+ServiceDep = Annotated[BlockService, provided(BlockService)]
+EquippingDep = Annotated[EquippingService, provided(EquippingService)]
 
 
 @agents_router.post(
@@ -102,14 +91,14 @@ EquippingDep = Annotated[EquippingService, Depends(get_equipping)]
         InvalidConfigError,
         BlockLimitError,
         MemoryDisabledError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def add_agent(
-    body: AgentEquip, principal: WriterDep, service: EquippingDep, once: OnceDep
+    body: AgentEquip, principal: WriterDep, service: EquippingDep, key: IdempotencyKeyDep
 ) -> AgentRead:
     """Create an agent, with the blocks it begins with."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get(
@@ -158,14 +147,14 @@ async def detach_block(
         BlockLimitError,
         DisabledError,
         MemoryDisabledError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def add_block(
-    body: BlockCreate, principal: WriterDep, service: ServiceDep, once: OnceDep
+    body: BlockCreate, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> BlockRead:
     """Make a block: text that always stands in the context of the agents it is attached to."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get("/blocks", responses=responses_for(InvalidCursorError))
@@ -221,10 +210,10 @@ async def append_to_block(
     principal: WriterDep,
     service: ServiceDep,
     version: VersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> BlockRead:
     """Add a line at the end. Two at once both land."""
-    return await service.edit(principal, block_id, body, expected=version, once=once)
+    return await service.edit(principal, block_id, body, expected=version, key=key)
 
 
 @router.post(
@@ -237,10 +226,10 @@ async def replace_in_block(
     principal: WriterDep,
     service: ServiceDep,
     version: VersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> BlockRead:
     """Replace text that occurs exactly once."""
-    return await service.edit(principal, block_id, body, expected=version, once=once)
+    return await service.edit(principal, block_id, body, expected=version, key=key)
 
 
 @router.post(
@@ -252,10 +241,10 @@ async def insert_into_block(
     principal: WriterDep,
     service: ServiceDep,
     version: VersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> BlockRead:
     """Insert text after a line."""
-    return await service.edit(principal, block_id, body, expected=version, once=once)
+    return await service.edit(principal, block_id, body, expected=version, key=key)
 
 
 @router.post(
@@ -267,16 +256,20 @@ async def rewrite_block(
     principal: WriterDep,
     service: ServiceDep,
     version: RequiredVersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> BlockRead:
     """Say all of it anew."""
-    return await service.edit(principal, block_id, body, expected=version, once=once)
+    return await service.edit(principal, block_id, body, expected=version, key=key)
 
 
 @router.post(
     "/blocks/{block_id}/undo",
     responses=responses_for(
-        *WRITE_ERRORS, BlockReadOnlyError, NothingToUndoError, VersionRequiredError, *ONCE_ERRORS
+        *WRITE_ERRORS,
+        BlockReadOnlyError,
+        NothingToUndoError,
+        VersionRequiredError,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def undo_block(
@@ -284,16 +277,20 @@ async def undo_block(
     principal: WriterDep,
     service: ServiceDep,
     version: RequiredVersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> BlockRead:
     """Go back to the text before the last change. The limit stays as it is."""
-    return await service.step(principal, block_id, back=True, expected=version, once=once)
+    return await service.step(principal, block_id, back=True, expected=version, key=key)
 
 
 @router.post(
     "/blocks/{block_id}/redo",
     responses=responses_for(
-        *WRITE_ERRORS, BlockReadOnlyError, NothingToRedoError, VersionRequiredError, *ONCE_ERRORS
+        *WRITE_ERRORS,
+        BlockReadOnlyError,
+        NothingToRedoError,
+        VersionRequiredError,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def redo_block(
@@ -301,10 +298,10 @@ async def redo_block(
     principal: WriterDep,
     service: ServiceDep,
     version: RequiredVersionDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> BlockRead:
     """Take back an undo. A change after the undo leaves nothing to redo."""
-    return await service.step(principal, block_id, back=False, expected=version, once=once)
+    return await service.step(principal, block_id, back=False, expected=version, key=key)
 
 
 @router.get(

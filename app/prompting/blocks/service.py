@@ -12,10 +12,9 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
 from app.identity.users.access import meant
 from app.identity.users.repository import UserRepository
-from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.blocks.edits import edit_text
 from app.prompting.blocks.errors import BlockReadOnlyError, TemplateBoundError
 from app.prompting.blocks.models import Block, BlockHistory
@@ -40,12 +39,11 @@ _OWN_FILTERS = {"label", "user_id", "template_id"}
 
 
 class BlockService:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def add(
-        self, principal: Principal, body: BlockCreate, *, once: Once = NEVER
+        self, principal: Principal, body: BlockCreate, *, key: IdempotencyKey | None = None
     ) -> BlockRead:
         """Make a block; a restricted key makes one of its user, attached to its agent.
 
@@ -58,37 +56,36 @@ class BlockService:
                 everywhere.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
         block = new_block(body, user_id=user_id, creator=principal.key_id)
         # A key of a user makes no template for all.
         block.per_user = block.per_user and user_id is None
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.write(principal, key) as unit:
             if user_id is not None:
-                refuse_disabled(None, await UserRepository(db, principal.access).get(user_id))
+                refuse_disabled(None, await UserRepository(unit.db, principal.access).get(user_id))
             if agent_id is not None:
-                await AgentRepository(db, principal.access).get(agent_id)
-            blocks = BlockRepository(db, principal.access)
+                await AgentRepository(unit.db, principal.access).get(agent_id)
+            blocks = BlockRepository(unit.db, principal.access)
             await blocks.add(block)
-            await BlockTimeline(db, principal.tenant_id).open(
+            await BlockTimeline(unit.db, principal.tenant_id).open(
                 block, "create", Author(principal.key_id)
             )
             if agent_id is not None:
                 await blocks.attach(block, agent_id)
-            added = await once.keep(db, shown(block), status=201, user_id=user_id)
+            added = unit.answer(shown(block), 201, user_id=user_id)
         log.info("block_added", block_id=block.block_id, characters=len(block.value))
         return added
 
     async def get(self, principal: Principal, block_id: str) -> BlockRead:
         """Raises BlockNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             return shown(await BlockRepository(db, principal.access).get(block_id))
 
     async def list(self, principal: Principal, query: BlockQuery) -> Page[BlockRead]:
         """Blocks, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             rows = await BlockRepository(db, principal.access).list(
                 start=start,
                 limit=query.limit,
@@ -114,19 +111,19 @@ class BlockService:
             DisabledError, MemoryDisabledError: as in `add`.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         changes = _changes(body)
-        async with self._database.begin(principal.tenant_id) as db:
-            block = await self._writable(db, principal, block_id)
+        async with self._work.write(principal) as unit:
+            block = await self._writable(unit.db, principal, block_id)
             if block.read_only and not principal.may("admin"):
                 raise InsufficientScopeError("admin")
             if block.template_id is not None and changes.get("label", block.label) != block.label:
                 raise TemplateBoundError(block.template_id)
-            changed = await BlockTimeline(db, principal.tenant_id).write(
+            changed = await BlockTimeline(unit.db, principal.tenant_id).write(
                 block, changes, event="update", author=Author(principal.key_id), expected=expected
             )
             if changed:
-                await BlockRepository(db, principal.access).carry(block)
+                await BlockRepository(unit.db, principal.access).carry(block)
             return shown(block)
 
     async def edit(
@@ -136,7 +133,7 @@ class BlockService:
         edit: Edit,
         *,
         expected: int | None,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> BlockRead:
         """The block after one edit of its text, made under the lock of its row: two at once
         both land, so that what is relative to the text needs no version.
@@ -149,20 +146,18 @@ class BlockService:
             KeyRestrictedError, DisabledError, MemoryDisabledError: as in `patch`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            block = await self._writable(db, principal, block_id)
+        async with self._work.write(principal, key) as unit:
+            block = await self._writable(unit.db, principal, block_id)
             if block.read_only:
                 raise BlockReadOnlyError(block.label)
-            await BlockTimeline(db, principal.tenant_id).write(
+            await BlockTimeline(unit.db, principal.tenant_id).write(
                 block,
                 {"value": await edit_text(block.value, edit)},
                 event=edit.event,
                 author=Author(principal.key_id),
                 expected=expected,
             )
-            return await once.keep(db, shown(block), status=200, user_id=block.user_id)
+            return unit.answer(shown(block), 200, user_id=block.user_id)
 
     async def step(
         self,
@@ -171,7 +166,7 @@ class BlockService:
         *,
         back: bool,
         expected: int | None,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> BlockRead:
         """The block as it was before its last change, or after the one that was undone.
 
@@ -181,15 +176,13 @@ class BlockService:
             KeyRestrictedError, DisabledError, MemoryDisabledError: as in `edit`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            block = await self._writable(db, principal, block_id)
+        async with self._work.write(principal, key) as unit:
+            block = await self._writable(unit.db, principal, block_id)
             if block.read_only:
                 raise BlockReadOnlyError(block.label)
-            timeline = BlockTimeline(db, principal.tenant_id)
+            timeline = BlockTimeline(unit.db, principal.tenant_id)
             await (timeline.undo if back else timeline.redo)(block, expected)
-            return await once.keep(db, shown(block), status=200, user_id=block.user_id)
+            return unit.answer(shown(block), 200, user_id=block.user_id)
 
     async def history(
         self, principal: Principal, block_id: str, query: PageQuery
@@ -198,7 +191,7 @@ class BlockService:
         would bring back. Raises BlockNotFoundError.
         """
         start = decode_number(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             block = await BlockRepository(db, principal.access).get(block_id)
             rows = await BlockTimeline(db, principal.tenant_id).list(
                 block, start=start, limit=query.limit
@@ -223,8 +216,8 @@ class BlockService:
                 agent has it too and the key is one agent's.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            blocks = BlockRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            blocks = BlockRepository(unit.db, principal.access)
             block = await blocks.get(block_id, lock=True)
             _refuse_shared(principal.access, block)
             if block.read_only and not principal.may("admin"):
@@ -253,9 +246,9 @@ class BlockService:
             KeyRestrictedError: as in `patch`.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            block = await self._movable(db, principal, agent_id, block_id)
-            await BlockRepository(db, principal.access).attach(block, agent_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            block = await self._movable(unit.db, principal, agent_id, block_id)
+            await BlockRepository(unit.db, principal.access).attach(block, agent_id)
             return shown(block)
 
     async def detach(self, principal: Principal, agent_id: str, block_id: str) -> None:
@@ -267,18 +260,18 @@ class BlockService:
                 in `attach`.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await self._movable(db, principal, agent_id, block_id)
-            await BlockRepository(db, principal.access).detach(agent_id, block_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await self._movable(unit.db, principal, agent_id, block_id)
+            await BlockRepository(unit.db, principal.access).detach(agent_id, block_id)
 
     async def attached(
         self, principal: Principal, agent_id: str, query: PageQuery
     ) -> Page[BlockRead]:
         """An agent's blocks, hidden ones too, newest first. Raises AgentNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
-            await AgentRepository(db, principal.access).get(agent_id)
-            rows = await BlockRepository(db, principal.access).list(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await AgentRepository(unit.db, principal.access).get(agent_id)
+            rows = await BlockRepository(unit.db, principal.access).list(
                 start=start, limit=query.limit, equal={}, agent_id=agent_id
             )
         return page(rows, query.limit, show=shown, place=_place)

@@ -5,10 +5,9 @@ import structlog
 from app.conversation.sessions.opening import open_running
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
-from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.checkpoints.approval_repository import ApprovalRepository, Standing
 from app.prompting.checkpoints.schemas import ApprovalDecision, ApprovalQuery, ApprovalRead
 
@@ -16,16 +15,15 @@ log = structlog.get_logger()
 
 
 class ApprovalService:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def list(
         self, principal: Principal, session_id: str, query: ApprovalQuery
     ) -> Page[ApprovalRead]:
         """Approvals, newest first. Raises SessionNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await ApprovalRepository(db, principal.access, session_id).list(
                 status=query.status, start=start, limit=query.limit
@@ -39,7 +37,7 @@ class ApprovalService:
 
     async def get(self, principal: Principal, session_id: str, tool_call_id: str) -> ApprovalRead:
         """The newest of a call's id. Raises SessionNotFoundError, ApprovalNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             approvals = ApprovalRepository(db, principal.access, session_id)
             return _shown(await approvals.get(tool_call_id))
@@ -51,7 +49,7 @@ class ApprovalService:
         tool_call_id: str,
         body: ApprovalDecision,
         *,
-        once: Once = NEVER,
+        key: IdempotencyKey | None = None,
     ) -> ApprovalRead:
         """Decide about a call that waits; the first of two wins, and may say it again.
 
@@ -62,17 +60,16 @@ class ApprovalService:
             SessionEndedError, DisabledError, MemoryDisabledError: nothing may be written.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         decision = {
             "status": body.decision, "arguments": body.arguments, "comment": body.comment,
         }  # fmt: skip
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            opened = await open_running(db, principal.access, session_id)
-            approvals = ApprovalRepository(db, principal.access, session_id)
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
+            approvals = ApprovalRepository(unit.db, principal.access, session_id)
             decided = await approvals.decide(tool_call_id, decision, actor=principal.key_id)
             shown = _shown(decided)
-            await once.keep(db, shown, status=200, user_id=opened.session.user_id)
+            unit.answer(shown, 200, user_id=opened.session.user_id)
         log.info("approval_decided", session_id=session_id, decision=body.decision)
         return shown
 

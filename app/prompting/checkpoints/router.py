@@ -2,12 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
 from app.errors import DisabledError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
-from app.platform.http.dependencies import RuntimeDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -44,20 +50,12 @@ WRITE_ERRORS = (
     SessionEndedError,
     DisabledError,
     MemoryDisabledError,
-    *ONCE_ERRORS,
+    *IDEMPOTENCY_ERRORS,
 )
 
 
-async def get_service(runtime: RuntimeDep) -> CheckpointService:
-    return CheckpointService(runtime.database, runtime.switches, runtime.window_policy)
-
-
-async def get_approvals(runtime: RuntimeDep) -> ApprovalService:
-    return ApprovalService(runtime.database, runtime.switches)
-
-
-ServiceDep = Annotated[CheckpointService, Depends(get_service)]
-ApprovalsDep = Annotated[ApprovalService, Depends(get_approvals)]
+ServiceDep = Annotated[CheckpointService, provided(CheckpointService)]
+ApprovalsDep = Annotated[ApprovalService, provided(ApprovalService)]
 
 
 @router.post(
@@ -70,10 +68,10 @@ async def add_checkpoint(
     body: CheckpointCreate,
     principal: WriterDep,
     service: ServiceDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> CheckpointRead:
     """Keep a session as it is: window, summaries, working state, and what the caller adds."""
-    return await service.add(principal, session_id, body, once=once)
+    return await service.add(principal, session_id, body, key=key)
 
 
 @router.get(
@@ -122,10 +120,10 @@ async def restore_checkpoint(
     checkpoint_id: Id,
     principal: WriterDep,
     service: ServiceDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> CheckpointRestored:
     """Put a session back to a checkpoint; what was said since stays, outside of the window."""
-    return await service.restore(principal, session_id, checkpoint_id, once=once)
+    return await service.restore(principal, session_id, checkpoint_id, key=key)
 
 
 @router.get("/approvals", responses=responses_for(SessionNotFoundError, InvalidCursorError))
@@ -163,7 +161,7 @@ async def decide_approval(
     body: ApprovalDecision,
     principal: WriterDep,
     service: ApprovalsDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> ApprovalRead:
     """Decide about a call that waits; the caller then runs it, or answers it by a tool message."""
-    return await service.decide(principal, session_id, tool_call_id, body, once=once)
+    return await service.decide(principal, session_id, tool_call_id, body, key=key)

@@ -13,10 +13,9 @@ from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Opened, SessionRepository
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.tenants.access import Principal
-from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.prompting.checkpoints.keeper import add_automatic, contents_of
 from app.prompting.checkpoints.packing import Packed, read_parts
@@ -34,7 +33,7 @@ log = structlog.get_logger()
 
 
 class CheckpointService:
-    def __init__(self, database: Database, switches: Switches, policy: WindowPolicy) -> None:
+    def __init__(self, work: Work, policy: WindowPolicy) -> None:
         """Keep checkpoints in `database`.
 
         Args:
@@ -43,12 +42,16 @@ class CheckpointService:
             policy: the deployment's, where agent and session say nothing.
 
         """
-        self._database = database
-        self._switches = switches
+        self._work = work
         self._policy = policy
 
     async def add(
-        self, principal: Principal, session_id: str, body: CheckpointCreate, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        body: CheckpointCreate,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> CheckpointRead:
         """Keep the session as it is, with what the caller adds.
 
@@ -60,25 +63,23 @@ class CheckpointService:
             MemoryDisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            opened = await open_running(db, principal.access, session_id)
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
             given = body.contents.model_dump(exclude_none=True)
             if body.contents.pending_tool_calls is None:
-                approvals = ApprovalRepository(db, principal.access, session_id)
+                approvals = ApprovalRepository(unit.db, principal.access, session_id)
                 given["pending_tool_calls"] = await approvals.waiting()
             else:
-                await self._ask(db, principal, opened, body.contents.pending_tool_calls)
+                await self._ask(unit.db, principal, opened, body.contents.pending_tool_calls)
             draft = Draft(
                 reason="manual",
                 creator=principal.key_id,
                 contents=contents_of(**given),
                 **body.model_dump(exclude={"contents"}),
             )
-            made = await CheckpointRepository(db, principal.access, session_id).add(draft)
+            made = await CheckpointRepository(unit.db, principal.access, session_id).add(draft)
             shown = CheckpointRead.model_validate(made)
-            await once.keep(db, shown, status=201, user_id=opened.session.user_id)
+            unit.answer(shown, 201, user_id=opened.session.user_id)
         log.info("checkpoint_added", session_id=session_id, checkpoint_id=shown.checkpoint_id)
         return shown
 
@@ -119,7 +120,7 @@ class CheckpointService:
         equal = query.model_dump(
             include={"namespace", "source", "step", "reason"}, exclude_none=True
         )
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await CheckpointRepository(db, principal.access, session_id).list(
                 equal=equal,
@@ -139,20 +140,25 @@ class CheckpointService:
         self, principal: Principal, session_id: str, checkpoint_id: str
     ) -> CheckpointShown:
         """A checkpoint with all it holds. Raises SessionNotFoundError, CheckpointNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             found = await CheckpointRepository(db, principal.access, session_id).get(checkpoint_id)
         return _shown(found, await read_parts(found))
 
     async def delete(self, principal: Principal, session_id: str, checkpoint_id: str) -> None:
         """Delete one for good. Raises SessionNotFoundError, CheckpointNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await SessionRepository(db, principal.access).get(session_id, lock=True)
-            await CheckpointRepository(db, principal.access, session_id).delete(checkpoint_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+            await CheckpointRepository(unit.db, principal.access, session_id).delete(checkpoint_id)
         log.info("checkpoint_deleted", session_id=session_id, checkpoint_id=checkpoint_id)
 
     async def restore(
-        self, principal: Principal, session_id: str, checkpoint_id: str, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        checkpoint_id: str,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> CheckpointRestored:
         """Put the session back to a checkpoint: window, summaries and working state.
 
@@ -164,15 +170,13 @@ class CheckpointService:
             SessionEndedError, DisabledError, MemoryDisabledError: as `add`.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            opened = await open_running(db, principal.access, session_id)
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
             session = opened.session
-            checkpoints = CheckpointRepository(db, principal.access, session_id)
+            checkpoints = CheckpointRepository(unit.db, principal.access, session_id)
             wanted = await checkpoints.get(checkpoint_id)
             before = await add_automatic(
-                db,
+                unit.db,
                 principal.access,
                 session_id,
                 reason="before_restore",
@@ -181,8 +185,10 @@ class CheckpointService:
             )
             assert before is not None  # noqa: S101 (made of every session, also of an empty one)
             await checkpoints.put_back(session, wanted)
-            await WindowRepository(db, principal.access, session).recount(self._policy_of(opened))
-            state = await StateRepository(db, principal.access).put(
+            await WindowRepository(unit.db, principal.access, session).recount(
+                self._policy_of(opened)
+            )
+            state = await StateRepository(unit.db, principal.access).put(
                 session_id, (await read_parts(wanted)).state, None
             )
             shown = CheckpointRestored(
@@ -197,7 +203,7 @@ class CheckpointService:
                 window_tokens=session.window_tokens,
                 state_version=state.version,
             )
-            await once.keep(db, shown, status=200, user_id=session.user_id)
+            unit.answer(shown, 200, user_id=session.user_id)
         log.info("checkpoint_restored", session_id=session_id, checkpoint_id=checkpoint_id)
         return shown
 

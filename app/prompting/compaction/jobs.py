@@ -12,11 +12,10 @@ from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.language.llm.summarising import Summariser
 from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.reading import DISABLED, principal_of
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 from app.prompting.compaction.choosing import chosen
 from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
 from app.prompting.compaction.planning import Wish
@@ -29,16 +28,14 @@ class CompactionJobs:
 
     def __init__(
         self,
-        database: Database,
+        work: Work,
         compactor: Compactor,
         summarisers: SummariserCatalogue,
-        switches: Switches,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._compactor = compactor
         self._summarisers = summarisers
-        self._switches = switches
         self._now = now
 
     async def compact(self, job: ClaimedJob) -> None:
@@ -54,10 +51,10 @@ class CompactionJobs:
             LeaseLostError: another worker has done it.
 
         """
-        if not self._switches.enabled:
+        if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         wish = Wish(reason=REASON)
-        async with self._database.begin(job.tenant_id) as db:
+        async with self._work.read(job) as db:
             principal = await principal_of(db, job)
             try:
                 seen = await self._compactor.look(db, principal, job.session_id or "", wish)
@@ -68,12 +65,12 @@ class CompactionJobs:
                 return
         summariser = await self._summariser(job, principal, seen)
         written = await self._compactor.write(principal, seen, wish, summariser)
-        async with self._database.begin(job.tenant_id) as db:
-            jobs = JobRepository(db, job.tenant_id)
+        async with self._work.write(job, while_disabled=True) as unit:
+            jobs = JobRepository(unit.db, job.tenant_id)
             if written is None:
                 await jobs.finish(job, {"skipped": "not_shorter"})
                 return
-            stored = await self._compactor.store(db, principal, seen, written)
+            stored = await self._compactor.store(unit.db, principal, seen, written)
             if stored.why_not == "changed" or (stored.why_not is None and seen.eviction.more):
                 # Once more: from what is there now, or with what did not fit into one summary.
                 await jobs.schedule(compact_soon(seen.session, creator=job.creator))

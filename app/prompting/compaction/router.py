@@ -2,14 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DisabledError
-from app.identity.tenants.principal import KEY_ERRORS, ONCE_ERRORS, OnceDep, ReaderDep, WriterDep
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.language.llm.errors import ModelUnavailableError, UnknownModelError
 from app.memory.extraction.errors import QuotaExhaustedError
-from app.platform.http.dependencies import RuntimeDep
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
@@ -28,17 +34,7 @@ router = APIRouter(
 )
 
 
-async def get_service(runtime: RuntimeDep) -> CompactionService:
-    return CompactionService(
-        runtime.database,
-        runtime.compactor,
-        runtime.summarisers,
-        runtime.switches,
-        runtime.now,
-    )
-
-
-ServiceDep = Annotated[CompactionService, Depends(get_service)]
+ServiceDep = Annotated[CompactionService, provided(CompactionService)]
 
 
 @router.post(
@@ -50,18 +46,18 @@ ServiceDep = Annotated[CompactionService, Depends(get_service)]
         UnknownModelError,
         QuotaExhaustedError,
         ModelUnavailableError,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def compact_session(
     session_id: Id,
     principal: WriterDep,
     service: ServiceDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
     body: CompactRequest | None = None,
 ) -> CompactAnswer:
     """Put the older messages of the window into a summary; nothing is deleted."""
-    return await service.compact(principal, session_id, body or CompactRequest(), once=once)
+    return await service.compact(principal, session_id, body or CompactRequest(), key=key)
 
 
 @router.get("/summaries", responses=responses_for(SessionNotFoundError, InvalidCursorError))

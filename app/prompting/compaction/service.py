@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from app.conversation.messages.pressure import Pressure
 from app.conversation.messages.schemas import PressureRead
 from app.conversation.sessions.repository import SessionRepository
@@ -13,10 +11,9 @@ from app.identity.tenants.access import Principal
 from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.language.llm.summarising import Summariser
 from app.memory.extraction.errors import QuotaExhaustedError
-from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.compaction.choosing import chosen
 from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
 from app.prompting.compaction.models import SessionSummary
@@ -37,20 +34,23 @@ ROUNDS = 3
 class CompactionService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         compactor: Compactor,
         summarisers: SummariserCatalogue,
-        switches: Switches,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._compactor = compactor
         self._summarisers = summarisers
-        self._switches = switches
         self._now = now
 
     async def compact(
-        self, principal: Principal, session_id: str, body: CompactRequest, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        session_id: str,
+        body: CompactRequest,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> CompactAnswer:
         """Put the older messages of a session's window into a summary; none is deleted.
 
@@ -62,36 +62,36 @@ class CompactionService:
             MemoryDisabledError, DisabledError: memory is switched off.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         wish = Wish(**body.model_dump())
         for _ in range(ROUNDS - 1):
-            answer = await self._try(principal, session_id, wish, once)
+            answer = await self._try(principal, session_id, wish, key)
             if answer.why_not != "changed":
                 return answer
-        return await self._try(principal, session_id, wish, once)
+        return await self._try(principal, session_id, wish, key)
 
     async def _try(
-        self, principal: Principal, session_id: str, wish: Wish, once: Once
+        self, principal: Principal, session_id: str, wish: Wish, key: IdempotencyKey | None
     ) -> CompactAnswer:
         counter = self._compactor.counter_name
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.read(principal, key) as db:
             seen = await self._compactor.look(db, principal, session_id, wish)
-            summariser = chosen(self._summarisers, seen.config)
-            if seen.eviction is None or wish.dry_run:
-                answer = _answer(seen, Stored(seen.why_not or "dry_run"), None, summariser, counter)
-                return await _keep(once, db, answer, seen)
+        summariser, user_id = chosen(self._summarisers, seen.config), seen.session.user_id
+        if seen.eviction is None or wish.dry_run:
+            async with self._work.write(principal, key) as unit:
+                why_not = Stored(seen.why_not or "dry_run")
+                answer = _answer(seen, why_not, None, summariser, counter)
+                return unit.answer(answer, user_id=user_id)
         await self._refuse_used_up(principal, summariser)
         written = await self._compactor.write(principal, seen, wish, summariser)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.write(principal, key) as unit:
             stored = Stored("not_shorter")
             if written is not None:
-                stored = await self._compactor.store(db, principal, seen, written)
+                stored = await self._compactor.store(unit.db, principal, seen, written)
             answer = _answer(seen, stored, written, summariser, counter)
             if stored.why_not == "changed":
-                return answer
-            return await _keep(once, db, answer, seen)
+                return unit.answer_unkept(answer)
+            return unit.answer(answer, user_id=user_id)
 
     async def _refuse_used_up(self, principal: Principal, summariser: Summariser) -> None:
         """Raises QuotaExhaustedError for a model, when the tenant's day is used up."""
@@ -106,7 +106,7 @@ class CompactionService:
     ) -> Page[SummaryRead]:
         """Summaries of a session, newest first. Raises SessionNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             rows = await SummaryRepository(db, principal.access).list(
                 session_id, level=query.level, start=start, limit=query.limit
@@ -120,7 +120,7 @@ class CompactionService:
 
     async def get(self, principal: Principal, session_id: str, summary_id: str) -> SummaryRead:
         """One summary. Raises SessionNotFoundError, SummaryNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             row = await SummaryRepository(db, principal.access).get(session_id, summary_id)
             return shown(row, session.summary_ids)
@@ -131,10 +131,6 @@ def shown(row: SessionSummary, present: Sequence[str]) -> SummaryRead:
     read = SummaryRead.model_validate(row)
     read.in_context = row.summary_id in present
     return read
-
-
-async def _keep(once: Once, db: AsyncSession, answer: CompactAnswer, seen: Seen) -> CompactAnswer:
-    return await once.keep(db, answer, status=200, user_id=seen.session.user_id)
 
 
 def _pressure(pressure: Pressure, counter: str) -> PressureRead:

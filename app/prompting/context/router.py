@@ -2,20 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.filters import InvalidFilterError
+from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
 from app.prompting.context.errors import LongPromptError, UnknownVariableError
 from app.prompting.context.schemas import ContextAnswer, ContextRequest
-from app.prompting.context.service import ContextRules, ContextService, Noted
-from app.runtime import Runtime
+from app.prompting.context.service import ContextService
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/context",
@@ -24,27 +24,7 @@ router = APIRouter(
 )
 
 
-async def get_service(request: Request) -> ContextService:
-    # Without `RuntimeDep` in between: this is a hot read.
-    runtime: Runtime = request.state.runtime
-    settings = runtime.settings
-    return ContextService(
-        runtime.database,
-        runtime.recall,
-        runtime.passages,
-        runtime.counter,
-        ContextRules(
-            runtime.window_policy,
-            settings.max_injection_tokens,
-            settings.injection_enabled,
-            runtime.window_strategies,
-        ),
-        Noted(runtime.injections, runtime.memory_use),
-        runtime.now,
-    )
-
-
-ServiceDep = Annotated[ContextService, Depends(get_service)]
+ServiceDep = Annotated[ContextService, provided(ContextService)]
 
 
 @router.post(

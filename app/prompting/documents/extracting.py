@@ -22,13 +22,13 @@ from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.judging import Hearing
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.reading import Limits, principal_of
-from app.memory.extraction.work import Ran, Work
-from app.platform.database.engine import Database
+from app.memory.extraction.work import Ran
+from app.memory.extraction.work import Work as Run
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.documents.errors import FileNotReadyError
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.models import File, Passage
@@ -51,22 +51,25 @@ DOCUMENT: Final = (
 class FileExtracting:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         pipeline: Pipeline,
         models: ModelCatalogue,
-        switches: Switches,
         limits: Limits,
         now: Callable[[], datetime],
     ) -> None:
         self._now = now
-        self._database = database
+        self._work = work
         self._pipeline = pipeline
         self._models = models
-        self._switches = switches
         self._limits = limits
 
     async def order(
-        self, principal: Principal, file_id: str, body: FileExtract, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        file_id: str,
+        body: FileExtract,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> ExtractOrdered:
         """Put the work into the queue.
 
@@ -77,13 +80,11 @@ class FileExtracting:
             and what `place.refuse_outsiders` raises of whom the memories are for.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            file = (await FileRepository(db, principal.access).get(None, file_id)).file
+        async with self._work.write(principal, key) as unit:
+            file = (await FileRepository(unit.db, principal.access).get(None, file_id)).file
             if file.state != "completed":
                 raise FileNotReadyError(file_id, file.state)
-            folders = FolderRepository(db, principal.access)
+            folders = FolderRepository(unit.db, principal.access)
             folder = await folders.get(file.folder_id)
             scope, scope_id = folder.scope, folder.scope_id
             if body.scope is not None or body.user_id or body.project_id or body.agent_id:
@@ -97,9 +98,9 @@ class FileExtracting:
                 )
             for owner in {(folder.scope, folder.scope_id), (scope, scope_id)}:
                 await folders.hold_owner(*owner)
-            await refuse_outsiders(db, principal, scope, scope_id)
+            await refuse_outsiders(unit.db, principal, scope, scope_id)
             ids = {f"{scope}_id": scope_id}
-            config = await _config(db, principal, ids.get("agent_id"))
+            config = await _config(unit.db, principal, ids.get("agent_id"))
             model = chosen(self._models, config, principal.config)
             order = Order(
                 kind=EXTRACT_FILE,
@@ -110,7 +111,7 @@ class FileExtracting:
                 payload={"file_id": file_id, "scope": scope, "scope_id": scope_id}
                 | ({"prompt": body.prompt} if body.prompt else {}),
             )
-            scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+            scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(order)
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = ExtractOrdered(
                 job_id=scheduled.job_id,
@@ -118,7 +119,7 @@ class FileExtracting:
                 passages=file.passage_count,
                 extractor=model.extractor.name,
             )
-            return await once.keep(db, answer, status=202, user_id=ids.get("user_id"))
+            return unit.answer(answer, 202, user_id=ids.get("user_id"))
 
     async def work_off(self, job: ClaimedJob) -> dict[str, Any] | None:
         """The handler of jobs `extract_file`. A run that is repeated remembers nothing twice.
@@ -129,12 +130,12 @@ class FileExtracting:
             ModelUnavailableError, EmbeddingUnavailableError: try again.
 
         """
-        if not self._switches.enabled:
+        if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         payload = job.payload
         scope, scope_id = payload["scope"], payload["scope_id"]
         ids = {f"{scope}_id": scope_id}
-        async with self._database.begin(job.tenant_id) as db:
+        async with self._work.read(job) as db:
             principal = await principal_of(db, job)
             file = (await FileRepository(db, principal.access).get(None, payload["file_id"])).file
             config = await _config(db, principal, ids.get("agent_id"))
@@ -149,8 +150,8 @@ class FileExtracting:
         after: int | None = None
         while passages := await self._passages(principal, file, after):
             if model.extractor.model is not None:
-                async with self._database.begin(job.tenant_id) as db:
-                    await self._limits.check_quota(db, principal)
+                async with self._work.write(job, while_disabled=True) as unit:
+                    await self._limits.check_quota(unit.db, principal)
             work = _work(principal, file, grounds, passages, job, config)
             ran = await self._pipeline.run(work, model, _nothing_more)
             for event, count in ran.events.items():
@@ -161,9 +162,9 @@ class FileExtracting:
     async def _passages(
         self, principal: Principal, file: File, after: int | None
     ) -> Sequence[Passage]:
-        async with self._database.begin(principal.tenant_id) as db:
-            await FileRepository(db, principal.access).get(None, file.file_id)
-            rows = await PassageRepository(db, principal.access).list_of_file(
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await FileRepository(unit.db, principal.access).get(None, file.file_id)
+            rows = await PassageRepository(unit.db, principal.access).list_of_file(
                 file.file_id, start=after, limit=AT_ONCE
             )
         return rows[:AT_ONCE]
@@ -182,10 +183,10 @@ def _work(
     passages: Sequence[Passage],
     job: ClaimedJob,
     config: Mapping[str, Any],
-) -> Work:
+) -> Run:
     turns = [Turn(one.passage_id, "user", one.content, one.create_time) for one in passages]
     wishes = instructions(job.payload.get("prompt"), config)
-    return Work(
+    return Run(
         principal=principal,
         hearing=Hearing(turns, grounds),
         request=ExtractionRequest(

@@ -10,13 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Principal
 from app.language.parsing.kinds import CONTENT_TYPES, ENDINGS, Kind, Refused, kind_of
 from app.language.text.offload import read_text
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.documents.errors import (
     EmptyFileError,
     FileBusyError,
@@ -69,9 +68,10 @@ class Upload:
 
 
 class FileService:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work, *, upload_max_bytes: int) -> None:
+        """Take files in; `upload_max_bytes` is the largest that a route may receive."""
+        self._work = work
+        self.upload_max_bytes = upload_max_bytes
 
     async def refuse_early(self, principal: Principal, folder_id: str) -> None:
         """Before a body is read: whether it would be taken at all.
@@ -80,12 +80,16 @@ class FileService:
             as `place.writable_folder`; MemoryDisabledError.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await writable_folder(db, principal, folder_id)
+        async with self._work.write(principal) as unit:
+            await writable_folder(unit.db, principal, folder_id)
 
     async def add(
-        self, principal: Principal, folder_id: str, upload: Upload, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        folder_id: str,
+        upload: Upload,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> tuple[FileAccepted, int]:
         """Take a file in, and order a job that reads it.
 
@@ -100,20 +104,19 @@ class FileService:
             and what `place.writable_folder` raises.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         name = clean_name(upload.file_name) if upload.file_name else ""
         # Offloaded: of an archive it may read its whole directory.
         kind = await read_text(CHUNK_BYTES, _looked_at, upload, name)
         name = name or f"file{ENDINGS[kind]}"
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            folder = await writable_folder(db, principal, folder_id, lock=True)
-            files = FileRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            folder = await writable_folder(unit.db, principal, folder_id, lock=True)
+            files = FileRepository(unit.db, principal.access)
             replaces = upload.on_same_name == "replace"
             same = await files.named(folder_id, name, lock=replaces)
             if same is not None and upload.on_same_name == "skip":
                 answer = FileAccepted(outcome="skipped", job_id=same.file.job_id, file=shown(same))
-                return await once.keep(db, answer, status=200, user_id=folder.user_id), 200
+                return unit.answer(answer, 200, user_id=folder.user_id), 200
             if same is not None and upload.on_same_name == "reject":
                 raise FileNameTakenError(same.file.file_id)
             if same is not None and replaces:
@@ -135,26 +138,26 @@ class FileService:
                 creator=principal.key_id,
             )
             await files.add(file, _chunks(upload.content))
-            await self._order(db, principal, folder, file)
+            await self._order(unit.db, principal, folder, file)
             answer = FileAccepted(
                 outcome="replaced" if same is not None and replaces else "created",
                 job_id=file.job_id,
                 file=shown(FileRow(file, "pending", None, None)),
             )
-            await once.keep(db, answer, status=202, user_id=folder.user_id)
+            unit.answer(answer, 202, user_id=folder.user_id)
         log.info("file_accepted", file_id=file.file_id, bytes=upload.size, kind=kind)
         return answer, 202
 
     async def get(self, principal: Principal, folder_id: str, file_id: str) -> FileRead:
         """Raises FolderNotFoundError, FileNotFoundInFolderError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             return shown(await FileRepository(db, principal.access).get(folder_id, file_id))
 
     async def list(self, principal: Principal, folder_id: str, query: FileQuery) -> Page[FileRead]:
         """Files of a folder, newest first. Raises FolderNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             rows = await FileRepository(db, principal.access).list(
                 folder_id, start=start, limit=query.limit, state=query.state
@@ -175,8 +178,8 @@ class FileService:
         """
         number = 0
         while True:
-            async with self._database.begin(principal.tenant_id) as db:
-                files = FileRepository(db, principal.access)
+            async with self._work.write(principal, while_disabled=True) as unit:
+                files = FileRepository(unit.db, principal.access)
                 await files.get(folder_id, file_id)
                 chunk = await files.chunk(file_id, number)
             if chunk is None:
@@ -185,7 +188,12 @@ class FileService:
             number += 1
 
     async def reingest(
-        self, principal: Principal, folder_id: str, file_id: str, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        folder_id: str,
+        file_id: str,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> FileAccepted:
         """Read a file anew from its bytes; until that is done its old passages are found.
 
@@ -195,11 +203,9 @@ class FileService:
             and what `place.writable_folder` raises.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            folder = await writable_folder(db, principal, folder_id, lock=True)
-            files = FileRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            folder = await writable_folder(unit.db, principal, folder_id, lock=True)
+            files = FileRepository(unit.db, principal.access)
             row = await files.get(folder_id, file_id, lock=True)
             if row.file.state in UNFINISHED and row.job_status not in _OVER:
                 raise FileBusyError(file_id, row.file.job_id)
@@ -214,13 +220,13 @@ class FileService:
                 passages_expected=None,
                 version=row.file.version + 1,
             )
-            await self._order(db, principal, folder, row.file)
+            await self._order(unit.db, principal, folder, row.file)
             answer = FileAccepted(
                 outcome="replaced",
                 job_id=row.file.job_id,
                 file=shown(FileRow(row.file, "pending", None, None)),
             )
-            return await once.keep(db, answer, status=202, user_id=folder.user_id)
+            return unit.answer(answer, 202, user_id=folder.user_id)
 
     async def delete(
         self, principal: Principal, folder_id: str, file_id: str, query: DeleteQuery
@@ -232,11 +238,11 @@ class FileService:
             and what `place.writable_folder` raises.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await writable_folder(db, principal, folder_id, lock=True)
-            files = FileRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await writable_folder(unit.db, principal, folder_id, lock=True)
+            files = FileRepository(unit.db, principal.access)
             await files.get(folder_id, file_id, lock=not query.dry_run)
-            passages = await PassageRepository(db, principal.access).count(file_id=file_id)
+            passages = await PassageRepository(unit.db, principal.access).count(file_id=file_id)
             if query.dry_run:
                 memories = await files.count_derived([file_id])
             else:

@@ -22,11 +22,10 @@ from app.language.parsing.passages import Piece
 from app.language.text.offload import read_text
 from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.reading import principal_of
-from app.platform.database.engine import Database
 from app.platform.jobs.errors import DeferJobError, GiveUpJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
-from app.platform.work.errors import Switches
+from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.indexing import rows_of
 from app.prompting.documents.models import File
@@ -42,16 +41,14 @@ BATCH: Final = 64
 class FileJobs:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         embedders: Embedders,
         workshop: Workshop,
-        switches: Switches,
         now: Callable[[], datetime],
     ) -> None:
-        self._database = database
+        self._work = work
         self._embedders = embedders
         self._workshop = workshop
-        self._switches = switches
         self._now = now
 
     async def ingest(self, job: ClaimedJob) -> dict[str, Any] | None:
@@ -66,7 +63,7 @@ class FileJobs:
             LeaseLostError: another worker goes on.
 
         """
-        if not self._switches.enabled:
+        if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         try:
             await self._ingest(job)
@@ -98,11 +95,11 @@ class FileJobs:
         await self._complete(job, principal, parsed)
 
     async def _begin(self, job: ClaimedJob) -> tuple[Principal, str | None, File]:
-        async with self._database.begin(job.tenant_id) as db:
-            principal = await principal_of(db, job)
-            files = FileRepository(db, principal.access)
+        async with self._work.write(job, while_disabled=True) as unit:
+            principal = await principal_of(unit.db, job)
+            files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
-            folder = await FolderRepository(db, principal.access).get(file.folder_id)
+            folder = await FolderRepository(unit.db, principal.access).get(file.folder_id)
             if file.state in {"pending", "error"}:
                 await files.change(file, state="parsing")
         return principal, folder.agent_id, file
@@ -114,8 +111,8 @@ class FileJobs:
         """
         number = 0
         while True:
-            async with self._database.begin(principal.tenant_id) as db:
-                chunk = await FileRepository(db, principal.access).chunk(file.file_id, number)
+            async with self._work.write(principal, while_disabled=True) as unit:
+                chunk = await FileRepository(unit.db, principal.access).chunk(file.file_id, number)
             if chunk is None:
                 return
             yield chunk
@@ -123,10 +120,10 @@ class FileJobs:
 
     async def _agree(self, job: ClaimedJob, principal: Principal, parsed: Parsed) -> int:
         """How many passages are stored already; none where they were cut otherwise."""
-        async with self._database.begin(job.tenant_id) as db:
-            files = FileRepository(db, principal.access)
+        async with self._work.write(job, while_disabled=True) as unit:
+            files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
-            passages = PassageRepository(db, principal.access)
+            passages = PassageRepository(unit.db, principal.access)
             same = (file.parser, file.passages_expected) == (parsed.parser, len(parsed.pieces))
             done = await passages.count_new(file.file_id) if same else 0
             if not done:
@@ -164,19 +161,19 @@ class FileJobs:
         model: str,
     ) -> int:
         """One batch in one transaction, under the job's lease; how many are stored now."""
-        async with self._database.begin(job.tenant_id) as db:
-            files = FileRepository(db, principal.access)
+        async with self._work.write(job, while_disabled=True) as unit:
+            files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
-            await PassageRepository(db, principal.access).add_all(rows)
+            await PassageRepository(unit.db, principal.access).add_all(rows)
             await files.change(file, passage_count=first + len(rows))
-            await TenantRepository(db, job.tenant_id).note_model(model)
+            await TenantRepository(unit.db, job.tenant_id).note_model(model)
         return first + len(rows)
 
     async def _complete(self, job: ClaimedJob, principal: Principal, parsed: Parsed) -> None:
-        async with self._database.begin(job.tenant_id) as db:
-            files = FileRepository(db, principal.access)
+        async with self._work.write(job, while_disabled=True) as unit:
+            files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
-            await PassageRepository(db, principal.access).put_in_place(file.file_id)
+            await PassageRepository(unit.db, principal.access).put_in_place(file.file_id)
             await files.change(file, state="completed", passage_count=len(parsed.pieces))
             result = {
                 "file_id": file.file_id,
@@ -185,16 +182,16 @@ class FileJobs:
                 "characters": parsed.characters,
                 "parser": parsed.parser,
             }
-            await JobRepository(db, job.tenant_id).finish(job, result)
+            await JobRepository(unit.db, job.tenant_id).finish(job, result)
         log.info("file_ingested", **result)
 
     async def _fail(self, job: ClaimedJob, code: str, detail: str) -> None:
         """Nothing half-read stays."""
-        async with self._database.begin(job.tenant_id) as db:
-            principal = await principal_of(db, job)
-            files = FileRepository(db, principal.access)
+        async with self._work.write(job, while_disabled=True) as unit:
+            principal = await principal_of(unit.db, job)
+            files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
-            passages = PassageRepository(db, principal.access)
+            passages = PassageRepository(unit.db, principal.access)
             await passages.delete_new(file.file_id)
             await files.change(
                 file,

@@ -5,10 +5,9 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.parsing.passages import pieces
 from app.language.text.offload import read_text
-from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.indexing import rows_of
 from app.prompting.documents.models import Passage
@@ -19,13 +18,17 @@ from app.prompting.documents.schemas import PassageCreate, PassageRead, Passages
 
 
 class PassageService:
-    def __init__(self, database: Database, embedders: Embedders, switches: Switches) -> None:
-        self._database = database
+    def __init__(self, work: Work, embedders: Embedders) -> None:
+        self._work = work
         self._embedders = embedders
-        self._switches = switches
 
     async def add(
-        self, principal: Principal, folder_id: str, body: PassageCreate, *, once: Once = NEVER
+        self,
+        principal: Principal,
+        folder_id: str,
+        body: PassageCreate,
+        *,
+        key: IdempotencyKey | None = None,
     ) -> PassagesAdded:
         """Put a text into a folder, cut into passages where it is long (B-16).
 
@@ -35,9 +38,7 @@ class PassageService:
             and what `place.writable_folder` raises.
 
         """
-        self._switches.refuse_writes()
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
+        async with self._work.read(principal, key) as db:
             folder = await writable_folder(db, principal, folder_id)
         length = 4 * len(body.content)
         cut = await read_text(length, pieces, body.content)
@@ -55,22 +56,21 @@ class PassageService:
         )
         for row, vector in zip(rows, vectors, strict=True):
             row |= {"embedding": vector, "embedding_model": embedder.name}
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            folder = await writable_folder(db, principal, folder_id, lock=True)
-            await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
-            passages = PassageRepository(db, principal.access)
+        async with self._work.write(principal, key) as unit:
+            folder = await writable_folder(unit.db, principal, folder_id, lock=True)
+            await TenantRepository(unit.db, principal.tenant_id).note_model(embedder.name)
+            passages = PassageRepository(unit.db, principal.access)
             await passages.add_all(rows)
             stored = await passages.of([row["passage_id"] for row in rows])
             answer = PassagesAdded(
                 items=[PassageRead.model_validate(one) for one in stored],
                 embedding_model=embedder.name,
             )
-            return await once.keep(db, answer, status=201, user_id=folder.user_id)
+            return unit.answer(answer, 201, user_id=folder.user_id)
 
     async def get(self, principal: Principal, folder_id: str, passage_id: str) -> PassageRead:
         """Raises FolderNotFoundError, PassageNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             row = await PassageRepository(db, principal.access).get(folder_id, passage_id)
             return PassageRead.model_validate(row)
@@ -80,7 +80,7 @@ class PassageService:
     ) -> Page[PassageRead]:
         """Passages of a folder, newest first. Raises FolderNotFoundError."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             rows = await PassageRepository(db, principal.access).list(
                 folder_id, start=start, limit=query.limit
@@ -97,7 +97,7 @@ class PassageService:
     ) -> Page[PassageRead]:
         """Passages of a file, in its order. Raises FileNotFoundInFolderError."""
         start = decode_number(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             await FileRepository(db, principal.access).get(folder_id, file_id)
             rows = await PassageRepository(db, principal.access).list_of_file(
                 file_id, start=start, limit=query.limit
@@ -110,13 +110,13 @@ class PassageService:
 
     async def delete(self, principal: Principal, folder_id: str, passage_id: str) -> None:
         """Raises FolderNotFoundError, PassageNotFoundError, and as `place.writable_folder`."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await writable_folder(db, principal, folder_id, lock=True)
-            passages = PassageRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await writable_folder(unit.db, principal, folder_id, lock=True)
+            passages = PassageRepository(unit.db, principal.access)
             passage = await passages.get(folder_id, passage_id)
             if passage.file_id is not None:
                 # The file before its passages, as whoever reads it anew does.
-                await FileRepository(db, principal.access).get(
+                await FileRepository(unit.db, principal.access).get(
                     folder_id, passage.file_id, lock=True
                 )
             await passages.delete(passage)

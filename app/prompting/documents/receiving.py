@@ -2,21 +2,18 @@
 
 import hashlib
 import json
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from app.identity.tenants.access import Principal
 from app.platform.http.uploads import InvalidUploadError, Received
 from app.platform.values.fields import Metadata
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
 from app.prompting.documents.file_service import Upload
 from app.prompting.documents.schemas import UploadOptions
 
 _METADATA: TypeAdapter[dict[str, Any]] = TypeAdapter(Metadata)
-KEPT: Final = timedelta(hours=24)
-"""As `tenants.principal.KEPT`."""
 
 
 def upload_of(options: UploadOptions, received: Received) -> Upload:
@@ -53,24 +50,23 @@ def upload_of(options: UploadOptions, received: Received) -> Upload:
     )
 
 
-def once_of(
+def idempotency_key_of(
     path: str,
     principal: Principal,
     key: str | None,
     received: Received,
     options: UploadOptions,
-) -> Once:
-    """As `tenants.principal.get_once`, of a body that is known by its digest."""
+) -> IdempotencyKey | None:
+    """As `tenants.principal.get_idempotency_key`, of a body that is known by its digest."""
     if key is None:
-        return NEVER
+        return None
     told = [path, options.model_dump_json(), received.file_name]
     digest = hashlib.sha256(json.dumps([told, received.fields], default=list).encode())
     digest.update(received.sha256)
-    return Once(
+    return IdempotencyKey(
         principal.tenant_id,
         principal.key_id,
         key,
         digest.digest(),
-        KEPT,
         acting_user=principal.access.user_id,
     )

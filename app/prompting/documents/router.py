@@ -3,7 +3,7 @@
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.errors import (
@@ -16,10 +16,10 @@ from app.errors import (
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
-    ONCE_ERRORS,
     AdminDep,
-    OnceDep,
+    IdempotencyKeyDep,
     ReaderDep,
     WriterDep,
 )
@@ -31,7 +31,7 @@ from app.language.llm.errors import (
 )
 from app.language.parsing.kinds import KINDS
 from app.memory.memories.errors import ScopeRequiresError
-from app.platform.http.dependencies import RuntimeDep, VersionDep
+from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.http.uploads import (
     InvalidUploadError,
@@ -56,7 +56,7 @@ from app.prompting.documents.errors import (
 from app.prompting.documents.extracting import FileExtracting
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageService
-from app.prompting.documents.receiving import once_of, upload_of
+from app.prompting.documents.receiving import idempotency_key_of, upload_of
 from app.prompting.documents.schemas import (
     DeleteQuery,
     ExtractOrdered,
@@ -122,43 +122,23 @@ _BODY = {
 }
 
 
-async def get_folders(runtime: RuntimeDep) -> FolderService:
-    return FolderService(runtime.database, runtime.switches)
-
-
-async def get_files(runtime: RuntimeDep) -> FileService:
-    return FileService(runtime.database, runtime.switches)
-
-
-async def get_passages(runtime: RuntimeDep) -> PassageService:
-    return PassageService(runtime.database, runtime.embedders, runtime.switches)
-
-
-async def get_search(runtime: RuntimeDep) -> PassageSearchService:
-    return runtime.passages
-
-
-async def get_extracting(runtime: RuntimeDep) -> FileExtracting:
-    return runtime.file_extracting
-
-
-FoldersDep = Annotated[FolderService, Depends(get_folders)]
-FilesDep = Annotated[FileService, Depends(get_files)]
-PassagesDep = Annotated[PassageService, Depends(get_passages)]
-SearchDep = Annotated[PassageSearchService, Depends(get_search)]
-ExtractingDep = Annotated[FileExtracting, Depends(get_extracting)]
+FoldersDep = Annotated[FolderService, provided(FolderService)]
+FilesDep = Annotated[FileService, provided(FileService)]
+PassagesDep = Annotated[PassageService, provided(PassageService)]
+SearchDep = Annotated[PassageSearchService, provided(PassageSearchService)]
+ExtractingDep = Annotated[FileExtracting, provided(FileExtracting)]
 
 
 @router.post(
     "/folders",
     status_code=201,
-    responses=responses_for(IdTakenError, ScopeRequiresError, *OWNER_ERRORS, *ONCE_ERRORS),
+    responses=responses_for(IdTakenError, ScopeRequiresError, *OWNER_ERRORS, *IDEMPOTENCY_ERRORS),
 )
 async def add_folder(
-    body: FolderCreate, principal: WriterDep, service: FoldersDep, once: OnceDep
+    body: FolderCreate, principal: WriterDep, service: FoldersDep, key: IdempotencyKeyDep
 ) -> FolderRead:
     """Create a folder of a user, a project or an agent."""
-    return await service.add(principal, body, once=once)
+    return await service.add(principal, body, key=key)
 
 
 @router.get("/folders", responses=responses_for(InvalidCursorError))
@@ -226,7 +206,7 @@ async def detach_folder(
     openapi_extra=_BODY,
     responses={
         200: {"model": FileAccepted, "description": "Skipped: the folder has that name."},
-        **responses_for(*UPLOAD_ERRORS, *WRITE_ERRORS, *ONCE_ERRORS),
+        **responses_for(*UPLOAD_ERRORS, *WRITE_ERRORS, *IDEMPOTENCY_ERRORS),
     },
 )
 async def upload_file(
@@ -234,7 +214,6 @@ async def upload_file(
     options: Annotated[UploadOptions, Query()],
     principal: WriterDep,
     service: FilesDep,
-    runtime: RuntimeDep,
     request: Request,
     response: Response,
     idempotency_key: Annotated[
@@ -250,11 +229,11 @@ async def upload_file(
 ) -> FileAccepted:
     """Upload a file, as a form or as a raw body; a job reads it."""
     await service.refuse_early(principal, folder_id)
-    received = await receive_upload(request, runtime.settings.upload_max_bytes)
+    received = await receive_upload(request, service.upload_max_bytes)
     with received.content:
         upload = upload_of(options, received)
-        once = once_of(request.url.path, principal, idempotency_key, received, options)
-        answer, response.status_code = await service.add(principal, folder_id, upload, once=once)
+        key = idempotency_key_of(request.url.path, principal, idempotency_key, received, options)
+        answer, response.status_code = await service.add(principal, folder_id, upload, key=key)
         return answer
 
 
@@ -310,13 +289,15 @@ async def get_file_content(
 @router.post(
     "/folders/{folder_id}/files/{file_id}/reingest",
     status_code=202,
-    responses=responses_for(FileNotFoundInFolderError, FileBusyError, *WRITE_ERRORS, *ONCE_ERRORS),
+    responses=responses_for(
+        FileNotFoundInFolderError, FileBusyError, *WRITE_ERRORS, *IDEMPOTENCY_ERRORS
+    ),
 )
 async def reingest_file(
-    folder_id: Id, file_id: Id, principal: WriterDep, service: FilesDep, once: OnceDep
+    folder_id: Id, file_id: Id, principal: WriterDep, service: FilesDep, key: IdempotencyKeyDep
 ) -> FileAccepted:
     """Read a file anew, after an error or with a newer parser; until then it keeps what it has."""
-    return await service.reingest(principal, folder_id, file_id, once=once)
+    return await service.reingest(principal, folder_id, file_id, key=key)
 
 
 @router.delete(
@@ -353,7 +334,7 @@ async def list_file_passages(
     "/folders/{folder_id}/passages",
     status_code=201,
     responses=responses_for(
-        EmbeddingUnavailableError, UnknownEmbedderError, *WRITE_ERRORS, *ONCE_ERRORS
+        EmbeddingUnavailableError, UnknownEmbedderError, *WRITE_ERRORS, *IDEMPOTENCY_ERRORS
     ),
 )
 async def add_passages(
@@ -361,10 +342,10 @@ async def add_passages(
     body: PassageCreate,
     principal: WriterDep,
     service: PassagesDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> PassagesAdded:
     """Put a text into a folder; a long one becomes several passages."""
-    return await service.add(principal, folder_id, body, once=once)
+    return await service.add(principal, folder_id, body, key=key)
 
 
 @router.get(
@@ -421,7 +402,7 @@ async def search_passages(
         ScopeRequiresError,
         UnknownModelError,
         *OWNER_ERRORS,
-        *ONCE_ERRORS,
+        *IDEMPOTENCY_ERRORS,
     ),
 )
 async def extract_file(
@@ -429,7 +410,7 @@ async def extract_file(
     body: FileExtract,
     principal: WriterDep,
     service: ExtractingDep,
-    once: OnceDep,
+    key: IdempotencyKeyDep,
 ) -> ExtractOrdered:
     """Turn a file's passages into memories; a job does it."""
-    return await service.order(principal, file_id, body, once=once)
+    return await service.order(principal, file_id, body, key=key)

@@ -9,11 +9,10 @@ from app.errors import ConfirmationRequiredError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
 from app.platform.values.pagination import Page, decode_moment, page
-from app.platform.work.errors import Switches
-from app.platform.work.idempotency import NEVER, Once
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.models import Folder
 from app.prompting.documents.passage_repository import PassageRepository
@@ -34,12 +33,11 @@ _OWNERS = ("scope", "user_id", "project_id")
 
 
 class FolderService:
-    def __init__(self, database: Database, switches: Switches) -> None:
-        self._database = database
-        self._switches = switches
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     async def add(
-        self, principal: Principal, body: FolderCreate, *, once: Once = NEVER
+        self, principal: Principal, body: FolderCreate, *, key: IdempotencyKey | None = None
     ) -> FolderRead:
         """Make a folder.
 
@@ -49,7 +47,7 @@ class FolderService:
             and what `place.refuse_outsiders` raises.
 
         """
-        self._switches.refuse_writes()
+        self._work.refuse_disabled()
         scope_id = owner_of(
             principal,
             body.scope,
@@ -67,23 +65,22 @@ class FolderService:
             creator=principal.key_id,
         )
         setattr(folder, f"{body.scope}_id", scope_id)
-        async with self._database.begin(principal.tenant_id) as db:
-            await once.claim(db)
-            await refuse_outsiders(db, principal, body.scope, scope_id)
-            await FolderRepository(db, principal.access).add(folder)
+        async with self._work.write(principal, key) as unit:
+            await refuse_outsiders(unit.db, principal, body.scope, scope_id)
+            await FolderRepository(unit.db, principal.access).add(folder)
             answer = FolderRead.model_validate(folder)
-            return await once.keep(db, answer, status=201, user_id=folder.user_id)
+            return unit.answer(answer, 201, user_id=folder.user_id)
 
     async def get(self, principal: Principal, folder_id: str) -> FolderRead:
         """Raises FolderNotFoundError."""
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             folder = await FolderRepository(db, principal.access).get(folder_id)
             return await _shown(db, principal.access, folder)
 
     async def list(self, principal: Principal, query: FolderQuery) -> Page[FolderRead]:
         """Folders, newest first."""
         start = decode_moment(query.cursor)
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             folders = FolderRepository(db, principal.access)
             rows = await folders.list(
                 start=start,
@@ -108,10 +105,12 @@ class FolderService:
             for name, value in body.model_dump(exclude_unset=True).items()
             if value is not None or name == "description"
         }
-        async with self._database.begin(principal.tenant_id) as db:
-            folder = await writable_folder(db, principal, folder_id, lock=True)
-            await FolderRepository(db, principal.access).patch(folder, changes, expected=expected)
-            return await _shown(db, principal.access, folder)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            folder = await writable_folder(unit.db, principal, folder_id, lock=True)
+            await FolderRepository(unit.db, principal.access).patch(
+                folder, changes, expected=expected
+            )
+            return await _shown(unit.db, principal.access, folder)
 
     async def delete(
         self, principal: Principal, folder_id: str, query: DeleteQuery
@@ -123,13 +122,13 @@ class FolderService:
             and what `place.writable_folder` raises.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            await writable_folder(db, principal, folder_id, lock=True)
-            files = FileRepository(db, principal.access)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await writable_folder(unit.db, principal, folder_id, lock=True)
+            files = FileRepository(unit.db, principal.access)
             file_ids = await files.ids_of(folder_id, lock=not query.dry_run)
             holds = {
                 "files": len(file_ids),
-                "passages": await PassageRepository(db, principal.access).count(
+                "passages": await PassageRepository(unit.db, principal.access).count(
                     folder_id=folder_id
                 ),
             }
@@ -139,7 +138,7 @@ class FolderService:
                 if any(holds.values()) and not query.confirm:
                     raise ConfirmationRequiredError("folder", holds)
                 memories = await files.orphan(file_ids)
-                await FolderRepository(db, principal.access).delete(folder_id)
+                await FolderRepository(unit.db, principal.access).delete(folder_id)
         if not query.dry_run:
             log.info("folder_deleted", folder_id=folder_id, **holds)
         return FolderDeleted(folder_id=folder_id, memories=memories, dry_run=query.dry_run, **holds)
@@ -153,16 +152,16 @@ class FolderService:
             and what `place.writable_folder` raises.
 
         """
-        async with self._database.begin(principal.tenant_id) as db:
-            folder = await self._shareable(db, principal, folder_id, agent_id)
-            await FolderRepository(db, principal.access).attach(folder_id, agent_id)
-            return await _shown(db, principal.access, folder)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            folder = await self._shareable(unit.db, principal, folder_id, agent_id)
+            await FolderRepository(unit.db, principal.access).attach(folder_id, agent_id)
+            return await _shown(unit.db, principal.access, folder)
 
     async def detach(self, principal: Principal, folder_id: str, agent_id: str) -> None:
         """Raises FolderNotAttachedError, and as `attach`."""
-        async with self._database.begin(principal.tenant_id) as db:
-            await self._shareable(db, principal, folder_id, agent_id)
-            await FolderRepository(db, principal.access).detach(folder_id, agent_id)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            await self._shareable(unit.db, principal, folder_id, agent_id)
+            await FolderRepository(unit.db, principal.access).detach(folder_id, agent_id)
 
     async def _shareable(
         self, db: AsyncSession, principal: Principal, folder_id: str, agent_id: str

@@ -21,7 +21,7 @@ from app.memory.memories.schemas import MemoryAdded, MemoryCreate
 from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.service import MemoryService
-from app.platform.work.idempotency import NEVER, Answer, Once
+from app.platform.work.idempotency import IdempotencyKey
 from app.prompting.blocks.editing import BlockEditing
 from app.prompting.blocks.rendering import ShownBlock, render_block
 from app.prompting.blocks.schemas import (
@@ -91,40 +91,49 @@ class Calling:
     agent_id: str
     project_id: str | None
     budget: Budget
-    once: Once
+    key: IdempotencyKey | None
     keep: Callable[[Told], BaseModel]
 
 
-class ToldOnce(Once):
-    """The idempotency of a tool call: a service keeps its answer, and this the tool's.
+class ToolKey(IdempotencyKey):
+    """The key of a tool call: what a repetition is told is the tool's answer, not the service's."""
 
-    What is told is worked out once. Without a key that is after the service's transaction.
-    """
-
-    def __init__(self, calling: Calling, tell: Callable[[Any], Awaitable[Told]]) -> None:
-        super().__init__()
-        self._calling = calling
-        self._tell = tell
-        self._told: Told | None = None
+    def __init__(self, key: IdempotencyKey, keep: Callable[[Any], Awaitable[BaseModel]]) -> None:
+        """Stand for `key`, and keep what `keep` makes of the service's answer."""
+        self._given = key
+        self._make = keep
 
     @override
     async def claim(self, db: AsyncSession) -> None:
-        await self._calling.once.claim(db)
+        await self._given.claim(db)
 
     @override
     async def keep(
-        self, db: AsyncSession, answer: Answer, *, status: int, user_id: str | None = None
-    ) -> Answer:
-        if self._calling.once is not NEVER:
-            kept = self._calling.keep(await self.told(answer))
-            await self._calling.once.keep(db, kept, status=200, user_id=self._calling.user_id)
-        return answer
+        self, db: AsyncSession, answer: BaseModel, *, status: int, user_id: str | None
+    ) -> None:
+        await self._given.keep(db, await self._make(answer), status=200, user_id=user_id)
+
+
+class ToolAnswer:
+    """What the model is told of a service's answer; worked out once.
+
+    That is in the service's transaction when the call has an idempotency key, else after it.
+    """
+
+    def __init__(self, calling: Calling, tell: Callable[[Any], Awaitable[Told]]) -> None:
+        self._calling = calling
+        self._tell = tell
+        self._told: Told | None = None
+        self.key = None if calling.key is None else ToolKey(calling.key, self._kept)
 
     async def told(self, answer: Any) -> Told:
         """What the model is told of the service's answer."""
         if self._told is None:
             self._told = await self._tell(answer)
         return self._told
+
+    async def _kept(self, answer: Any) -> BaseModel:
+        return self._calling.keep(await self.told(answer))
 
 
 class Line(NamedTuple):
@@ -200,9 +209,9 @@ class ToolHandlers:
         async def tell(added: MemoryAdded) -> Told:
             return told_saved(added.results[0])
 
-        once = ToldOnce(calling, tell)
-        added, _ = await self._saving.add(calling.principal, body, once=once)
-        return await once.told(added)
+        answering = ToolAnswer(calling, tell)
+        added, _ = await self._saving.add(calling.principal, body, key=answering.key)
+        return await answering.told(added)
 
     async def _find(self, calling: Calling, arguments: SearchArguments) -> Told:
         asked = arguments.model_dump(exclude={"k", "cursor"})
@@ -303,16 +312,16 @@ class ToolHandlers:
         async def tell(block: BlockRead) -> Told:
             return await read_text(len(block.value), _told_block, block, calling.budget)
 
-        once = ToldOnce(calling, tell)
+        answering = ToolAnswer(calling, tell)
         # By the key as it is: a block that all users share is open to no user's key.
         block = await self._blocks.edit(
             calling.caller,
             calling.session_id,
             label,
             change,
-            once=once,
+            key=answering.key,
         )
-        return await once.told(block)
+        return await answering.told(block)
 
 
 def _depth(start: Reached | None, k: int) -> int:

@@ -17,15 +17,14 @@ from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.language.llm.tokens import TokenCounter
-from app.platform.database.engine import Database
 from app.platform.observability.metrics import TOOL_SECONDS
 from app.platform.work.errors import MemoryDisabledError
 from app.platform.work.idempotency import (
-    NEVER,
+    IdempotencyKey,
     IdempotencyKeyReusedError,
-    Once,
     RequestInProgressError,
 )
+from app.platform.work.unit import Work
 from app.prompting.blocks.editing import BlockEditing
 from app.prompting.tools.arguments import checked, understood
 from app.prompting.tools.errors import CallRefusedError
@@ -98,12 +97,12 @@ class _Answering:
 class ToolService:
     def __init__(
         self,
-        database: Database,
+        work: Work,
         handlers: ToolHandlers,
         blocks: BlockEditing,
         counter: TokenCounter,
     ) -> None:
-        self._database = database
+        self._work = work
         self._handlers = handlers
         self._blocks = blocks
         self._counter = counter
@@ -130,7 +129,7 @@ class ToolService:
             labels = [block.label for block in shown if not block.read_only]
             tools = tuple(tool for tool in tools if labels or tool.about != "blocks")
         elif agent_id is not None:
-            async with self._database.begin(principal.tenant_id) as db:
+            async with self._work.read(principal) as db:
                 agent = await AgentRepository(db, principal.access).get(agent_id)
             tools = allowed(agent.config)
         else:
@@ -142,7 +141,7 @@ class ToolService:
         )
 
     async def call(
-        self, principal: Principal, name: str, body: ToolCall, *, once: Once = NEVER
+        self, principal: Principal, name: str, body: ToolCall, *, key: IdempotencyKey | None = None
     ) -> ToolAnswer:
         """Call a tool for a model, and tell it what came of it, failures included (M-15).
 
@@ -165,7 +164,7 @@ class ToolService:
             if body.request_heartbeat is None:
                 answering.heartbeat = bool(asked)
             permitted = _permitted(place.agent, tool)
-            calling = self._calling(principal, place, body, once, answering.keep)
+            calling = self._calling(principal, place, body, key, answering.keep)
             handler = self._handlers.by_name[permitted.name]
             told = await handler(calling, checked(permitted.arguments, arguments))
             answer = answering.told(told)
@@ -182,7 +181,7 @@ class ToolService:
         return answer
 
     async def _place(self, principal: Principal, session_id: str) -> _Place:
-        async with self._database.begin(principal.tenant_id) as db:
+        async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             agent = await AgentRepository(db, principal.access).get(session.agent_id)
             project_id = session.project_id
@@ -197,7 +196,7 @@ class ToolService:
         principal: Principal,
         place: _Place,
         body: ToolCall,
-        once: Once,
+        key: IdempotencyKey | None,
         keep: Callable[[Told], ToolAnswer],
     ) -> Calling:
         session = place.session
@@ -209,7 +208,7 @@ class ToolService:
             agent_id=session.agent_id,
             project_id=place.project_id,
             budget=Budget(self._counter, body.max_tokens),
-            once=once,
+            key=key,
             keep=keep,
         )
 

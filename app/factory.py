@@ -1,0 +1,285 @@
+"""Builds the services of a process: each once, at its first use, out of what the runtime holds.
+
+Routers and jobs ask for a service by its class and know nothing of the runtime, so every layer
+can be imported without the ones above it.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from app.conversation.messages.filling import MessageFilling
+from app.conversation.messages.search import MessageSearchService
+from app.conversation.messages.service import MessageService, WindowRules
+from app.conversation.messages.window_service import WindowService
+from app.conversation.sessions.service import SessionService
+from app.conversation.sessions.state_service import StateService
+from app.deployment import forgetting_policy
+from app.governance.exports.import_service import ImportService
+from app.governance.exports.service import ExportService
+from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
+from app.governance.forgetting.service import ForgettingService
+from app.governance.operations.service import JobService
+from app.governance.privacy.service import ErasureService
+from app.governance.webhooks.service import WebhookService
+from app.governance.webhooks.targets import Targets
+from app.identity.agents.processing import Processing
+from app.identity.agents.service import AgentService
+from app.identity.projects.service import ProjectService
+from app.identity.tenants.service import Identification, TenantService
+from app.identity.usage.ledger import ModelLedger
+from app.identity.usage.service import UsageService
+from app.identity.users.service import UserService
+from app.integrations.langgraph.service import SaverService
+from app.integrations.langgraph.thread_service import SaverThreadService
+from app.language.keyless.reconciler import RulesReconciler
+from app.memory.extraction.inferring import InferenceRules, InferringService
+from app.memory.extraction.jobs import SessionJobs
+from app.memory.extraction.ledger import RunLog
+from app.memory.extraction.pipeline import Pipeline, PipelineRules
+from app.memory.extraction.reading import Limits
+from app.memory.extraction.service import ExtractionService
+from app.memory.feedback.service import FeedbackService
+from app.memory.graph.editing import GraphEditingService
+from app.memory.graph.regrouping import RegroupingService
+from app.memory.graph.service import GraphService
+from app.memory.memories.editing import EditingService
+from app.memory.memories.recalling import RecallService
+from app.memory.memories.saving import SavingService
+from app.memory.memories.search import SearchService
+from app.memory.memories.service import MemoryService
+from app.memory.profiles.importing import DocumentService
+from app.memory.profiles.service import ProfileService
+from app.platform.http.health import Probe
+from app.prompting.blocks.editing import BlockEditing
+from app.prompting.blocks.equipping import EquippingService
+from app.prompting.blocks.service import BlockService
+from app.prompting.checkpoints.approval_service import ApprovalService
+from app.prompting.checkpoints.service import CheckpointService
+from app.prompting.compaction.compacting import Compactor
+from app.prompting.compaction.service import CompactionService
+from app.prompting.context.service import ContextRules, ContextService, Noted
+from app.prompting.documents.extracting import FileExtracting
+from app.prompting.documents.file_service import FileService
+from app.prompting.documents.passage_service import PassageService
+from app.prompting.documents.search import PassageSearchService
+from app.prompting.documents.service import FolderService
+from app.prompting.tools.handlers import ToolHandlers
+from app.prompting.tools.service import ToolService
+from app.runtime import Runtime
+
+Service = TypeVar("Service")
+
+
+class Factory:
+    """The services of one runtime, by their class."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self._built: dict[type[Any], Any] = {}
+
+    def get(self, kind: type[Service]) -> Service:
+        """The service of this class; the same object every time.
+
+        Raises:
+            KeyError: nothing here builds such a service.
+
+        """
+        built: Service | None = self._built.get(kind)
+        if built is None:
+            built = self._built[kind] = _BUILDERS[kind](self, self.runtime)
+        return built
+
+
+def _agents(_: Factory, at: Runtime) -> AgentService:
+    catalogues = (at.catalogue, at.models, at.summarisers, at.profilers)
+    return AgentService(at.work, *catalogues, at.processing)
+
+
+def _messages(_: Factory, at: Runtime) -> MessageService:
+    windows = WindowRules(at.counter, at.window_policy, at.keeper)
+    return MessageService(
+        at.work, at.capture, at.indexer, windows, at.now, at.processing,
+        auto_create=at.settings.auto_create,
+    )  # fmt: skip
+
+
+def _windows(_: Factory, at: Runtime) -> WindowService:
+    return WindowService(at.work, at.counter, at.window_policy, at.window_strategies, at.now)
+
+
+def _saving(_: Factory, at: Runtime) -> SavingService:
+    return SavingService(at.work, at.embedders, at.saving_rules, at.processing)
+
+
+def _searching(at: Runtime) -> tuple[Any, ...]:
+    return (at.search_ranks, at.reranker, at.embedding_ledger, at.now, at.processing)
+
+
+def _limits(at: Runtime) -> Limits:
+    return Limits(at.settings.max_extractions, at.quota)
+
+
+def _pipeline(_: Factory, at: Runtime) -> Pipeline:
+    rules = PipelineRules(at.saving_rules, forgetting_policy(at.settings), RulesReconciler())
+    return Pipeline(at.database, at.embedders, RunLog(at.database), rules, at.processing)
+
+
+def _inferring(factory: Factory, at: Runtime) -> InferringService:
+    settings, capture = at.settings, at.capture
+    rules = InferenceRules(settings.auto_create, capture.tags, capture.window, _limits(at))
+    saving, pipeline = factory.get(SavingService), factory.get(Pipeline)
+    return InferringService(at.work, saving, pipeline, at.models, rules, at.now)
+
+
+def _feedback(_: Factory, at: Runtime) -> FeedbackService:
+    settings = at.settings
+    return FeedbackService(
+        at.work, secrets=settings.secrets_action, identifiers=settings.identifiers_action
+    )
+
+
+def _compactor(_: Factory, at: Runtime) -> Compactor:
+    ledger = ModelLedger(at.database, at.quota, "summarise", failure="summary_failed")
+    return Compactor(at.counter, ledger, at.keeper, at.window_policy, at.now)
+
+
+def _context(factory: Factory, at: Runtime) -> ContextService:
+    settings = at.settings
+    rules = ContextRules(
+        at.window_policy,
+        settings.max_injection_tokens,
+        settings.injection_enabled,
+        at.window_strategies,
+    )
+    recall, passages = factory.get(RecallService), factory.get(PassageSearchService)
+    noted = Noted(at.injections, at.memory_use)
+    return ContextService(at.database, recall, passages, at.counter, rules, noted, at.now)
+
+
+def _tools(factory: Factory, at: Runtime) -> ToolService:
+    blocks = factory.get(BlockEditing)
+    handlers = ToolHandlers(
+        factory.get(SavingService),
+        factory.get(MemoryService),
+        factory.get(SearchService),
+        factory.get(MessageSearchService),
+        factory.get(PassageSearchService),
+        blocks,
+        at.injections,
+        at.now,
+    )
+    return ToolService(at.work, handlers, blocks, at.counter)
+
+
+def _forgetting(_: Factory, at: Runtime) -> Forgetting:
+    purge = timedelta(days=at.settings.purge_days)
+    rules = ForgettingRules(forgetting_policy(at.settings), purge, at.window_policy)
+    return Forgetting(at.database, rules)
+
+
+def _probe(_: Factory, at: Runtime) -> Probe:
+    settings = at.settings
+    token = settings.metrics_token
+    return Probe(
+        at.database,
+        embedding_model=at.catalogue.default.name,
+        memory_enabled=settings.enabled,
+        metrics_token=None if token is None else token.get_secret_value(),
+        metrics_folder=at.metrics_folder,
+    )
+
+
+_Builder = Callable[[Factory, Runtime], Any]
+
+_BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
+    {
+        Probe: _probe,
+        Processing: lambda _, at: at.processing,
+        # Identity.
+        Identification: lambda _, at: at.identification,
+        TenantService: lambda _, at: TenantService(
+            at.work, at.catalogue, at.now, at.processing.allowed
+        ),
+        AgentService: _agents,
+        UserService: lambda _, at: UserService(at.work, auto_create=at.settings.auto_create),
+        ProjectService: lambda _, at: ProjectService(at.work, auto_create=at.settings.auto_create),
+        UsageService: lambda _, at: UsageService(at.work, at.quota),
+        # Conversation.
+        SessionService: lambda _, at: SessionService(
+            at.work, at.keeper, auto_create=at.settings.auto_create, now=at.now
+        ),
+        StateService: lambda _, at: StateService(at.work),
+        MessageService: _messages,
+        WindowService: _windows,
+        MessageSearchService: lambda _, at: MessageSearchService(
+            at.database, at.embedders, at.search_ranks.boosts, at.now
+        ),
+        MessageFilling: lambda _, at: MessageFilling(at.database, at.indexer, at.embedders),
+        # Memory.
+        MemoryService: lambda _, at: MemoryService(at.work),
+        SavingService: _saving,
+        EditingService: lambda _, at: EditingService(
+            at.work, at.embedders, at.saving_rules.gate, at.processing
+        ),
+        SearchService: lambda _, at: SearchService(
+            at.database, at.embedders, at.memory_use, *_searching(at)
+        ),
+        RecallService: lambda _, at: RecallService(at.database, at.embedders, *_searching(at)),
+        Pipeline: _pipeline,
+        InferringService: _inferring,
+        ExtractionService: lambda _, at: ExtractionService(at.work, at.models, _limits(at), at.now),
+        SessionJobs: lambda factory, at: SessionJobs(
+            at.work, factory.get(Pipeline), at.models, _limits(at), at.capture.tags, at.now
+        ),
+        GraphService: lambda _, at: GraphService(at.work, at.now),
+        GraphEditingService: lambda _, at: GraphEditingService(at.work, at.now),
+        RegroupingService: lambda _, at: RegroupingService(at.work, at.now),
+        ProfileService: lambda _, at: ProfileService(at.work, auto_create=at.settings.auto_create),
+        DocumentService: lambda factory, at: DocumentService(
+            at.work, factory.get(SavingService), auto_create=at.settings.auto_create
+        ),
+        FeedbackService: _feedback,
+        # Prompting.
+        ContextService: _context,
+        Compactor: _compactor,
+        CompactionService: lambda factory, at: CompactionService(
+            at.work, factory.get(Compactor), at.summarisers, at.now
+        ),
+        CheckpointService: lambda _, at: CheckpointService(at.work, at.window_policy),
+        ApprovalService: lambda _, at: ApprovalService(at.work),
+        BlockService: lambda _, at: BlockService(at.work),
+        BlockEditing: lambda _, at: BlockEditing(at.work),
+        EquippingService: lambda factory, at: EquippingService(at.work, factory.get(AgentService)),
+        FolderService: lambda _, at: FolderService(at.work),
+        FileService: lambda _, at: FileService(
+            at.work, upload_max_bytes=at.settings.upload_max_bytes
+        ),
+        PassageService: lambda _, at: PassageService(at.work, at.embedders),
+        PassageSearchService: lambda _, at: PassageSearchService(
+            at.database, at.embedders, at.search_ranks.boosts, at.now
+        ),
+        FileExtracting: lambda factory, at: FileExtracting(
+            at.work, factory.get(Pipeline), at.models, _limits(at), at.now
+        ),
+        ToolService: _tools,
+        # Governance.
+        Forgetting: _forgetting,
+        ForgettingService: lambda factory, at: ForgettingService(
+            at.work, factory.get(Forgetting), at.settings.purge_days
+        ),
+        JobService: lambda _, at: JobService(at.work),
+        ErasureService: lambda _, at: ErasureService(at.work),
+        WebhookService: lambda _, at: WebhookService(
+            at.work, Targets(private=at.settings.webhook_private_targets), at.now
+        ),
+        ExportService: lambda _, at: ExportService(at.database, at.export_slots, at.now),
+        ImportService: lambda _, at: ImportService(at.work),
+        # Integrations.
+        SaverService: lambda _, at: SaverService(at.work, auto_create=at.settings.auto_create),
+        SaverThreadService: lambda _, at: SaverThreadService(
+            at.work, auto_create=at.settings.auto_create
+        ),
+    }
+)

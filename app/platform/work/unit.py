@@ -1,0 +1,167 @@
+"""The unit of work of a request: one transaction, refused, claimed and answered in one place.
+
+`write` refuses while memory is switched off, begins, claims the request's `Idempotency-Key`, and
+stores the answer with the effect before it commits. A service can forget none of these steps.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.platform.database.engine import Database
+from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.idempotency import IdempotencyKey
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Caller(Protocol):
+    """Whoever works in a tenant: a principal, or a job."""
+
+    @property
+    def tenant_id(self) -> str: ...
+
+
+class Unit:
+    """One transaction that writes, and what the request is answered."""
+
+    def __init__(self, db: AsyncSession) -> None:
+        self.db = db
+        self._kept: tuple[BaseModel, int, str | None] | None = None
+        self._unkept = False
+
+    def answer(
+        self,
+        shown: Answer,
+        status: int = 200,
+        *,
+        user_id: str | None = None,
+        kept: BaseModel | None = None,
+    ) -> Answer:
+        """Answer the request with `shown`, and every repetition of it too.
+
+        Args:
+            shown: what the caller is told; returned as it is.
+            status: the HTTP status it goes out with.
+            user_id: the person whose words it may hold, so that an erasure finds it.
+            kept: what a repetition is told instead, where `shown` carries a secret.
+
+        """
+        self._kept = (shown if kept is None else kept, status, user_id)
+        return shown
+
+    def answer_unkept(self, shown: Answer) -> Answer:
+        """Answer this request alone, as a dry run: a repetition is worked out anew."""
+        self._unkept = True
+        return shown
+
+    async def store(self, key: IdempotencyKey) -> None:
+        """Store the answer under the request's key.
+
+        Raises:
+            RuntimeError: the service gave none, and a repetition would have its effect again.
+
+        """
+        if self._kept is not None:
+            answer, status, user_id = self._kept
+            await key.keep(self.db, answer, status=status, user_id=user_id)
+        elif not self._unkept:
+            raise RuntimeError("a request with an Idempotency-Key was left without an answer")
+
+
+class Work:
+    """Opens the units of work of a process; services have one."""
+
+    def __init__(self, database: Database, *, enabled: bool) -> None:
+        """Work on `database`; `enabled` is the master switch (MEMORY_ENABLED)."""
+        self.database = database
+        self.enabled = enabled
+
+    def refuse_disabled(self) -> None:
+        """For work that begins before its transaction, such as a call of a model.
+
+        Raises:
+            MemoryDisabledError: the master switch is off.
+
+        """
+        if not self.enabled:
+            raise MemoryDisabledError
+
+    async def refuse_repeated(self, caller: Caller | str, key: IdempotencyKey | None) -> None:
+        """For a request whose effect comes later, or in several transactions.
+
+        Raises:
+            ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+
+        """
+        if key is not None:
+            async with self.read(caller, key):
+                pass
+
+    @asynccontextmanager
+    async def read(
+        self, caller: Caller | str, key: IdempotencyKey | None = None
+    ) -> AsyncIterator[AsyncSession]:
+        """A transaction that reads.
+
+        Args:
+            caller: whose tenant is seen, or the tenant's id.
+            key: of a request that writes in a later transaction; answered before, it ends here.
+
+        Raises:
+            ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+
+        """
+        async with self.database.begin(_tenant_id(caller)) as db:
+            if key is not None:
+                await key.claim(db)
+            yield db
+
+    @asynccontextmanager
+    async def write(
+        self,
+        caller: Caller | str,
+        key: IdempotencyKey | None = None,
+        *,
+        while_disabled: bool = False,
+    ) -> AsyncIterator[Unit]:
+        """A transaction that writes: commits at the end of the block, rolls back on any error.
+
+        Args:
+            caller: whose tenant is seen, or the tenant's id.
+            key: the request's idempotency key, if it has one; the block must answer.
+            while_disabled: write while memory is switched off too: for what remembers nothing,
+                such as deletions, keys and tenants.
+
+        Raises:
+            MemoryDisabledError: the master switch is off.
+            ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+
+        """
+        if not while_disabled:
+            self.refuse_disabled()
+        async with self.database.begin(_tenant_id(caller)) as db, answering(db, key) as unit:
+            yield unit
+
+
+@asynccontextmanager
+async def answering(db: AsyncSession, key: IdempotencyKey | None) -> AsyncIterator[Unit]:
+    """A unit of work within a transaction that somebody else has opened, and commits.
+
+    Raises:
+        ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+
+    """
+    if key is not None:
+        await key.claim(db)
+    unit = Unit(db)
+    yield unit
+    if key is not None:
+        await unit.store(key)
+
+
+def _tenant_id(caller: Caller | str) -> str:
+    return caller if isinstance(caller, str) else caller.tenant_id
