@@ -9,12 +9,17 @@ from typing import Final
 from app.language.keyless.extractor import RulesExtractor
 from app.language.keyless.profile import RulesProfiler
 from app.language.keyless.reconciler import RulesReconciler
-from app.language.llm.catalogue import EmbedderCatalogue, OpenAIParameters
-from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
-from app.language.llm.profiler_catalogue import RULES, ProfilerCatalogue
+from app.language.llm.embedder_catalogue import EmbedderCatalogue, OpenAIParameters
+from app.language.llm.model_catalogue import (
+    RULES,
+    ExtractionModel,
+    ModelCatalogue,
+    ProfilerCatalogue,
+    SummariserCatalogue,
+    installed_extractors,
+)
+from app.language.llm.reranker import Reranker
 from app.language.llm.reranker_catalogue import connect_reranker
-from app.language.llm.reranking import Reranker
-from app.language.llm.summariser_catalogue import SummariserCatalogue
 from app.settings import Settings
 
 RERANK_TIMEOUT: Final = timedelta(seconds=2)

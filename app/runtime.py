@@ -28,11 +28,9 @@ from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
 from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.quota import Quota
-from app.language.llm.catalogue import EmbedderCatalogue
-from app.language.llm.model_catalogue import ModelCatalogue
-from app.language.llm.profiler_catalogue import ProfilerCatalogue
-from app.language.llm.reranking import Reranker
-from app.language.llm.summariser_catalogue import SummariserCatalogue
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
+from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
+from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
 from app.memory.memories.saving import SavingRules
 from app.memory.memories.search import SearchRanks

@@ -28,7 +28,7 @@ from app.conversation.sessions.reading_order import CAP, EXTRACT
 from app.factory import Factory
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
-from app.language.llm.extraction import ExtractionRequest, ModelUse, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest, ModelUse
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.language.llm.model_extractor import ModelExtractor
 from app.language.llm.model_reconciler import ModelReconciler
@@ -274,7 +274,7 @@ async def one_call_each(sittings: Sequence[Sitting]) -> Spent:
     for sitting in sittings:
         for number, turn in enumerate(sitting.turns):
             role: Any = turn.role
-            said = Turn(f"m{number}", role, turn.text, noon)
+            said = ConversationTurn(f"m{number}", role, turn.text, noon)
             await extractor.extract(ExtractionRequest((said,)))
     return chat.spent
 

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 
 SET = Path(__file__).parent / "extraction_set"
 LANGUAGES = ("english", "chinese")
@@ -48,7 +48,7 @@ class Utterance:
     """What was said, with the turns before it, and every fact in it."""
 
     id: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ConversationTurn, ...]
     expected: tuple[Expectation, ...]
 
     @property
@@ -69,7 +69,7 @@ def read(path: Path) -> list[Utterance]:
 def _utterance(row: dict[str, Any]) -> Utterance:
     said_at = datetime.fromisoformat(row["said_at"])
     turns = tuple(
-        Turn(f"m{number}", turn["role"], turn["content"], said_at)
+        ConversationTurn(f"m{number}", turn["role"], turn["content"], said_at)
         for number, turn in enumerate(row["turns"], start=1)
     )
     return Utterance(row["id"], turns, tuple(_expectation(one) for one in row["expect"]))

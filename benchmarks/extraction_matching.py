@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from app.language.llm.extraction import Proposed
+from app.language.llm.extractor import Proposed
 from app.language.text.normal_forms import normalise
 from benchmarks.extraction_labels import Expectation
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.language.keyless.extractor import RulesExtractor
-from app.language.llm.extraction import Extraction, Extractor
+from app.language.llm.extractor import Extraction, Extractor
 from benchmarks import extraction_report
 from benchmarks.extraction_labels import HALVES, LANGUAGES, SHOWN, Utterance, path_of, read
 from benchmarks.extraction_matching import Matched, match

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.language.llm.extraction import Proposed
+from app.language.llm.extractor import Proposed
 from benchmarks.extraction_labels import Expectation
 from benchmarks.extraction_matching import Matched, dated
 

@@ -31,7 +31,7 @@ from app.factory import Factory
 from app.identity.tenants.access import Access
 from app.identity.users.graph_order import GRAPH_TIDY
 from app.language.keyless.extractor import propose
-from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.text.names import name_candidates, name_key
 from app.memory.extraction.graphing import note_spoken
 from app.memory.extraction.relating import Speaker, triples_of
@@ -127,9 +127,11 @@ def _sittings(store: Store) -> Iterator[list[Unit]]:
         yield [unit for unit in store.units if unit.session == session]
 
 
-def _turn(unit: Unit, speaker: str) -> Turn:
+def _turn(unit: Unit, speaker: str) -> ConversationTurn:
     role: Literal["user", "assistant"] = "user" if unit.speaker == speaker else "assistant"
-    return Turn(unit.unit_id, role, unit.text, unit.moment or utc_now(), name=unit.speaker)
+    return ConversationTurn(
+        unit.unit_id, role, unit.text, unit.moment or utc_now(), name=unit.speaker
+    )
 
 
 GRAPHS: Final[Sequence[tuple[str, Drawing | None]]] = (

@@ -24,7 +24,7 @@ from app.cli.calibration_pairs import KINDS, LANGUAGES, Kind, Language, shipped_
 from app.cli.console import out, print_table
 from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
 from app.cli.opening import run, settings_with
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.language.text.distinctions import differs
 from app.providers import open_catalogue
 from app.runtime import utc_now

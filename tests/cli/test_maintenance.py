@@ -7,8 +7,8 @@ from cli_support import kemem
 
 from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
-from app.language.llm.catalogue import EmbedderCatalogue
-from app.language.llm.embeddings import DenseShare, DuplicateThreshold
+from app.language.llm.embedder import DenseShare, DuplicateThreshold
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.memory.memories.editing import EditingService
 from app.memory.memories.reembed import ReembedService
 from app.memory.memories.saving import SavingService

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.language.llm.extraction import Proposed, Turn
+from app.language.llm.extractor import ConversationTurn, Proposed
 from app.memory.extraction.grounds import Grounds
 from app.memory.extraction.judging import Hearing, judge
 from app.memory.memories.gate import Gate
@@ -13,8 +13,8 @@ NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
 GROUNDS = Grounds("ana", None, "talk", None)
 
 
-def turn(message_id: str, content: str, role="user", **rest) -> Turn:
-    return Turn(message_id, role, content, NOW, **rest)
+def turn(message_id: str, content: str, role="user", **rest) -> ConversationTurn:
+    return ConversationTurn(message_id, role, content, NOW, **rest)
 
 
 TURNS = [turn("m1", "I live in Munich."), turn("m2", "Lovely city.", "assistant")]

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.language.llm.extraction import Proposed
-from app.language.llm.reconciling import Decision, Neighbour
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft, Words
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
 from app.memory.memories.place import Place
@@ -32,26 +32,30 @@ def draft(*neighbours: Neighbour, index: int = 0, **proposed: object) -> Draft:
     return made
 
 
-def settled(one: Draft, decision: Decision) -> Draft:
+def settled(one: Draft, decision: ReconcileDecision) -> Draft:
     Agreement().settle([one], [decision])
     return one
 
 
 def test_a_wish_that_fits_is_granted():
-    one = settled(draft(neighbour("mem_1")), Decision("SUPERSEDE", ("mem_1",), reason="moved"))
+    one = settled(
+        draft(neighbour("mem_1")), ReconcileDecision("SUPERSEDE", ("mem_1",), reason="moved")
+    )
 
     assert (one.event, one.target_ids, one.reason) == ("SUPERSEDE", ("mem_1",), "moved")
 
 
 def test_a_memory_that_was_not_shown_cannot_be_named():
-    one = settled(draft(neighbour("mem_1")), Decision("SUPERSEDE", ("mem_2",)))
+    one = settled(draft(neighbour("mem_1")), ReconcileDecision("SUPERSEDE", ("mem_2",)))
 
     assert (one.event, one.target_ids) == ("ADD", ())
     assert "not shown" in one.reason
 
 
 def test_one_unknown_among_known_ones_spoils_a_merge():
-    one = settled(draft(neighbour("mem_1")), Decision("MERGE", ("mem_1", "mem_2"), "Both."))
+    one = settled(
+        draft(neighbour("mem_1")), ReconcileDecision("MERGE", ("mem_1", "mem_2"), "Both.")
+    )
 
     assert one.event == "ADD"
 
@@ -66,19 +70,22 @@ def test_one_unknown_among_known_ones_spoils_a_merge():
 def test_an_event_needs_exactly_as_many_memories_as_it_has_places(event, ids):
     one = draft(neighbour("mem_1"), neighbour("mem_2"))
 
-    assert settled(one, Decision(event, ids, content="Text.")).event == "ADD"
+    assert settled(one, ReconcileDecision(event, ids, content="Text.")).event == "ADD"
 
 
 @pytest.mark.parametrize("content", [None, "", "  \n"])
 @pytest.mark.parametrize("event", ["UPDATE", "MERGE"])
 def test_new_words_must_be_words(event, content):
-    assert settled(draft(neighbour("mem_1")), Decision(event, ("mem_1",), content)).event == "ADD"
+    assert (
+        settled(draft(neighbour("mem_1")), ReconcileDecision(event, ("mem_1",), content)).event
+        == "ADD"
+    )
 
 
 @pytest.mark.parametrize("event", ["SUPERSEDE", "UPDATE", "DELETE", "MERGE"])
 def test_what_a_person_saved_is_not_changed(event):
     saved = neighbour("mem_1", protected=True, saved_by_person=True)
-    one = settled(draft(saved), Decision(event, ("mem_1",), content="Text."))
+    one = settled(draft(saved), ReconcileDecision(event, ("mem_1",), content="Text."))
 
     assert one.event == "ADD"
     assert "protected" in one.reason
@@ -86,7 +93,7 @@ def test_what_a_person_saved_is_not_changed(event):
 
 def test_what_a_person_saved_may_be_repeated():
     saved = neighbour("mem_1", protected=True, saved_by_person=True)
-    one = settled(draft(saved), Decision("NONE", ("mem_1",)))
+    one = settled(draft(saved), ReconcileDecision("NONE", ("mem_1",)))
 
     assert (one.event, one.memory_id) == ("NONE", "mem_1")
 
@@ -94,22 +101,22 @@ def test_what_a_person_saved_may_be_repeated():
 def test_a_correction_is_mended_by_a_correction_alone():
     earlier = neighbour("mem_1", memory_type="correction", protected=True)
 
-    assert settled(draft(earlier), Decision("SUPERSEDE", ("mem_1",))).event == "ADD"
+    assert settled(draft(earlier), ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "ADD"
     later = draft(earlier, memory_type="correction")
-    assert settled(later, Decision("SUPERSEDE", ("mem_1",))).event == "SUPERSEDE"
+    assert settled(later, ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "SUPERSEDE"
 
 
 def test_a_correction_somebody_saved_by_hand_is_not_mended():
     by_hand = neighbour("mem_1", memory_type="correction", protected=True, saved_by_person=True)
     one = draft(by_hand, memory_type="correction")
 
-    assert settled(one, Decision("SUPERSEDE", ("mem_1",))).event == "ADD"
+    assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "ADD"
 
 
 def test_a_memory_is_changed_once_in_a_run():
     near = neighbour("mem_1")
     first, second = draft(near), draft(near, index=1)
-    Agreement().settle([first, second], [Decision("SUPERSEDE", ("mem_1",))] * 2)
+    Agreement().settle([first, second], [ReconcileDecision("SUPERSEDE", ("mem_1",))] * 2)
 
     assert [first.event, second.event] == ["SUPERSEDE", "ADD"]
 
@@ -117,7 +124,9 @@ def test_a_memory_is_changed_once_in_a_run():
 @pytest.mark.parametrize("wanted", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1])
 def test_a_run_ends_at_most_ten_memories(wanted):
     drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(wanted)]
-    Agreement().settle(drafts, [Decision("SUPERSEDE", (f"mem_{n}",)) for n in range(wanted)])
+    Agreement().settle(
+        drafts, [ReconcileDecision("SUPERSEDE", (f"mem_{n}",)) for n in range(wanted)]
+    )
 
     events = [one.event for one in drafts]
     assert events.count("SUPERSEDE") == min(wanted, MOST_REMOVALS)
@@ -127,7 +136,7 @@ def test_a_run_ends_at_most_ten_memories(wanted):
 def test_updates_are_no_removals():
     drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(MOST_REMOVALS + 5)]
     Agreement().settle(
-        drafts, [Decision("UPDATE", (f"mem_{n}",), "More.") for n in range(len(drafts))]
+        drafts, [ReconcileDecision("UPDATE", (f"mem_{n}",), "More.") for n in range(len(drafts))]
     )
 
     assert {one.event for one in drafts} == {"UPDATE"}
@@ -137,20 +146,23 @@ class TestRetractions:
     def test_one_that_is_to_be_added_ends_nothing_and_adds_nothing(self):
         one = draft(neighbour("mem_1"), retracts=True)
 
-        assert settled(one, Decision("ADD")).event == "NONE"
+        assert settled(one, ReconcileDecision("ADD")).event == "NONE"
 
     def test_one_without_a_neighbour_changes_nothing(self):
-        assert settled(draft(retracts=True), Decision("DELETE", ())).event == "NONE"
+        assert settled(draft(retracts=True), ReconcileDecision("DELETE", ())).event == "NONE"
 
     def test_one_that_supersedes_only_ends(self):
         one = draft(neighbour("mem_1"), retracts=True)
 
-        assert settled(one, Decision("SUPERSEDE", ("mem_1",))).event == "DELETE"
+        assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "DELETE"
 
     def test_one_that_may_not_end_its_neighbour_changes_nothing(self):
         saved = neighbour("mem_1", protected=True, saved_by_person=True)
 
-        assert settled(draft(saved, retracts=True), Decision("DELETE", ("mem_1",))).event == "NONE"
+        assert (
+            settled(draft(saved, retracts=True), ReconcileDecision("DELETE", ("mem_1",))).event
+            == "NONE"
+        )
 
 
 def test_a_new_value_ends_every_other_value_of_its_attribute():
@@ -160,4 +172,4 @@ def test_a_new_value_ends_every_other_value_of_its_attribute():
     other = neighbour("mem_4", attribute="user.employer")
     one = draft(first, restored, by_hand, other, attribute="user.residence")
 
-    assert settled(one, Decision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1", "mem_2")
+    assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1", "mem_2")

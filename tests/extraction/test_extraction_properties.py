@@ -19,7 +19,7 @@ from app.conversation.sessions.reading_order import EXTRACT
 from app.factory import Factory
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import Extraction, ExtractionRequest, Proposed
+from app.language.llm.extractor import Extraction, ExtractionRequest, Proposed
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.memory.extraction.jobs import SessionJobs
 from app.platform.database.migrate import upgrade

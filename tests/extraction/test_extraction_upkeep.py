@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.language.llm.extraction import Proposed
-from app.language.llm.reconciling import Agenda, Join, Reconciliation, Review, Standing
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import Agenda, AgendaMemory, Join, Reconciliation, Review
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
 from app.memory.extraction.upkeep import Seen, Shown, Upkeep, extended, settle
@@ -16,7 +16,7 @@ ELSEWHERE = Place("session", "talk", "ana", None, "talk", None)
 
 def seen(number: int, *, place: Place = PLACE, protected: bool = False, **members: object) -> Seen:
     usual = {"content": f"The user said {number}.", "memory_type": "fact", "confidence": 0.9}
-    return Seen(Standing(f"mem_{number}", **(usual | members)), place, 1, protected)
+    return Seen(AgendaMemory(f"mem_{number}", **(usual | members)), place, 1, protected)
 
 
 def shown(*due: Seen, parts: tuple[Seen, ...] = ()) -> Shown:

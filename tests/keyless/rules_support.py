@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from app.language.keyless.extractor import propose
-from app.language.llm.extraction import ExtractionRequest, Proposed, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest, Proposed
 
 SAID_AT = datetime(2026, 3, 14, 10, tzinfo=UTC)
 
@@ -15,7 +15,7 @@ def request(*turns: str, said_at: datetime = SAID_AT, **more: object) -> Extract
         role, content = ("assistant", text[3:]) if text.startswith("A: ") else ("user", text)
         context = content.startswith("C: ")
         content = content.removeprefix("C: ")
-        read.append(Turn(f"msg_{number}", role, content, said_at, context=context))
+        read.append(ConversationTurn(f"msg_{number}", role, content, said_at, context=context))
     return ExtractionRequest(turns=read, **more)
 
 

@@ -4,7 +4,7 @@ import pytest
 from rules_support import proposed
 
 from app.language.keyless.reconciler import decide
-from app.language.llm.reconciling import Neighbour, Question
+from app.language.llm.reconciler import Neighbour, ReconcileQuestion
 
 ENDED = [
     ("我从阿里辞职了", "用户在阿里上班"),
@@ -41,7 +41,7 @@ NOT_ENDED = [
 def decided(text: str, old: str) -> str:
     """What becomes of the first proposal of a text beside one memory."""
     found = proposed(text)[0]
-    return decide(Question(found, [Neighbour("mem_1", old, "fact", 1.0, 0.7)])).event
+    return decide(ReconcileQuestion(found, [Neighbour("mem_1", old, "fact", 1.0, 0.7)])).event
 
 
 @pytest.mark.parametrize(("text", "old"), ENDED)

@@ -6,13 +6,15 @@ import pytest
 
 from app.language.keyless.attributes import attribute_of
 from app.language.keyless.extractor import RulesExtractor
-from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 
 
 async def said(text: str) -> list[str]:
-    found = await RulesExtractor().extract(ExtractionRequest([Turn("m1", "user", text, NOW)]))
+    found = await RulesExtractor().extract(
+        ExtractionRequest([ConversationTurn("m1", "user", text, NOW)])
+    )
     return [one.content for one in found.proposals]
 
 

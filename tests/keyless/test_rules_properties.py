@@ -13,8 +13,8 @@ from app.language.keyless import reconciler
 from app.language.keyless.attributes import attribute_of
 from app.language.keyless.extractor import RulesExtractor, propose
 from app.language.keyless.reconciler import decide
-from app.language.llm.extraction import MEMORY_TYPES, ExtractionRequest, Proposed, Turn
-from app.language.llm.reconciling import Neighbour, Question
+from app.language.llm.extractor import MEMORY_TYPES, ConversationTurn, ExtractionRequest, Proposed
+from app.language.llm.reconciler import Neighbour, ReconcileQuestion
 
 SAID_AT = datetime(2026, 3, 14, 10, tzinfo=UTC)
 PIECES = [
@@ -35,7 +35,7 @@ turns = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), talk, st.bool
 def conversation(lines):
     return ExtractionRequest(
         turns=[
-            Turn(f"msg_{number}", role, content, SAID_AT, context=context)
+            ConversationTurn(f"msg_{number}", role, content, SAID_AT, context=context)
             for number, (role, content, context) in enumerate(lines)
         ]
     )
@@ -67,7 +67,7 @@ def test_the_same_conversation_gives_the_same_proposals(lines):
 def test_decisions_name_only_their_neighbours(new, old, protected, retracts, similarity):
     neighbour = Neighbour("mem_1", old, "fact", 1.0, similarity, protected=protected)
     proposed = Proposed(new, "fact", 0.9, ("msg_1",), retracts=retracts)
-    decision = decide(Question(proposed, [neighbour]))
+    decision = decide(ReconcileQuestion(proposed, [neighbour]))
     assert set(decision.memory_ids) <= {"mem_1"}
     assert (decision.event == "UPDATE") == (decision.content is not None)
     assert not protected or decision.event in {"NONE", "ADD"}

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 
 from app.language.keyless.reconciler import RulesReconciler, decide
-from app.language.llm.extraction import Proposed
-from app.language.llm.reconciling import Neighbour, Question
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import Neighbour, ReconcileQuestion
 
 
 def question(content, *neighbours, kind="fact", **more):
-    return Question(Proposed(content, kind, 0.95, ("msg_1",), **more), neighbours)
+    return ReconcileQuestion(Proposed(content, kind, 0.95, ("msg_1",), **more), neighbours)
 
 
 def near(content, memory_id="mem_1", kind="fact", similarity=0.7, **more):

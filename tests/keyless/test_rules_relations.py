@@ -4,7 +4,7 @@ import pytest
 
 from app.language.keyless.relations import relations_of
 from app.language.keyless.relations_told import LONGEST, told_of_others
-from app.language.llm.extraction import MOST_RELATIONS, SPEAKER
+from app.language.llm.extractor import MOST_RELATIONS, SPEAKER
 from tests.keyless.rules_support import proposed
 
 GIVEN = [

@@ -4,8 +4,8 @@ import pytest
 from rules_support import proposed, said
 
 from app.language.keyless.reconciler import decide
-from app.language.llm.extraction import Proposed
-from app.language.llm.reconciling import Neighbour, Question
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import Neighbour, ReconcileQuestion
 
 TITLES = [
     ('my favorite song is "Call Me Maybe".', 'The user\'s favorite song is "Call Me Maybe".'),
@@ -85,7 +85,7 @@ GRAMMAR = [
 def decided(text: str, old: str) -> str:
     """What becomes of the first proposal of a text beside one memory."""
     found: Proposed = proposed(text)[0]
-    return decide(Question(found, [Neighbour("mem_1", old, "fact", 1.0, 0.7)])).event
+    return decide(ReconcileQuestion(found, [Neighbour("mem_1", old, "fact", 1.0, 0.7)])).event
 
 
 @pytest.mark.parametrize(("text", "content"), TITLES)

@@ -3,7 +3,7 @@
 import pytest
 from openai import AsyncOpenAI
 
-from app.language.llm.embeddings import DenseShare, DuplicateThreshold
+from app.language.llm.embedder import DenseShare, DuplicateThreshold
 from app.language.llm.openai_embedder import OpenAIEmbedder
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.errors import ConfigurationError
-from app.language.llm.catalogue import EmbedderCatalogue, OpenAIParameters
+from app.language.llm.embedder_catalogue import EmbedderCatalogue, OpenAIParameters
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from tests.support.openai_server import (
     NATIVE_DIMENSION,

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.language.llm.openai_embedder import OpenAIEmbedder
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 

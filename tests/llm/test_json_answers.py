@@ -8,7 +8,7 @@ import pytest
 
 from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
 from app.language.llm.json_answers import _LONGEST_MENDED, LONGEST, read_answer
-from app.language.llm.reconciling import NO_AGENDA
+from app.language.llm.reconciler import NO_AGENDA
 
 SCHEMA = extraction_schema(("user",))
 DECISIONS = reconcile_schema(NO_AGENDA)

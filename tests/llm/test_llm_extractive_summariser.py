@@ -11,35 +11,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.llm.extractive_summariser import MOST, ExtractiveSummariser, extract
-from app.language.llm.summarising import Line, SummaryRequest
+from app.language.llm.summariser import SummaryLine, SummaryRequest
 from app.language.text.word_limit import word_count
 
 TRIP = (
-    Line("user", "Hi there!"),
-    Line("assistant", "Hello, how can I help?"),
-    Line(
+    SummaryLine("user", "Hi there!"),
+    SummaryLine("assistant", "Hello, how can I help?"),
+    SummaryLine(
         "user",
         "I'm planning a trip to Kyoto in May with my sister Mia. We have a budget of 2,000 euros. "
         "She is vegetarian.",
     ),
-    Line(
+    SummaryLine(
         "assistant",
         "For Kyoto in May I suggest staying near Gion. Ryokans cost about 120 euros per night. "
         "Many temples offer vegetarian shojin ryori.",
     ),
-    Line(
+    SummaryLine(
         "user", "Please avoid flights with a layover. Dr. Lee said I should not sit for 12.5 hours."
     ),
-    Line("tool", '{"flights": [{"id": "LH714", "price": 840}]}', name="search_flights"),
-    Line("assistant", "I found LH714, a direct flight from Munich for 840 euros. Shall I book it?"),
-    Line("user", "yes"),
+    SummaryLine("tool", '{"flights": [{"id": "LH714", "price": 840}]}', name="search_flights"),
+    SummaryLine(
+        "assistant", "I found LH714, a direct flight from Munich for 840 euros. Shall I book it?"
+    ),
+    SummaryLine("user", "yes"),
 )
 SHANGHAI = (
-    Line("user", "你好"),
-    Line("user", "我下个月要去上海出差，预算是三千元。我对花生过敏，请帮我找没有花生的餐厅。"),
-    Line("assistant", "好的，我建议住在人民广场附近。那里交通方便，餐厅也很多。"),
-    Line("user", "酒店要安静一点，最好有健身房。"),
-    Line("assistant", "我找到了和平饭店，每晚八百元，有健身房，也很安静。要预订吗？"),
+    SummaryLine("user", "你好"),
+    SummaryLine(
+        "user", "我下个月要去上海出差，预算是三千元。我对花生过敏，请帮我找没有花生的餐厅。"
+    ),
+    SummaryLine("assistant", "好的，我建议住在人民广场附近。那里交通方便，餐厅也很多。"),
+    SummaryLine("user", "酒店要安静一点，最好有健身房。"),
+    SummaryLine("assistant", "我找到了和平饭店，每晚八百元，有健身房，也很安静。要预订吗？"),
 )
 
 
@@ -74,7 +78,9 @@ class TestQuoting:
         assert "你好" not in quoted(SHANGHAI)
 
     def test_a_conversation_of_nothing_else_is_quoted_all_the_same(self):
-        assert quoted((Line("user", "ok"), Line("assistant", "You're welcome!"))) != ""
+        assert (
+            quoted((SummaryLine("user", "ok"), SummaryLine("assistant", "You're welcome!"))) != ""
+        )
 
     def test_chinese_is_cut_into_sentences_and_labelled_in_chinese(self):
         text = quoted(SHANGHAI)
@@ -83,7 +89,7 @@ class TestQuoting:
         assert "助手：我找到了和平饭店" in text
 
     def test_what_is_repeated_is_quoted_once(self):
-        lines = [Line("user", "I live in Munich near the river."), *TRIP] * 2
+        lines = [SummaryLine("user", "I live in Munich near the river."), *TRIP] * 2
 
         assert quoted(lines).count("Munich near the river") == 1
 
@@ -93,25 +99,27 @@ class TestQuoting:
         assert "planning a trip" not in quoted(TRIP, earlier=[before])
 
     def test_events_say_that_nobody_said_them(self):
-        line = Line("user", "The customer Ana Ruiz has logged in from Madrid.", event_type="login")
+        line = SummaryLine(
+            "user", "The customer Ana Ruiz has logged in from Madrid.", event_type="login"
+        )
 
         assert quoted((line, *TRIP)).startswith("Event (login): The customer")
 
     def test_calls_without_words_are_named(self):
-        assert quoted((Line("assistant", "", calls=("search_flights",)),)) == (
+        assert quoted((SummaryLine("assistant", "", calls=("search_flights",)),)) == (
             "Assistant: [search_flights]"
         )
 
     def test_a_long_sentence_is_cut(self):
         long = "The report says " + " ".join(f"item{number}" for number in range(500)) + "."
 
-        text = quoted((Line("user", long), *TRIP))
+        text = quoted((SummaryLine("user", long), *TRIP))
 
         assert "item20" in text
         assert "item60" not in text
 
     def test_without_any_words_there_is_nothing(self):
-        assert quoted((Line("user", " "),)) == "User: []"
+        assert quoted((SummaryLine("user", " "),)) == "User: []"
         assert extract(SummaryRequest(100)) == ""
 
 
@@ -130,7 +138,7 @@ class TestLength:
     @given(
         st.lists(
             st.builds(
-                Line,
+                SummaryLine,
                 st.sampled_from(["user", "assistant", "system", "tool"]),
                 st.text(max_size=200),
                 event_type=st.none() | st.text(min_size=1, max_size=20),
@@ -198,7 +206,9 @@ class TestPort:
 
     async def test_a_long_conversation_does_not_hold_others_up(self):
         lines = [
-            Line("user", " ".join(f"word{(place * 7 + step) % 900}" for step in range(12)) + ".")
+            SummaryLine(
+                "user", " ".join(f"word{(place * 7 + step) % 900}" for step in range(12)) + "."
+            )
             for place in range(3 * MOST)
         ]
         longest = 0.0
@@ -226,8 +236,8 @@ class TestPort:
             "def refuse(*_): raise SystemExit('it connects')\n"
             "socket.socket.connect = refuse\n"
             "from app.language.llm.extractive_summariser import extract\n"
-            "from app.language.llm.summarising import Line, SummaryRequest\n"
-            "print(extract(SummaryRequest(20, (Line('user', 'I live in Munich.'),))))\n"
+            "from app.language.llm.summariser import SummaryLine, SummaryRequest\n"
+            "print(extract(SummaryRequest(20, (SummaryLine('user', 'I live in Munich.'),))))\n"
         )
 
         ran = subprocess.run(

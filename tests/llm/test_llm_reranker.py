@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.llm.http_reranker import LONGEST_TEXT, HTTPReranker, unit_scores
+from app.language.llm.reranker import RERANK_CANDIDATES, RerankUnavailableError
 from app.language.llm.reranker_catalogue import connect_reranker
-from app.language.llm.reranking import RERANK_CANDIDATES, RerankUnavailableError
 from tests.support.flaky_server import (
     Behaviour,
     cuts_off,

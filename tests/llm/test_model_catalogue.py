@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.errors import ConfigurationError
-from app.language.llm.catalogue import OpenAIParameters
+from app.language.llm.embedder_catalogue import OpenAIParameters
 from app.language.llm.errors import UnknownModelError
-from app.language.llm.extraction import Extraction, ExtractionRequest
+from app.language.llm.extractor import Extraction, ExtractionRequest
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue, installed_extractors
-from app.language.llm.reconciling import Question, Reconciliation
+from app.language.llm.reconciler import ReconcileQuestion, Reconciliation
 from tests.support.openai_server import OpenAIServer
 
 
@@ -36,7 +36,7 @@ class Reconciler:
     name: str = "rules/1"
     model: str | None = None
 
-    async def reconcile(self, questions: list[Question]) -> Reconciliation:
+    async def reconcile(self, questions: list[ReconcileQuestion]) -> Reconciliation:
         return Reconciliation(())
 
 

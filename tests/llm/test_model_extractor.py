@@ -11,19 +11,19 @@ from openai import AsyncOpenAI
 
 from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import (
+from app.language.llm.extractor import (
     MEMORY_TYPES,
+    ConversationTurn,
     Extraction,
     ExtractionRequest,
     Malformed,
     Proposed,
     Scope,
-    Turn,
 )
 from app.language.llm.model_extractor import MOST_ENTRIES, ModelExtractor
 from app.language.llm.openai_chat import OpenAIChat
 from app.language.llm.prompts import INSTRUCTIONS, extraction_prompt, reconcile_prompt
-from app.language.llm.reconciling import NO_AGENDA, Agenda, Standing
+from app.language.llm.reconciler import NO_AGENDA, Agenda, AgendaMemory
 from app.language.text.signal_patterns import Signal
 from tests.support.chat_behaviours import (
     cut_off,
@@ -41,7 +41,7 @@ from tests.support.chat_behaviours import (
 from tests.support.openai_server import OpenAIServer, Request, refusal
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-OLD = Standing("mem_1", "The user lives in Munich.", "fact", 0.9)
+OLD = AgendaMemory("mem_1", "The user lives in Munich.", "fact", 0.9)
 FULL_AGENDA = Agenda(NOON.date(), (OLD,), (OLD,))
 
 
@@ -50,11 +50,11 @@ def extractor(client: AsyncOpenAI) -> ModelExtractor:
     return ModelExtractor(OpenAIChat(client, "local-model"))
 
 
-def turn(content: str, message_id: str = "msg_1", **members: Any) -> Turn:
-    return Turn(message_id, members.pop("role", "user"), content, NOON, **members)
+def turn(content: str, message_id: str = "msg_1", **members: Any) -> ConversationTurn:
+    return ConversationTurn(message_id, members.pop("role", "user"), content, NOON, **members)
 
 
-def request(*turns: Turn, **members: Any) -> ExtractionRequest:
+def request(*turns: ConversationTurn, **members: Any) -> ExtractionRequest:
     return ExtractionRequest(turns or (turn("I live in Munich."),), **members)
 
 
@@ -475,7 +475,9 @@ class TestConversation:
         self, server: OpenAIServer, extractor: ModelExtractor
     ):
         late = datetime(2026, 11, 22, 1, 5, tzinfo=timezone(timedelta(hours=8)))
-        sent = await asked(server, extractor, request(Turn("msg_1", "user", "今天很冷。", late)))
+        sent = await asked(
+            server, extractor, request(ConversationTurn("msg_1", "user", "今天很冷。", late))
+        )
 
         assert lines_of(sent)[0]["time"] == "Sun 2026-11-22T01:05+08:00"
 
@@ -521,7 +523,7 @@ class TestConversation:
 
     @pytest.mark.parametrize("turns", [(), (turn("Hello.", context=True),)])
     async def test_with_nothing_new_is_not_sent(
-        self, server: OpenAIServer, extractor: ModelExtractor, turns: Sequence[Turn]
+        self, server: OpenAIServer, extractor: ModelExtractor, turns: Sequence[ConversationTurn]
     ):
         empty_request = ExtractionRequest(turns)
 

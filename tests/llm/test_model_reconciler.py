@@ -8,10 +8,10 @@ import pytest
 from openai import AsyncOpenAI
 
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import Proposed
+from app.language.llm.extractor import Proposed
 from app.language.llm.model_reconciler import ModelReconciler
 from app.language.llm.openai_chat import OpenAIChat
-from app.language.llm.reconciling import Decision, Neighbour, Question
+from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
 from tests.support.chat_behaviours import cut_off, decides, empty, lines_of, says, writes
 from tests.support.openai_server import OpenAIServer, refusal
 
@@ -27,17 +27,17 @@ def near(memory_id: str = IDS[0], content: str = "The user lives in Berlin.", **
     return Neighbour(memory_id, content, "fact", 0.9, 0.8, **members)
 
 
-def question(*neighbours: Neighbour, **members: Any) -> Question:
+def question(*neighbours: Neighbour, **members: Any) -> ReconcileQuestion:
     said = {"content": "The user lives in Munich.", "memory_type": "fact", **members}
-    return Question(Proposed(confidence=0.95, evidence=("msg_1",), **said), neighbours)
+    return ReconcileQuestion(Proposed(confidence=0.95, evidence=("msg_1",), **said), neighbours)
 
 
 async def decide(
     server: OpenAIServer,
     reconciler: ModelReconciler,
-    asked: Question,
+    asked: ReconcileQuestion,
     answer: Mapping[str, Any],
-) -> Decision:
+) -> ReconcileDecision:
     server.chat.script(says({"decisions": [{"statement": "q1", "reason": "So.", **answer}]}))
     [decision] = (await reconciler.reconcile([asked])).decisions
     return decision
@@ -64,17 +64,17 @@ async def test_all_questions_with_neighbours_are_one_call(
     )
 
     assert found.decisions == (
-        Decision("NONE", (IDS[0],), reason="Because."),
-        Decision("ADD", reason="Nothing like it is remembered."),
-        Decision("NONE", (IDS[1],), reason="Because."),
-        Decision("NONE", reason="Nothing like it is remembered."),
+        ReconcileDecision("NONE", (IDS[0],), reason="Because."),
+        ReconcileDecision("ADD", reason="Nothing like it is remembered."),
+        ReconcileDecision("NONE", (IDS[1],), reason="Because."),
+        ReconcileDecision("NONE", reason="Nothing like it is remembered."),
     )
     assert (found.use.calls, found.use.input_tokens, found.use.output_tokens) == (1, 120, 30)
 
 
 @pytest.mark.parametrize("questions", [[], [question()]])
 async def test_nobody_is_asked_about_nothing(
-    server: OpenAIServer, reconciler: ModelReconciler, questions: list[Question]
+    server: OpenAIServer, reconciler: ModelReconciler, questions: list[ReconcileQuestion]
 ):
     found = await reconciler.reconcile(questions)
 
@@ -140,34 +140,34 @@ async def test_memories_are_sent_once_and_without_their_ids(
 @pytest.mark.parametrize(
     ("answer", "decision"),
     [
-        ({"event": "ADD"}, Decision("ADD")),
-        ({"event": "ADD", "memories": ["n1"], "content": "x"}, Decision("ADD")),
-        ({"event": "none", "memories": ["n1"]}, Decision("NONE", IDS[:1])),
-        ({"event": "NONE", "memories": "N2"}, Decision("NONE", IDS[1:2])),
-        ({"event": "NONE", "memories": ["n1", "n2", "n1"]}, Decision("NONE", IDS[:2])),
-        ({"event": "SUPERSEDE", "memories": ["n2"]}, Decision("SUPERSEDE", IDS[1:2])),
+        ({"event": "ADD"}, ReconcileDecision("ADD")),
+        ({"event": "ADD", "memories": ["n1"], "content": "x"}, ReconcileDecision("ADD")),
+        ({"event": "none", "memories": ["n1"]}, ReconcileDecision("NONE", IDS[:1])),
+        ({"event": "NONE", "memories": "N2"}, ReconcileDecision("NONE", IDS[1:2])),
+        ({"event": "NONE", "memories": ["n1", "n2", "n1"]}, ReconcileDecision("NONE", IDS[:2])),
+        ({"event": "SUPERSEDE", "memories": ["n2"]}, ReconcileDecision("SUPERSEDE", IDS[1:2])),
         (
             {"event": "UPDATE", "memories": ["n1"], "content": " Both. "},
-            Decision("UPDATE", IDS[:1], "Both."),
+            ReconcileDecision("UPDATE", IDS[:1], "Both."),
         ),
         (
             {"event": "MERGE", "memories": ["n1", "n2"], "content": "All."},
-            Decision("MERGE", IDS[:2], "All."),
+            ReconcileDecision("MERGE", IDS[:2], "All."),
         ),
         # With one memory it is what an update does.
         (
             {"event": "MERGE", "memories": ["n1"], "content": "Both."},
-            Decision("UPDATE", IDS[:1], "Both."),
+            ReconcileDecision("UPDATE", IDS[:1], "Both."),
         ),
         # Deleting the old one for a new one would lose the new one, too.
-        ({"event": "DELETE", "memories": ["n1"]}, Decision("SUPERSEDE", IDS[:1])),
+        ({"event": "DELETE", "memories": ["n1"]}, ReconcileDecision("SUPERSEDE", IDS[:1])),
     ],
 )
 async def test_a_decision_is_taken_over(
     server: OpenAIServer,
     reconciler: ModelReconciler,
     answer: Mapping[str, Any],
-    decision: Decision,
+    decision: ReconcileDecision,
 ):
     found = await decide(server, reconciler, question(near(), near(IDS[1])), answer)
 

@@ -8,7 +8,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from app.errors import ConfigurationError
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from tests.support.openai_server import (

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from openai import AsyncOpenAI
 
-from app.language.llm.embeddings import EmbeddingUse
+from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from tests.support.openai_server import (

@@ -11,7 +11,7 @@ import pytest
 from test_embedder_contract import TEXTS
 
 from app.errors import ConfigurationError
-from app.language.llm.embeddings import EmbeddingUse
+from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.wordllama_embedder import INLINE_BYTES, WordLlamaEmbedder
 
 OWN_ANSWERS = """
@@ -24,9 +24,9 @@ numpy.save(sys.argv[2], model.embed(texts, norm=True))
 
 LOADING_TOUCHES_NOTHING = """
 import logging, sys
-import app.language.llm.catalogue
+import app.language.llm.embedder_catalogue
 assert not {"wordllama", "tokenizers", "safetensors"} & set(sys.modules)
-app.language.llm.catalogue.WordLlamaEmbedder.load()
+app.language.llm.embedder_catalogue.WordLlamaEmbedder.load()
 assert not logging.getLogger().handlers
 assert logging.getLogger().level == logging.WARNING
 assert "wordllama" not in sys.modules

@@ -10,7 +10,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.language.llm.reranking import RERANK_CANDIDATES
+from app.language.llm.reranker import RERANK_CANDIDATES
 from tests.support.api import ok, problem
 from tests.support.flaky_server import cuts_off, hangs_up, says, slowly
 from tests.support.hits import asked, hits, save_all, texts

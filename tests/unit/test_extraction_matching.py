@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from app.language.llm.extraction import MEMORY_TYPES, Proposed
+from app.language.llm.extractor import MEMORY_TYPES, Proposed
 from benchmarks.extraction_labels import HALVES, LANGUAGES, Expectation, path_of, read
 from benchmarks.extraction_matching import dated, match, states
 

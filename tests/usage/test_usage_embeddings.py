@@ -12,7 +12,7 @@ from httpx import AsyncClient
 from app.errors import DomainError
 from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.repository import UsageRepository
-from app.language.llm.embeddings import EmbeddingUse
+from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.reembed import ReembedService
 from app.providers import open_catalogue

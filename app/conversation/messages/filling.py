@@ -16,7 +16,7 @@ from app.conversation.messages.maintenance_repository import (
 from app.identity.agents.embedding import Embedders, InForce, embed
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.platform.database.engine import Database
 
 BATCH: Final = 100

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import structlog
 
 from app.identity.tenants.access import Principal
-from app.language.llm.catalogue import EmbedderCatalogue
-from app.language.llm.embeddings import (
+from app.language.llm.embedder import (
     NO_SHARE,
     DenseShare,
     DuplicateThreshold,
@@ -21,8 +20,9 @@ from app.language.llm.embeddings import (
     EmbeddingUse,
     Vectors,
 )
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
-from app.language.llm.reranking import RerankOperation
+from app.language.llm.reranker import RerankOperation
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import EMBEDDED_TEXTS, EMBEDDING_SECONDS, MODEL_TOKENS
 

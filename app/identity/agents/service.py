@@ -11,10 +11,8 @@ from app.identity.agents.schemas import AgentCreate, AgentPatch, AgentQuery, Age
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.policy_schemas import forgetting_fault
-from app.language.llm.catalogue import EmbedderCatalogue
-from app.language.llm.model_catalogue import ModelCatalogue
-from app.language.llm.profiler_catalogue import ProfilerCatalogue
-from app.language.llm.summariser_catalogue import SummariserCatalogue
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
+from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.platform.database.ids import new_id
 from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_moment, page

@@ -31,7 +31,7 @@ from app.identity.tenants.schemas import (
     TenantPatch,
     TenantRead,
 )
-from app.language.llm.catalogue import EmbedderCatalogue
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.platform.database.engine import enter_tenant
 from app.platform.database.ids import new_id
 from app.platform.plugins.running import Processors

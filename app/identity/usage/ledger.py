@@ -16,10 +16,10 @@ import structlog
 from app.identity.tenants.access import Principal
 from app.identity.usage.quota import Exhausted, Quota, exhausted
 from app.identity.usage.repository import UsageRepository
-from app.language.llm.embeddings import EmbeddingOperation, EmbeddingUse
+from app.language.llm.embedder import EmbeddingOperation, EmbeddingUse
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import ModelUse
-from app.language.llm.reranking import RerankOperation
+from app.language.llm.extractor import ModelUse
+from app.language.llm.reranker import RerankOperation
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import MODEL_TOKENS
 

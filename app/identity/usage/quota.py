@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Literal, get_args
 
-from app.language.llm.embeddings import EmbeddingOperation
-from app.language.llm.reranking import RerankOperation
+from app.language.llm.embedder import EmbeddingOperation
+from app.language.llm.reranker import RerankOperation
 from app.platform.values.fields import LARGEST_INTEGER
 
 QuotaName = Literal["daily_calls", "daily_tokens"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from app.language.llm.extraction import Proposed, Turn
+from app.language.llm.extractor import ConversationTurn, Proposed
 from app.language.text.normal_forms import has_cjk
 
 _TAUGHT: Final = ("decision", "correction", "goal", "constraint")
@@ -11,7 +11,7 @@ _MOST: Final = 5
 _LONGEST: Final = 600
 
 
-def experience(turns: Sequence[Turn], proposals: Sequence[Proposed]) -> Proposed | None:
+def experience(turns: Sequence[ConversationTurn], proposals: Sequence[Proposed]) -> Proposed | None:
     """One proposal that strings together what the session settled, in the order it was said.
 
     Extractive and honest about it: no word is new but the heading. None when nothing was

@@ -37,7 +37,13 @@ from app.language.keyless.relations import relations_of
 from app.language.keyless.relations_told import told_of_others
 from app.language.keyless.statements import CONFIRMED, Statement
 from app.language.keyless.written_dates import with_written_dates
-from app.language.llm.extraction import Extraction, ExtractionRequest, Proposed, Scope, Turn
+from app.language.llm.extractor import (
+    ConversationTurn,
+    Extraction,
+    ExtractionRequest,
+    Proposed,
+    Scope,
+)
 from app.language.text.normal_forms import has_cjk, normalise
 
 MAX_TURN: Final = 20_000
@@ -125,21 +131,21 @@ class _Before:
 
     """
 
-    assistant: Turn | None = None
+    assistant: ConversationTurn | None = None
     lines: tuple[str, ...] = ()
     person: str | None = None
 
     @classmethod
-    def of_assistant(cls, turn: Turn) -> "_Before":
+    def of_assistant(cls, turn: ConversationTurn) -> "_Before":
         said = turn.content[:MAX_CLAIM]
         return cls(turn, tuple(spoken_by_assistant(said)), person_in(in_first_person(said)))
 
     @classmethod
-    def of_user(cls, turn: Turn) -> "_Before":
+    def of_user(cls, turn: ConversationTurn) -> "_Before":
         return cls(lines=tuple(spoken_by_user(turn.content[:MAX_CLAIM])))
 
 
-def _of_turn(turn: Turn, before: _Before, known: list[Statement]) -> Iterator[Proposed]:
+def _of_turn(turn: ConversationTurn, before: _Before, known: list[Statement]) -> Iterator[Proposed]:
     """Proposals of one turn of the user; what they say is added to what is known."""
     text = turn.content[:MAX_TURN]
     assistant = before.assistant
@@ -176,7 +182,7 @@ def _of_turn(turn: Turn, before: _Before, known: list[Statement]) -> Iterator[Pr
     yield from _of_others(text, turn)
 
 
-def _of_others(text: str, turn: Turn) -> Iterator[Proposed]:
+def _of_others(text: str, turn: ConversationTurn) -> Iterator[Proposed]:
     """What a turn says of somebody named; a correction of the user's own words is not of it."""
     for each in told_of_others(text):
         yield _proposed(each, turn, (turn.message_id,))
@@ -191,7 +197,7 @@ def _read(text: str, person: str | None, question: str, *, answered: bool) -> It
             yield from english.read(piece, person)
 
 
-def _proposed(statement: Statement, turn: Turn, evidence: tuple[str, ...]) -> Proposed:
+def _proposed(statement: Statement, turn: ConversationTurn, evidence: tuple[str, ...]) -> Proposed:
     given = attribute_of(statement.content)
     kind = statement.memory_type
     attribute = given[0] if given and gives(kind, given[0]) else None
@@ -213,7 +219,7 @@ def _proposed(statement: Statement, turn: Turn, evidence: tuple[str, ...]) -> Pr
     )
 
 
-def _dated(content: str, turn: Turn, statement: Statement) -> str:
+def _dated(content: str, turn: ConversationTurn, statement: Statement) -> str:
     past = statement.past and _AHEAD.search(content) is None
     weekdays = statement.memory_type in {"event", "goal", "decision"}
     return with_written_dates(content, turn.said_at, past=past, weekdays=weekdays)

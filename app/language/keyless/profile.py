@@ -30,7 +30,14 @@ from app.language.keyless.profile_words import (
     USES,
     WORK,
 )
-from app.language.llm.profiling import Derivation, Derived, Known, ProfileRequest, Slot, SlotValue
+from app.language.llm.profiler import (
+    Derivation,
+    DerivedValue,
+    KnownMemory,
+    ProfileRequest,
+    Slot,
+    SlotValue,
+)
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise
 from app.language.text.offload import read_text
@@ -50,7 +57,7 @@ _PERSONAL: Final = frozenset({"residence", "partner", "marital_status", "languag
 class _Read:
     """A request, and the attribute and value that the words of each memory give."""
 
-    known: Sequence[Known]
+    known: Sequence[KnownMemory]
     given: Mapping[str, tuple[str, str] | None]
     now: datetime
 
@@ -60,7 +67,7 @@ class _Read:
         given = {one.memory_id: attribute_of(one.content) for one in request.known}
         return cls(request.known, given, request.now)
 
-    def attribute(self, one: Known) -> str:
+    def attribute(self, one: KnownMemory) -> str:
         """Its last word, as `residence`: as it was stored, else as its words read."""
         if one.attribute:
             return one.attribute.rpartition(".")[2]
@@ -68,7 +75,7 @@ class _Read:
         return read[0].rpartition(".")[2] if read else ""
 
 
-Filled = tuple[SlotValue, Sequence[Known]]
+Filled = tuple[SlotValue, Sequence[KnownMemory]]
 Filler = Callable[[Slot, _Read], Filled | None]
 
 
@@ -89,18 +96,18 @@ class RulesProfiler:
         return Derivation(await read_text(characters, _derived, request))
 
 
-def _derived(request: ProfileRequest) -> list[Derived]:
+def _derived(request: ProfileRequest) -> list[DerivedValue]:
     read = _Read.of(request)
     found = []
     for slot in request.slots:
         filled = _FILLERS.get(slot.name, _custom)(slot, read)
         if filled is not None and filled[0]:
             value, known = filled
-            found.append(Derived(slot.name, value, tuple(one.memory_id for one in known)))
+            found.append(DerivedValue(slot.name, value, tuple(one.memory_id for one in known)))
     return found
 
 
-def _newest(known: Iterable[Known]) -> list[Known]:
+def _newest(known: Iterable[KnownMemory]) -> list[KnownMemory]:
     return sorted(known, key=lambda one: (one.since, one.memory_id), reverse=True)
 
 
@@ -153,7 +160,7 @@ def _named(words: Sequence[str], *, uses: bool = False) -> Filler:
     patterns = [(word, _pattern(word)) for word in words]
 
     def fill(slot: Slot, request: _Read) -> Filled | None:
-        values: dict[str, Known] = {}
+        values: dict[str, KnownMemory] = {}
         for one in _newest(request.known):
             if one.memory_type in {"goal", "event"} or DENIED.search(one.content):
                 continue
@@ -177,12 +184,12 @@ def _pattern(word: str) -> re.Pattern[str]:
     return lazy_pattern(rf"(?<![A-Za-z0-9+#.-]){re.escape(word)}(?![A-Za-z0-9+#-])")
 
 
-def _once(known: Iterable[Known]) -> list[Known]:
+def _once(known: Iterable[KnownMemory]) -> list[KnownMemory]:
     return list({one.memory_id: one for one in known}.values())
 
 
 def _expertise(slot: Slot, request: _Read) -> Filled | None:
-    values: dict[str, Known] = {}
+    values: dict[str, KnownMemory] = {}
     for one in _newest(request.known):
         found = EXPERTISE.search(one.content)
         if found is None or DENIED.search(one.content) or one.memory_type == "goal":
@@ -194,7 +201,7 @@ def _expertise(slot: Slot, request: _Read) -> Filled | None:
     return (kept, _once(values[word] for word in kept)) if kept else None
 
 
-def _quoted(choose: Callable[[Known, _Read], bool], *, most: int | None = None) -> Filler:
+def _quoted(choose: Callable[[KnownMemory, _Read], bool], *, most: int | None = None) -> Filler:
     """Memories as they stand, the newest first: one each."""
 
     def fill(slot: Slot, request: _Read) -> Filled | None:
@@ -203,7 +210,7 @@ def _quoted(choose: Callable[[Known, _Read], bool], *, most: int | None = None) 
         if slot.kind == "list":
             return ([one.content for one in chosen], chosen) if chosen else None
         # What does not fit is left out here, so that no memory is named that does not stand there.
-        fitting: list[Known] = []
+        fitting: list[KnownMemory] = []
         for one in chosen:
             if len(_joined([*fitting, one])) <= slot.characters:
                 fitting.append(one)
@@ -212,7 +219,7 @@ def _quoted(choose: Callable[[Known, _Read], bool], *, most: int | None = None) 
     return fill
 
 
-def _joined(known: Sequence[Known]) -> str:
+def _joined(known: Sequence[KnownMemory]) -> str:
     sentences = [_ended(one.content) for one in known]
     text = sentences[0]
     for sentence in sentences[1:]:
@@ -227,19 +234,19 @@ def _ended(content: str) -> str:
     return text + ("。" if has_cjk(text) else ".")
 
 
-def _works(one: Known, request: _Read) -> bool:
+def _works(one: KnownMemory, request: _Read) -> bool:
     if request.attribute(one) in _WORKING:
         return True
     return one.memory_type in {"fact", "context", "skill"} and bool(WORK.search(one.content))
 
 
-def _is_personal(one: Known, request: _Read) -> bool:
+def _is_personal(one: KnownMemory, request: _Read) -> bool:
     if request.attribute(one) in _PERSONAL:
         return True
     return one.memory_type in {"preference", "habit"} and not _works(one, request)
 
 
-def _on_mind(one: Known, request: _Read) -> bool:
+def _on_mind(one: KnownMemory, request: _Read) -> bool:
     if request.now - one.since > ON_MIND:
         return False
     return one.memory_type in {"goal", "context"} or (
@@ -247,8 +254,8 @@ def _on_mind(one: Known, request: _Read) -> bool:
     )
 
 
-def _aged(least: timedelta, most: timedelta) -> Callable[[Known, _Read], bool]:
-    def choose(one: Known, request: _Read) -> bool:
+def _aged(least: timedelta, most: timedelta) -> Callable[[KnownMemory, _Read], bool]:
+    def choose(one: KnownMemory, request: _Read) -> bool:
         told = one.memory_type in {
             "event", "decision", "context", "fact", "correction", "experience", "goal",
         }  # fmt: skip
@@ -257,21 +264,21 @@ def _aged(least: timedelta, most: timedelta) -> Callable[[Known, _Read], bool]:
     return choose
 
 
-def _lasts(one: Known, request: _Read) -> bool:
+def _lasts(one: KnownMemory, request: _Read) -> bool:
     if request.attribute(one) in _STABLE or STUDY.search(one.content):
         return True
     return one.memory_type in {"fact", "skill", "knowledge"} and request.now - one.since >= EARLIER
 
 
-def _studied(one: Known, request: _Read) -> bool:
+def _studied(one: KnownMemory, request: _Read) -> bool:
     return request.attribute(one) in _STABLE or bool(STUDY.search(one.content))
 
 
-def _is(*types: str) -> Callable[[Known, _Read], bool]:
+def _is(*types: str) -> Callable[[KnownMemory, _Read], bool]:
     return lambda one, _: one.memory_type in types
 
 
-def _in_phase(one: Known, _: _Read) -> bool:
+def _in_phase(one: KnownMemory, _: _Read) -> bool:
     return one.memory_type in {"context", "fact", "event"} and bool(PHASE.search(one.content))
 
 
@@ -280,7 +287,7 @@ def _custom(slot: Slot, request: _Read) -> Filled | None:
     topic, _, sub_topic = slot.name.removeprefix("slots.").partition(".")
     wanted = frozenset(terms(sub_topic.replace("_", " ")))
 
-    def chosen(one: Known, _: _Read) -> bool:
+    def chosen(one: KnownMemory, _: _Read) -> bool:
         if one.attribute in {f"{topic}.{sub_topic}", f"user.{sub_topic}", f"user.{topic}"}:
             return True
         return bool(wanted) and wanted <= frozenset(terms(one.content))

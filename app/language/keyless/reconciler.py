@@ -12,13 +12,13 @@ from app.language.keyless import english_words
 from app.language.keyless.attributes import attribute_of, comparable, gives
 from app.language.keyless.chinese_words import RELATIONS, simplified
 from app.language.keyless.endings import ends, is_ending
-from app.language.llm.extraction import Proposed
-from app.language.llm.reconciling import (
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import (
     NO_AGENDA,
     Agenda,
-    Decision,
     Neighbour,
-    Question,
+    ReconcileDecision,
+    ReconcileQuestion,
     Reconciliation,
 )
 from app.language.text.distinctions import differs
@@ -38,7 +38,7 @@ class RulesReconciler:
     model: Final = None
 
     async def reconcile(
-        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
     ) -> Reconciliation:
         """One decision per question, each for itself; the same questions give the same ones.
 
@@ -48,27 +48,29 @@ class RulesReconciler:
         return Reconciliation(tuple(decide(each) for each in questions))
 
 
-def decide(question: Question) -> Decision:
+def decide(question: ReconcileQuestion) -> ReconcileDecision:
     """The decision on one proposal; ADD unless a neighbour gives reason to do otherwise."""
     for step in _STEPS:
         decision = step(question.proposed, question.neighbours)
         if decision is not None:
             return decision
-    return Decision("ADD", reason="Nothing like it is remembered.")
+    return ReconcileDecision("ADD", reason="Nothing like it is remembered.")
 
 
-def _said(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _said(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     form = _form(proposed.content)
     if proposed.retracts and not _ENDING & set(form.split()) and not _OVER.search(form):
         # "Forget that I live in Berlin" says what is to be forgotten.
         return None
     for each in neighbours:
         if _form(each.content) == form:
-            return Decision("NONE", (each.memory_id,), reason="It is remembered in these words.")
+            return ReconcileDecision(
+                "NONE", (each.memory_id,), reason="It is remembered in these words."
+            )
     return None
 
 
-def _retracted(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _retracted(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     if not proposed.retracts:
         return None
     given = _given(proposed.content, proposed.memory_type, proposed.attribute)
@@ -82,12 +84,14 @@ def _retracted(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision 
         if not taken_back:
             continue
         if each.protected:
-            return Decision("NONE", (each.memory_id,), reason="A person saved what it takes back.")
-        return Decision("DELETE", (each.memory_id,), reason="The user takes it back.")
-    return Decision("NONE", reason="Nothing that it takes back is remembered.")
+            return ReconcileDecision(
+                "NONE", (each.memory_id,), reason="A person saved what it takes back."
+            )
+        return ReconcileDecision("DELETE", (each.memory_id,), reason="The user takes it back.")
+    return ReconcileDecision("NONE", reason="Nothing that it takes back is remembered.")
 
 
-def _corrected(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _corrected(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     error = proposed.source_error
     if error is None:
         return None
@@ -106,13 +110,13 @@ def _corrected(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision 
     return None
 
 
-def _given_already(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _given_already(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     """Compare the values of one attribute, however far apart the two sentences are."""
     given = _given(proposed.content, proposed.memory_type, proposed.attribute)
     if given is None:
         return None
     name, value = given
-    beside: Decision | None = None
+    beside: ReconcileDecision | None = None
     for each in neighbours:
         other = _given(each.content, each.memory_type, each.attribute)
         if other is None or other[0] != name or each.valid_to is not None:
@@ -124,22 +128,22 @@ def _given_already(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decis
     return beside
 
 
-def _compared(proposed: Proposed, value: str, each: Neighbour, other: str) -> Decision:
+def _compared(proposed: Proposed, value: str, each: Neighbour, other: str) -> ReconcileDecision:
     new, old = comparable(value), comparable(other)
     if new == old or _includes(old, new):
-        return Decision("NONE", (each.memory_id,), reason="The same value is remembered.")
+        return ReconcileDecision("NONE", (each.memory_id,), reason="The same value is remembered.")
     if _includes(new, old):
         if each.protected:
-            return Decision("ADD", reason="It is more precise than what a person saved.")
+            return ReconcileDecision("ADD", reason="It is more precise than what a person saved.")
         reason = "It says the same attribute more precisely."
-        return Decision("UPDATE", (each.memory_id,), proposed.content, reason)
+        return ReconcileDecision("UPDATE", (each.memory_id,), proposed.content, reason)
     began, since = proposed.valid_from, each.valid_from
     if began is not None and since is not None and began < since:
-        return Decision("ADD", reason="It held before what is remembered.")
+        return ReconcileDecision("ADD", reason="It held before what is remembered.")
     return _replacing(each, "The same attribute has another value now.")
 
 
-def _ended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _ended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     """What is done no more, or has come to its end, holds in the place of what was done."""
     over = is_ending(proposed.content)
     for each in neighbours:
@@ -163,7 +167,7 @@ def _stem(word: str) -> str:
     return re.sub(r"(?:ing|e)$", "", word) if len(word) > 4 else word
 
 
-def _opposed(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _opposed(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     for each in neighbours:
         if _people(proposed.content) != _people(each.content):
             continue
@@ -174,7 +178,7 @@ def _opposed(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | 
     return None
 
 
-def _paraphrased(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _paraphrased(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     for each in neighbours:
         near = each.possible_duplicate or each.similarity >= NEAR
         if near and differs(proposed.content, each.content) is None:
@@ -187,11 +191,13 @@ def _paraphrased(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decisio
                 and proposed.memory_type == each.memory_type
             ):
                 return _updated(proposed, each)
-            return Decision("NONE", (each.memory_id,), reason="It is remembered in other words.")
+            return ReconcileDecision(
+                "NONE", (each.memory_id,), reason="It is remembered in other words."
+            )
     return None
 
 
-def _extended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision | None:
+def _extended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
     """A statement that repeats another whole and adds to it, or the other way round."""
     new = _terms(proposed.content)
     for each in neighbours:
@@ -205,24 +211,30 @@ def _extended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> Decision |
         if old < new and not each.protected:
             return _updated(proposed, each)
         if new < old:
-            return Decision("NONE", (each.memory_id,), reason="More is remembered already.")
+            return ReconcileDecision(
+                "NONE", (each.memory_id,), reason="More is remembered already."
+            )
     return None
 
 
-_Step = Callable[[Proposed, Sequence[Neighbour]], Decision | None]
+_Step = Callable[[Proposed, Sequence[Neighbour]], ReconcileDecision | None]
 _STEPS: Final[tuple[_Step, ...]] = (
     _said, _retracted, _corrected, _ended, _given_already, _opposed, _paraphrased, _extended,
 )  # fmt: skip
 
 
-def _updated(proposed: Proposed, each: Neighbour) -> Decision:
-    return Decision("UPDATE", (each.memory_id,), proposed.content, "It says the same and more.")
+def _updated(proposed: Proposed, each: Neighbour) -> ReconcileDecision:
+    return ReconcileDecision(
+        "UPDATE", (each.memory_id,), proposed.content, "It says the same and more."
+    )
 
 
-def _replacing(each: Neighbour, reason: str) -> Decision:
+def _replacing(each: Neighbour, reason: str) -> ReconcileDecision:
     if each.protected:
-        return Decision("ADD", reason=f"{reason} But it is protected and stays beside this.")
-    return Decision("SUPERSEDE", (each.memory_id,), reason=reason)
+        return ReconcileDecision(
+            "ADD", reason=f"{reason} But it is protected and stays beside this."
+        )
+    return ReconcileDecision("SUPERSEDE", (each.memory_id,), reason=reason)
 
 
 def _form(text: str) -> str:

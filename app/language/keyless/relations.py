@@ -9,7 +9,7 @@ from typing import Final
 
 from app.language.keyless.relations_chinese import chinese_relations
 from app.language.keyless.relations_english import english_relations
-from app.language.llm.extraction import MOST_RELATIONS, ProposedRelation
+from app.language.llm.extractor import MOST_RELATIONS, ProposedRelation
 from app.language.text.normal_forms import has_cjk
 
 LONGEST: Final = 300

@@ -14,7 +14,7 @@ from app.language.keyless.patterns import exact
 from app.language.keyless.relations_names import TITLES as _TITLES
 from app.language.keyless.relations_names import is_name
 from app.language.keyless.relations_slots import LANGUAGE, is_nothing
-from app.language.llm.extraction import SPEAKER, ProposedRelation
+from app.language.llm.extractor import SPEAKER, ProposedRelation
 from app.language.text.lazy_pattern import lazy_pattern
 
 _NAME: Final = (

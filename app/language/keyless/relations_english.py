@@ -12,7 +12,7 @@ from typing import Final
 
 from app.language.keyless.patterns import exact
 from app.language.keyless.relations_named import named_relations
-from app.language.llm.extraction import SPEAKER, ProposedRelation
+from app.language.llm.extractor import SPEAKER, ProposedRelation
 from app.language.text.lazy_pattern import lazy_pattern
 
 _WORD: Final = r"[A-ZÀ-Þ][\w'’&+#.-]*[\w+#]|[A-ZÀ-Þ]"

@@ -10,7 +10,7 @@ from typing import Final
 
 from app.language.keyless.patterns import exact
 from app.language.keyless.relations_names import ENGLISH_NAME, is_name
-from app.language.llm.extraction import ProposedRelation
+from app.language.llm.extractor import ProposedRelation
 
 _WORD: Final = r"[A-ZÀ-Þ0-9][\w'’&+#.-]*[\w+#]|[A-ZÀ-Þ]"
 # Capitals that name no place and no house.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 from app.language.llm.chat import JsonSchema
-from app.language.llm.extraction import MEMORY_TYPES, Scope
-from app.language.llm.reconciling import Agenda, ReconcileEvent, ReviewVerdict
+from app.language.llm.extractor import MEMORY_TYPES, Scope
+from app.language.llm.reconciler import Agenda, ReconcileEvent, ReviewVerdict
 
 
 def _object(**members: JsonSchema) -> dict[str, Any]:

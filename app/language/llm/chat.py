@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.language.llm.extraction import ModelUse
+from app.language.llm.extractor import ModelUse
 
 JsonSchema = Mapping[str, Any]
 """As strict structured output wants it: every property required, none beside them."""

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from app.errors import UnavailableError, UnprocessableError
-from app.language.llm.extraction import ModelUse
+from app.language.llm.extractor import ModelUse
 
 FailureReason = Literal[
     "authentication",

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import rustworkx
 
-from app.language.llm.summarising import Line, Summary, SummaryRequest
+from app.language.llm.summariser import Summary, SummaryLine, SummaryRequest
 from app.language.text.acknowledgements import is_trivial
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
@@ -101,7 +101,7 @@ def extract(request: SummaryRequest) -> str:
     return cut_at_sentence(text, lambda part: word_count(part) <= request.words)[0]
 
 
-def _said(lines: Sequence[Line], *, trivial: bool = False) -> list[_Sentence]:
+def _said(lines: Sequence[SummaryLine], *, trivial: bool = False) -> list[_Sentence]:
     chinese = mostly_signs(" ".join(one.text[:READ] for one in lines))
     return [
         sentence
@@ -152,7 +152,7 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-def _label(line: Line, chinese: bool) -> str:
+def _label(line: SummaryLine, chinese: bool) -> str:
     word = _LABELS["system" if line.event_type else line.speaker][chinese]
     besides = line.event_type or line.name
     if besides is None:

@@ -24,9 +24,9 @@ from pydantic import (
     ValidationError,
 )
 
-from app.language.llm.embeddings import encodable
+from app.language.llm.embedder import encodable
 from app.language.llm.errors import FailureReason
-from app.language.llm.reranking import RERANK_CANDIDATES, RerankUnavailableError
+from app.language.llm.reranker import RERANK_CANDIDATES, RerankUnavailableError
 
 LONGEST_TEXT: Final = 2_000
 """Characters of the query and of a document that are sent, as many as a memory may have by
@@ -199,19 +199,21 @@ def unit_scores(scores: Sequence[float]) -> list[float]:
     return [0.5 + 0.5 * math.tanh(score / 2) for score in scores]
 
 
-class _Row(BaseModel):
+class _RerankRow(BaseModel):
     model_config = ConfigDict(strict=True)
 
     index: Annotated[int, Ge(0)]
     score: FiniteFloat = Field(validation_alias=AliasChoices("relevance_score", "score"))
 
 
-class _Answer(BaseModel):
-    results: list[_Row]
+class _RerankAnswer(BaseModel):
+    results: list[_RerankRow]
 
 
 # TEI sends the rows bare.
-_ANSWER: Final[TypeAdapter[_Answer | list[_Row]]] = TypeAdapter(_Answer | list[_Row])
+_ANSWER: Final[TypeAdapter[_RerankAnswer | list[_RerankRow]]] = TypeAdapter(
+    _RerankAnswer | list[_RerankRow]
+)
 
 
 def _read(body: bytes, count: int) -> dict[int, float]:
@@ -220,7 +222,7 @@ def _read(body: bytes, count: int) -> dict[int, float]:
     except ValidationError:
         # Not chained: the error quotes the answer, which may quote the documents.
         raise _bad_answer("The provider's answer is not a list of scores.") from None
-    rows = answer.results if isinstance(answer, _Answer) else answer
+    rows = answer.results if isinstance(answer, _RerankAnswer) else answer
     if not rows:
         raise _bad_answer(f"The provider sent no scores for {count} documents.")
     scores = {row.index: row.score for row in rows}

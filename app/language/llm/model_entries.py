@@ -1,7 +1,8 @@
 """One entry of a model's answer, made strict: what a value may be, and what is made of it.
 
-Values that only describe a statement are mended (no confidence is 0.5, no date is none);
-without words or a scope there is no statement. Pure.
+Values that only describe a statement are mended (no confidence is 0.5, no date is none); without
+words or a scope there is no statement. A relation that cannot be kept is left out and named, and
+neither its entry nor the other relations suffer. Pure.
 """
 
 import math
@@ -9,11 +10,97 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Self, TypeVar
+from unicodedata import combining, normalize
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
-from app.language.llm.embeddings import encodable
-from app.language.llm.extraction import LONGEST_VALID_DAYS, MEMORY_TYPES, Proposed, Scope
+from app.language.llm.embedder import encodable
+from app.language.llm.extractor import (
+    LONGEST_VALID_DAYS,
+    MEMORY_TYPES,
+    MOST_RELATIONS,
+    Proposed,
+    ProposedRelation,
+    Scope,
+)
+
+LONGEST_NAME: Final = 255
+_LONGEST_TYPE: Final = 50
+_LONGEST_RELATION: Final = 100
+_ANYTHING: Final = "thing"
+
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BETWEEN: Final = re.compile(r"[\s_./-]+")
+_SNAKE: Final = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class MalformedRelationError(ValueError):
+    """The message names members, never their values."""
+
+
+def read_relations(value: Any) -> tuple[tuple[ProposedRelation, ...], list[str]]:
+    """The relations of an entry, each once, and what was wrong with the others.
+
+    An entry without the member has none: an endpoint that knows no schema may leave it out.
+    """
+    if value is None:
+        return (), []
+    if not isinstance(value, list):
+        return (), ["relations: no list"]
+    found: dict[ProposedRelation, None] = {}
+    faults: list[str] = []
+    for number, one in enumerate(value[:MOST_RELATIONS], 1):
+        try:
+            found[_relation(one)] = None
+        except MalformedRelationError as error:
+            faults.append(f"relation {number} unusable: {error}")
+    surplus = len(value) - MOST_RELATIONS
+    if surplus > 0:
+        faults.append(f"{surplus} relations beyond the {MOST_RELATIONS} that are read")
+    return tuple(found), faults
+
+
+def snake(text: str) -> str | None:
+    """Words as lower snake_case in ASCII, or None where they are no Latin text."""
+    plain = "".join(sign for sign in normalize("NFKD", text) if not combining(sign))
+    name = _BETWEEN.sub("_", _HUMP.sub("_", plain.strip())).strip("_").lower()
+    return name if _SNAKE.fullmatch(name) else None
+
+
+def _relation(value: Any) -> ProposedRelation:
+    if not isinstance(value, dict):
+        raise MalformedRelationError("not an object")
+    wanting = [name for name in ("source", "destination") if _name(value.get(name)) is None]
+    said = value.get("relation")
+    relation = snake(said) if isinstance(said, str) else None
+    if relation is None or len(relation) > _LONGEST_RELATION:
+        wanting.append("relation")
+    source, destination = _name(value.get("source")), _name(value.get("destination"))
+    if wanting or relation is None or source is None or destination is None:
+        raise MalformedRelationError(", ".join(wanting))
+    if source == destination:
+        raise MalformedRelationError("it joins a name with itself")
+    return ProposedRelation(
+        source,
+        relation,
+        destination,
+        _entity_type(value.get("source_type")),
+        _entity_type(value.get("destination_type")),
+    )
+
+
+def _name(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    text = " ".join(encodable(value.replace("\x00", "")).split())
+    return text if 0 < len(text) <= LONGEST_NAME else None
+
+
+def _entity_type(value: Any) -> str:
+    """One word; the names count, so an unusable type is any thing."""
+    name = snake(value) if isinstance(value, str) else None
+    return name if name is not None and len(name) <= _LONGEST_TYPE else _ANYTHING
+
 
 # As if the model had hesitated: it fails the gate (B-14).
 _NO_CONFIDENCE: Final = 0.5
@@ -127,7 +214,7 @@ def _truth(value: Any) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() == "true")
 
 
-class _Statement(BaseModel):
+class _StatementEntry(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     content: Annotated[str, BeforeValidator(_words)]
@@ -135,7 +222,7 @@ class _Statement(BaseModel):
     evidence: Annotated[tuple[str, ...], BeforeValidator(_evidence)] = ()
 
 
-class _Entry(_Statement):
+class _ExtractionEntry(_StatementEntry):
     type: Annotated[str, BeforeValidator(_type)] = "fact"
     scope: Annotated[Scope, BeforeValidator(_scope)]
     attribute: Annotated[str | None, BeforeValidator(_attribute)] = None
@@ -153,7 +240,7 @@ class _Entry(_Statement):
         return self
 
 
-_S = TypeVar("_S", bound=_Statement)
+_S = TypeVar("_S", bound=_StatementEntry)
 
 
 class MalformedEntryError(ValueError):
@@ -172,7 +259,7 @@ def read_entry(value: Any, message_ids: Mapping[str, str]) -> Proposed:
         MalformedEntryError: it has no words, or no scope, or one that does not exist.
 
     """
-    entry = _checked(_Entry, value)
+    entry = _checked(_ExtractionEntry, value)
     return Proposed(
         content=entry.content,
         memory_type=entry.type,
@@ -190,7 +277,7 @@ def read_entry(value: Any, message_ids: Mapping[str, str]) -> Proposed:
 
 def read_experience(value: Any, message_ids: Mapping[str, str], scope: Scope) -> Proposed:
     """The proposal that an experience summary makes; arguments and errors as for an entry."""
-    statement = _checked(_Statement, value)
+    statement = _checked(_StatementEntry, value)
     return Proposed(
         content=statement.content,
         memory_type="experience",
@@ -200,7 +287,7 @@ def read_experience(value: Any, message_ids: Mapping[str, str], scope: Scope) ->
     )
 
 
-def _messages(statement: _Statement, message_ids: Mapping[str, str]) -> tuple[str, ...]:
+def _messages(statement: _StatementEntry, message_ids: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message_ids.get(one, one) for one in statement.evidence))
 
 

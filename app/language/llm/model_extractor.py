@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema
 from app.language.llm.chat import ChatModel
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import (
+from app.language.llm.extractor import (
     Extraction,
     ExtractionRequest,
     Malformed,
@@ -19,8 +19,12 @@ from app.language.llm.extraction import (
     Proposed,
     Scope,
 )
-from app.language.llm.model_entries import MalformedEntryError, read_entry, read_experience
-from app.language.llm.model_relations import read_relations
+from app.language.llm.model_entries import (
+    MalformedEntryError,
+    read_entry,
+    read_experience,
+    read_relations,
+)
 from app.language.llm.prompt_lines import conversation
 from app.language.llm.prompts import (
     EXTRACTION_VERSION,

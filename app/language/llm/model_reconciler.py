@@ -14,12 +14,18 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from app.language.llm.answer_schemas import reconcile_schema
 from app.language.llm.chat import ChatModel
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import ModelUse
+from app.language.llm.extractor import ModelUse
 from app.language.llm.model_entries import remark
-from app.language.llm.model_upkeep import UpkeepSheet
+from app.language.llm.model_maintenance import MaintenanceSheet
 from app.language.llm.prompt_lines import day, line
 from app.language.llm.prompts import RECONCILE_VERSION, reconcile_prompt
-from app.language.llm.reconciling import NO_AGENDA, Agenda, Decision, Question, Reconciliation
+from app.language.llm.reconciler import (
+    NO_AGENDA,
+    Agenda,
+    ReconcileDecision,
+    ReconcileQuestion,
+    Reconciliation,
+)
 
 _LONGEST_REASON: Final = 300
 
@@ -47,17 +53,17 @@ class ModelReconciler:
         return RECONCILE_VERSION
 
     async def reconcile(
-        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
     ) -> Reconciliation:
         """As the port says; nobody is asked when no question has neighbours."""
         asked = [question for question in questions if question.neighbours]
         if not asked:
             return Reconciliation(tuple(_alone(question) for question in questions))
-        sheet, upkeep = _Sheet.of(asked), UpkeepSheet.of(agenda)
-        tokens = 400 + _TOKENS_PER_DECISION * len(asked) + upkeep.tokens
+        sheet, maintenance = _Sheet.of(asked), MaintenanceSheet.of(agenda)
+        tokens = 400 + _TOKENS_PER_DECISION * len(asked) + maintenance.tokens
         answer = await self._chat.answer(
             reconcile_prompt(due=bool(agenda.due), parts=bool(agenda.parts)),
-            "\n".join([sheet.text, *upkeep.lines]),
+            "\n".join([sheet.text, *maintenance.lines]),
             schema=reconcile_schema(agenda),
             schema_name="decisions",
             max_output_tokens=min(tokens, _MOST_TOKENS),
@@ -72,8 +78,8 @@ class ModelReconciler:
                 next(decided) if question.neighbours else _alone(question) for question in questions
             ),
             answer.use,
-            upkeep.reviews(answer.data),
-            upkeep.joins(answer.data),
+            maintenance.reviews(answer.data),
+            maintenance.joins(answer.data),
         )
 
 
@@ -85,7 +91,7 @@ class _Sheet:
     memory_ids: Mapping[str, str]
 
     @classmethod
-    def of(cls, questions: Sequence[Question]) -> "_Sheet":
+    def of(cls, questions: Sequence[ReconcileQuestion]) -> "_Sheet":
         """Each memory once, before the statements that it is near to."""
         names: dict[str, str] = {}
         memories: list[str] = []
@@ -136,7 +142,7 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_word(one) for one in values))
 
 
-class _Entry(BaseModel):
+class _DecisionEntry(BaseModel):
     statement: Annotated[str, BeforeValidator(_word)]
     event: Annotated[str, BeforeValidator(_word)] = ""
     memories: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
@@ -144,7 +150,7 @@ class _Entry(BaseModel):
     reason: Annotated[str | None, BeforeValidator(remark)] = None
 
 
-def _entries(decisions: Any, use: ModelUse) -> dict[str, _Entry]:
+def _entries(decisions: Any, use: ModelUse) -> dict[str, _DecisionEntry]:
     """By the statement's name; the first that names it counts.
 
     Raises:
@@ -153,23 +159,25 @@ def _entries(decisions: Any, use: ModelUse) -> dict[str, _Entry]:
     """
     if not isinstance(decisions, list):
         raise ModelUnavailableError("bad_answer", fault="unreadable", use=use)
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, _DecisionEntry] = {}
     for decision in decisions:
         try:
-            entry = _Entry.model_validate(decision)
+            entry = _DecisionEntry.model_validate(decision)
         except ValidationError:
             continue
         entries.setdefault(entry.statement.lower(), entry)
     return entries
 
 
-def _alone(question: Question) -> Decision:
+def _alone(question: ReconcileQuestion) -> ReconcileDecision:
     if question.proposed.retracts:
-        return Decision("NONE", reason="Nothing like it is remembered.")
-    return Decision("ADD", reason="Nothing like it is remembered.")
+        return ReconcileDecision("NONE", reason="Nothing like it is remembered.")
+    return ReconcileDecision("ADD", reason="Nothing like it is remembered.")
 
 
-def _decision(question: Question, entry: _Entry | None, memory_ids: Mapping[str, str]) -> Decision:
+def _decision(
+    question: ReconcileQuestion, entry: _DecisionEntry | None, memory_ids: Mapping[str, str]
+) -> ReconcileDecision:
     """The model's decision, or ADD where following it would lose or destroy something."""
     if entry is None:
         return _added("The model decided nothing.")
@@ -180,7 +188,7 @@ def _decision(question: Question, entry: _Entry | None, memory_ids: Mapping[str,
     reason = (entry.reason or "")[:_LONGEST_REASON]
     match entry.event.upper():
         case "ADD":
-            decision = Decision("ADD", reason=reason)
+            decision = ReconcileDecision("ADD", reason=reason)
         case "NONE":
             decision = _repeated(question, named, reason)
         case "UPDATE" | "MERGE" as event:
@@ -192,31 +200,37 @@ def _decision(question: Question, entry: _Entry | None, memory_ids: Mapping[str,
     return decision
 
 
-def _repeated(question: Question, named: tuple[str, ...], reason: str) -> Decision:
+def _repeated(
+    question: ReconcileQuestion, named: tuple[str, ...], reason: str
+) -> ReconcileDecision:
     if named or question.proposed.retracts:
-        return Decision("NONE", named, reason=reason)
+        return ReconcileDecision("NONE", named, reason=reason)
     return _added("The model named no memory that says so.")
 
 
-def _rewritten(event: str, entry: _Entry, named: tuple[str, ...], reason: str) -> Decision:
+def _rewritten(
+    event: str, entry: _DecisionEntry, named: tuple[str, ...], reason: str
+) -> ReconcileDecision:
     if entry.content is None:
         return _added("The model gave no text.")
     if len(named) == 1:
         # A merge with one memory is what an update does.
-        return Decision("UPDATE", named, entry.content, reason)
+        return ReconcileDecision("UPDATE", named, entry.content, reason)
     if event == "MERGE" and named:
-        return Decision("MERGE", named, entry.content, reason)
+        return ReconcileDecision("MERGE", named, entry.content, reason)
     return _added("The model did not name one memory.")
 
 
-def _ended(question: Question, event: str, named: tuple[str, ...], reason: str) -> Decision:
+def _ended(
+    question: ReconcileQuestion, event: str, named: tuple[str, ...], reason: str
+) -> ReconcileDecision:
     if len(named) != 1:
         return _added("The model did not name one memory.")
     if event == "DELETE" and question.proposed.retracts:
-        return Decision("DELETE", named, reason=reason)
+        return ReconcileDecision("DELETE", named, reason=reason)
     # The old one goes either way; deleting it for a new one would lose that, too (peers.md 1.3).
-    return Decision("SUPERSEDE", named, reason=reason)
+    return ReconcileDecision("SUPERSEDE", named, reason=reason)
 
 
-def _added(reason: str) -> Decision:
-    return Decision("ADD", reason=reason)
+def _added(reason: str) -> ReconcileDecision:
+    return ReconcileDecision("ADD", reason=reason)

@@ -13,7 +13,7 @@ import numpy as np
 import openai
 
 from app.errors import ConfigurationError
-from app.language.llm.embeddings import (
+from app.language.llm.embedder import (
     DenseShare,
     DuplicateThreshold,
     EmbeddingUse,
@@ -21,7 +21,7 @@ from app.language.llm.embeddings import (
     encodable,
 )
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.language.llm.openai_answers import request_vectors
+from app.language.llm.openai_vectors import request_vectors
 
 # What the provider documents: the dimension of each model, and which ones can shorten it.
 KNOWN_DIMENSIONS: Final = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 
 # A statement about oneself is short; what is longer is mostly pasted. Of an assistant's
 # message only the drift is needed (C-06).
@@ -26,7 +26,7 @@ _ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>\x85\u2028\u2
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class PromptConversation:
     """The lines for a request, and which message each short id means."""
 
     text: str
@@ -50,7 +50,7 @@ def moment(time: datetime) -> str:
 
 def conversation(
     request: ExtractionRequest, *, longest: Mapping[str, int] = _LONGEST
-) -> Conversation:
+) -> PromptConversation:
     """What a request gives to read; only new turns get an id, so only they can be cited."""
     lines = [line(kind="known", text=text) for text in request.recalled]
     message_ids: dict[str, str] = {}
@@ -60,10 +60,10 @@ def conversation(
             short = f"t{len(message_ids) + 1}"
             message_ids[short] = turn.message_id
         lines.append(_turn(turn, short, longest[turn.role]))
-    return Conversation("\n".join(lines), message_ids)
+    return PromptConversation("\n".join(lines), message_ids)
 
 
-def _turn(turn: Turn, short: str | None, longest: int) -> str:
+def _turn(turn: ConversationTurn, short: str | None, longest: int) -> str:
     return line(
         kind="earlier" if turn.context else "message",
         id=short,

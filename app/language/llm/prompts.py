@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from app.language.llm.chat import JsonSchema
-from app.language.llm.extraction import Scope
+from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
 EXTRACTION_VERSION: Final = "extraction/3"

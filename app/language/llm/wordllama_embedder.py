@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from app.errors import ConfigurationError
-from app.language.llm.embeddings import (
+from app.language.llm.embedder import (
     DenseShare,
     DuplicateThreshold,
     EmbeddingUse,

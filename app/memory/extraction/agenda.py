@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.language.llm.reconciling import Agenda, Standing
+from app.language.llm.reconciler import Agenda, AgendaMemory
 from app.memory.extraction.models import ExtractionRun
 from app.memory.extraction.upkeep import VALID_DAYS, Seen, Shown, category
 from app.memory.memories.models import Memory
@@ -173,7 +173,7 @@ class AgendaRepository:
 def _seen(rows: Iterable[Row[Any]], places: Sequence[Place]) -> dict[str, Seen]:
     return {
         row.memory_id: Seen(
-            Standing(
+            AgendaMemory(
                 memory_id=row.memory_id,
                 content=row.content,
                 memory_type=row.memory_type,

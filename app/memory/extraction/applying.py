@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.retention import Policies
 from app.identity.tenants.repository import TenantRepository
-from app.language.llm.extraction import Malformed
+from app.language.llm.extractor import Malformed
 from app.memory.extraction.drafts import Buckets, Draft
 from app.memory.extraction.neighbourhood import Neighbourhood
 from app.memory.extraction.waves import name_of, resolved

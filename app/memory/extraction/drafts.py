@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.language.llm.extraction import Proposed, Scope
-from app.language.llm.reconciling import Decision, Neighbour, Question
+from app.language.llm.extractor import Proposed, Scope
+from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
 from app.memory.memories.gate import Reason
 from app.memory.memories.place import Place
 from app.memory.memories.schemas import Event
@@ -76,11 +76,11 @@ class Draft:
         self.target_ids = () if memory_id is None else (memory_id,)
         self.reason = reason
 
-    def question(self) -> Question:
+    def question(self) -> ReconcileQuestion:
         """What a reconciler is asked about it."""
-        return Question(self.proposed, self.neighbours)
+        return ReconcileQuestion(self.proposed, self.neighbours)
 
-    def settle(self, decision: Decision) -> None:
+    def settle(self, decision: ReconcileDecision) -> None:
         """Take over a checked decision."""
         self.event = decision.event
         self.target_ids = decision.memory_ids

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.language.llm.extraction import Scope
+from app.language.llm.extractor import Scope
 from app.memory.memories.place import Place
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.capture import Said, readable, signals_of
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
-from app.language.llm.extraction import ExtractionRequest
+from app.language.llm.extractor import ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.answers import outcomes
 from app.memory.extraction.choosing import chosen, draws_graph, instructions

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from app.language.llm.extraction import Proposed, Turn
+from app.language.llm.extractor import ConversationTurn, Proposed
 from app.language.text.echoes import is_echo
 from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
@@ -37,7 +37,7 @@ class Hearing:
 
     """
 
-    turns: Sequence[Turn]
+    turns: Sequence[ConversationTurn]
     grounds: Grounds
     said_back: Sequence[str] = ()
     stored: bool = True
@@ -68,7 +68,7 @@ def _judged(
     proposed: Proposed,
     hearing: Hearing,
     gate: Gate,
-    turns: Mapping[str, Turn],
+    turns: Mapping[str, ConversationTurn],
     confirmed: set[str],
 ) -> Draft:
     content = scrub_upload_mentions(proposed.content).strip()
@@ -93,7 +93,7 @@ def _judged(
 
 
 def _unsupported(
-    proposed: Proposed, turns: Mapping[str, Turn], confirmed: set[str]
+    proposed: Proposed, turns: Mapping[str, ConversationTurn], confirmed: set[str]
 ) -> list[Reason]:
     """Whether messages that exist say so, and somebody who may (B-69)."""
     unknown = sum(one not in turns for one in proposed.evidence)
@@ -116,7 +116,7 @@ def _unsupported(
     ]
 
 
-def _confirmed(turns: Sequence[Turn]) -> set[str]:
+def _confirmed(turns: Sequence[ConversationTurn]) -> set[str]:
     """Assistant turns that the user's next words confirm."""
     pairs = pairwise(turns)
     return {
@@ -128,7 +128,9 @@ def _confirmed(turns: Sequence[Turn]) -> set[str]:
     }
 
 
-def _hostile(proposed: Proposed, hearing: Hearing, turns: Mapping[str, Turn]) -> list[Reason]:
+def _hostile(
+    proposed: Proposed, hearing: Hearing, turns: Mapping[str, ConversationTurn]
+) -> list[Reason]:
     """Text that addresses the model, and text that was only said back (B-58, C-94)."""
     said_by = [turns[one] for one in proposed.evidence if one in turns]
     rule = addresses_model(proposed.content)

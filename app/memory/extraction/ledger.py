@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.usage.repository import UsageRepository
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import Extraction, Extractor, ModelUse
-from app.language.llm.reconciling import Reconciler
+from app.language.llm.extractor import Extraction, Extractor, ModelUse
+from app.language.llm.reconciler import Reconciler
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.work import Ran, Work
 from app.platform.database.engine import Database

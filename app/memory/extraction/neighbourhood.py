@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.retention import Eviction
 from app.identity.tenants.access import Access
-from app.language.llm.embeddings import Embedder
-from app.language.llm.reconciling import Neighbour
+from app.language.llm.embedder import Embedder
+from app.language.llm.reconciler import Neighbour
 from app.memory.extraction.drafts import Draft
 from app.memory.memories.eviction_repository import EvictionRepository
 from app.memory.memories.models import Memory

@@ -15,11 +15,17 @@ from app.identity.agents.embedding import Embedders, embed
 from app.identity.agents.processing import Processing
 from app.identity.agents.repository import PolicyRepository
 from app.identity.agents.retention import ForgettingPolicy
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.extraction import Extraction
+from app.language.llm.extractor import Extraction
 from app.language.llm.model_catalogue import ExtractionModel
-from app.language.llm.reconciling import NO_AGENDA, Agenda, Decision, Reconciler, Reconciliation
+from app.language.llm.reconciler import (
+    NO_AGENDA,
+    Agenda,
+    ReconcileDecision,
+    Reconciler,
+    Reconciliation,
+)
 from app.language.text.injections import addresses_model
 from app.language.text.names import name_key
 from app.language.text.normal_forms import content_hash
@@ -188,7 +194,7 @@ class Pipeline:
             _compare(wave, seen, company)
             drafts += wave
             asked = [draft for draft in wave if draft.open and draft.neighbours]
-            decisions: Sequence[Decision] = ()
+            decisions: Sequence[ReconcileDecision] = ()
             if asked:
                 answer = await self._ask(work, model, asked, NO_AGENDA if first else agenda)
                 first = first or answer
@@ -219,7 +225,7 @@ class Pipeline:
             judged = self._rules.gate.redacted(Proposal(draft.new.text, draft.proposed.confidence))
             draft.new.text = judged.content
             if self._rules.gate.check(judged) or addresses_model(judged.content):
-                draft.settle(Decision("ADD", reason="the gate refused the reworded text"))
+                draft.settle(ReconcileDecision("ADD", reason="the gate refused the reworded text"))
         reworded = [draft.new for draft in drafts if draft.new is not None]
         for words in reworded:
             words.content_hash = content_hash(words.text)
@@ -337,11 +343,13 @@ async def _hold(db: AsyncSession, work: Work, buckets: Buckets) -> None:
     await held.hold(None if work.span is None else work.span.session_id, user_id)
 
 
-def _in_own_words(decision: Decision) -> Decision:
+def _in_own_words(decision: ReconcileDecision) -> ReconcileDecision:
     """A decision that needs no further words, which would have to be embedded first."""
     if decision.event == "UPDATE":
         return replace(decision, event="SUPERSEDE", content=None)
-    return Decision("ADD", reason=decision.reason) if decision.event == "MERGE" else decision
+    return (
+        ReconcileDecision("ADD", reason=decision.reason) if decision.event == "MERGE" else decision
+    )
 
 
 def _compare(drafts: Sequence[Draft], seen: dict[int, Near], company: Company) -> None:
@@ -358,7 +366,7 @@ def _agree(
     agreement: Agreement,
     drafts: Sequence[Draft],
     asked: Sequence[Draft],
-    decisions: Sequence[Decision],
+    decisions: Sequence[ReconcileDecision],
 ) -> None:
     """Those that nobody was asked about are new, or retract nothing."""
     given = {draft.index: one for draft, one in zip(asked, decisions, strict=True)}
@@ -368,9 +376,9 @@ def _agree(
         [
             given.get(
                 draft.index,
-                Decision("NONE", reason="nothing remembered says so")
+                ReconcileDecision("NONE", reason="nothing remembered says so")
                 if draft.proposed.retracts
-                else Decision("ADD"),
+                else ReconcileDecision("ADD"),
             )
             for draft in still_open
         ],

@@ -7,7 +7,7 @@ only memories it was shown, may not touch what is protected, and may end only so
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.language.llm.reconciling import Decision, Neighbour
+from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft
 
 MOST_REMOVALS = 10
@@ -34,7 +34,9 @@ class Allowance:
         return True
 
 
-def allowed(draft: Draft, decision: Decision, allowance: Allowance, ended: set[str]) -> Decision:
+def allowed(
+    draft: Draft, decision: ReconcileDecision, allowance: Allowance, ended: set[str]
+) -> ReconcileDecision:
     """The decision, or the nearest one that loses and destroys nothing.
 
     Args:
@@ -48,15 +50,15 @@ def allowed(draft: Draft, decision: Decision, allowance: Allowance, ended: set[s
     if draft.proposed.retracts and decision.event not in {"DELETE", "NONE"}:
         decision = replace(decision, event="DELETE")
     if decision.event == "ADD":
-        return Decision("ADD", reason=decision.reason)
+        return ReconcileDecision("ADD", reason=decision.reason)
     objection = _objection(draft, replace(decision, memory_ids=wanted), ended)
     if objection is None and decision.event in _ENDS and not allowance.take(len(wanted)):
         objection = f"a run ends at most {MOST_REMOVALS} memories"
     if objection is not None:
         # A statement is kept beside what may not be touched; a retraction changes nothing.
-        return Decision("NONE" if draft.proposed.retracts else "ADD", reason=objection)
+        return ReconcileDecision("NONE" if draft.proposed.retracts else "ADD", reason=objection)
     if decision.event == "NONE":
-        return Decision("NONE", wanted[:1], reason=decision.reason)
+        return ReconcileDecision("NONE", wanted[:1], reason=decision.reason)
     ended.update(wanted)
     return replace(decision, memory_ids=wanted)
 
@@ -75,7 +77,7 @@ def _other_values(draft: Draft, wanted: Sequence[str], ended: set[str]) -> list[
     ]
 
 
-def _objection(draft: Draft, decision: Decision, ended: set[str]) -> str | None:
+def _objection(draft: Draft, decision: ReconcileDecision, ended: set[str]) -> str | None:
     """Why a decision may not be carried out."""
     known = {neighbour.memory_id: neighbour for neighbour in draft.neighbours}
     wanted = decision.memory_ids
@@ -113,7 +115,7 @@ class Agreement:
         self.ended: set[str] = set()
         """Memories that a statement of the run ends or changes."""
 
-    def settle(self, drafts: Sequence[Draft], decisions: Sequence[Decision]) -> None:
+    def settle(self, drafts: Sequence[Draft], decisions: Sequence[ReconcileDecision]) -> None:
         """Settle each open draft with its decision, in order."""
         for draft, decision in zip(drafts, decisions, strict=True):
             draft.settle(allowed(draft, decision, self.allowance, self.ended))

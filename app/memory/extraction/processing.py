@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from app.conversation.messages.schemas import MessageCreate
-from app.language.llm.extraction import Extraction, Proposed
+from app.language.llm.extractor import Extraction, Proposed
 from app.memory.extraction.work import Work
 from app.platform.plugins.points import (
     AFTER_EXTRACT,

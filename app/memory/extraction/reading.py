@@ -20,7 +20,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.identity.usage.quota import Quota, exhausted
 from app.identity.usage.repository import UsageRepository
 from app.identity.users.repository import UserRepository
-from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.memory.extraction.choosing import draws_graph, instructions
 from app.memory.extraction.grounds import Grounds
 from app.memory.extraction.judging import Hearing
@@ -73,7 +73,7 @@ class Reading:
     session: Session
     grounds: Grounds
     config: Mapping[str, Any]
-    turns: Sequence[Turn]
+    turns: Sequence[ConversationTurn]
     said_back: Sequence[str]
     recalled: Sequence[str]
     messages: int
@@ -250,7 +250,7 @@ def _up_to(session: Session, fresh: Sequence[Message], *, more: bool, to: int | 
 
 def turns_of(
     context: Sequence[Message], fresh: Sequence[Message], tags: Sequence[str]
-) -> tuple[list[Turn], list[str]]:
+) -> tuple[list[ConversationTurn], list[str]]:
     """Turns in order, and what was only said back to the model."""
     captured = [message for message in (*context, *fresh) if message.captured]
     reading = readable([said(message) for message in captured], tags)
@@ -276,8 +276,10 @@ def said(message: Message) -> Said:
     )
 
 
-def turn_of(captured: CapturedTurn) -> Turn:
-    return Turn(captured.message_id, captured.role, captured.text, captured.said_at, captured.name)
+def turn_of(captured: CapturedTurn) -> ConversationTurn:
+    return ConversationTurn(
+        captured.message_id, captured.role, captured.text, captured.said_at, captured.name
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.language.llm.extraction import Proposed, ProposedRelation
+from app.language.llm.extractor import Proposed, ProposedRelation
 from app.language.text.names import name_key
 from app.memory.extraction.drafts import Draft
 from app.memory.graph.statements import GraphPlace, Named, Statement, fits

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access
 from app.language.keyless.relations import relations_of
-from app.language.llm.extraction import Proposed
+from app.language.llm.extractor import Proposed
 from app.language.text.names import name_key
 from app.memory.extraction.choosing import draws_graph
 from app.memory.extraction.graphing import note_spoken

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.language.llm.extraction import LONGEST_VALID_DAYS, Proposed
-from app.language.llm.reconciling import (
+from app.language.llm.extractor import LONGEST_VALID_DAYS, Proposed
+from app.language.llm.reconciler import (
     NO_AGENDA,
     Agenda,
+    AgendaMemory,
     Join,
     Reconciliation,
     Review,
     ReviewVerdict,
-    Standing,
 )
 from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
@@ -36,7 +36,7 @@ STALE = Reason("stale", "Nobody has spoken of it for as long as it was thought t
 class Seen:
     """A memory on the agenda, and what of it must not have changed when it is acted on."""
 
-    standing: Standing
+    standing: AgendaMemory
     place: Place
     version: int
     protected: bool = False

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.language.llm.reconciling import Neighbour
+from app.language.llm.reconciler import Neighbour
 from app.memory.extraction.drafts import Draft
 
 PREFIX = "draft:"

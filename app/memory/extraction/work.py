@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
-from app.language.llm.extraction import ExtractionRequest, Malformed
+from app.language.llm.extractor import ExtractionRequest, Malformed
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.judging import Hearing
 from app.platform.jobs.orders import ClaimedJob

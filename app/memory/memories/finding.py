@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncpg
 
-from app.language.llm.reranking import RERANK_CANDIDATES, Reranker
+from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import Asked
 from app.language.ranking.rows import Records, read

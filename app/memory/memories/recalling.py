@@ -12,7 +12,7 @@ from typing import Any, Final
 from app.identity.agents.embedding import Embedders, QueryVectors, Spending
 from app.identity.agents.processing import Processing
 from app.identity.tenants.access import Principal
-from app.language.llm.reranking import RERANK_CANDIDATES, Reranker
+from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.query import asked_at
 from app.memory.memories.annotating import after_search
 from app.memory.memories.finding import Found, by_all, by_reranker, by_vectors

@@ -17,8 +17,8 @@ from app.conversation.messages.indexing import Indexer
 from app.identity.agents.embedding import CountedEmbedder, Embedders, InForce, Spending, embed
 from app.identity.agents.vector_repository import VectorRepository
 from app.identity.tenants.repository import TenantRepository
-from app.language.llm.catalogue import EmbedderCatalogue
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.errors import UnknownEmbedderError
 from app.memory.memories.filling import MemoryFilling
 from app.memory.memories.maintenance_repository import MaintenanceRepository

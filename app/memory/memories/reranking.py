@@ -6,8 +6,8 @@ from time import perf_counter
 import structlog
 
 from app.identity.agents.embedding import Spending
-from app.language.llm.embeddings import EmbeddingUse
-from app.language.llm.reranking import Reranker, RerankUnavailableError
+from app.language.llm.embedder import EmbeddingUse
+from app.language.llm.reranker import Reranker, RerankUnavailableError
 from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
 log = structlog.get_logger()

@@ -18,7 +18,7 @@ from app.identity.agents.embedding import Embedders, embed
 from app.identity.agents.processing import Processing
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.text.offload import read_text
 from app.memory.memories.candidates import Candidate, candidates, characters

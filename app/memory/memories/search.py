@@ -11,7 +11,7 @@ from app.identity.agents.processing import Processing
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.access import Principal
 from app.identity.users.access import meant
-from app.language.llm.reranking import RERANK_CANDIDATES, Reranker
+from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import asked_at
 from app.language.text.names import name_keys

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from app.identity.tenants.access import Access
-from app.language.llm.embeddings import NO_SHARE, DenseShare
+from app.language.llm.embedder import NO_SHARE, DenseShare
 from app.language.ranking.query import Asked
 from app.language.ranking.rows import Column, id_hash, record
 from app.language.ranking.statements import Statement, asked_columns

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.language.llm.profiler_catalogue import ProfilerCatalogue
-from app.language.llm.profiling import Profiler
+from app.language.llm.model_catalogue import ProfilerCatalogue
+from app.language.llm.profiler import Profiler
 
 HANDLE = "profile_model"
 """Its name in the settings of an agent or a tenant."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from app.language.llm.profiling import Known
+from app.language.llm.profiler import KnownMemory
 from app.memory.profiles.slots import MOST_DECISIONS
 
 _BECAUSE: Final = re.compile(
@@ -14,7 +14,7 @@ _BECAUSE: Final = re.compile(
 )
 
 
-def decisions_of(known: Sequence[Known]) -> tuple[list[dict[str, Any]], list[str]]:
+def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], list[str]]:
     """Decisions, oldest first, and the memories they are: the newest of them when they are many.
 
     The reason is what the memory itself gives as one.
@@ -26,7 +26,7 @@ def decisions_of(known: Sequence[Known]) -> tuple[list[dict[str, Any]], list[str
     return [_decision(one) for one in decided], [one.memory_id for one in decided]
 
 
-def _decision(one: Known) -> dict[str, Any]:
+def _decision(one: KnownMemory) -> dict[str, Any]:
     found = _BECAUSE.search(one.content)
     # What stands first would leave no decision.
     if found is None or not one.content[: found.start()].strip():

@@ -22,7 +22,7 @@ from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.quota import Exhausted
 from app.identity.users.profile_order import Owner
 from app.identity.users.repository import UserRepository
-from app.language.llm.profiling import Profiler, ProfileRequest, Slot
+from app.language.llm.profiler import Profiler, ProfileRequest, Slot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.profiles.decisions import decisions_of
 from app.memory.profiles.drafts import Author, Change, Row

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.language.llm.extraction import MEMORY_TYPES
+from app.language.llm.extractor import MEMORY_TYPES
 from app.memory.memories.models import Memory
 from app.memory.profiles.document_schemas import DocumentFact, MemoryDocument
 from app.memory.profiles.drafts import Change

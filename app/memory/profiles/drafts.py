@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.language.llm.profiling import Known
+from app.language.llm.profiler import KnownMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,6 @@ class Author:
 class Row:
     """A memory as a profiler sees it, its version, and when it last changed."""
 
-    known: Known
+    known: KnownMemory
     version: int
     update_time: datetime

@@ -9,8 +9,8 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
 from app.identity.users.profile_order import derive_soon, owner_of
 from app.language.llm.errors import UnknownModelError
-from app.language.llm.profiler_catalogue import ProfilerCatalogue
-from app.language.llm.profiling import Profiler
+from app.language.llm.model_catalogue import ProfilerCatalogue
+from app.language.llm.profiler import Profiler
 from app.memory.profiles.choosing import chosen
 from app.memory.profiles.deriving import Deriving, Seen
 from app.platform.jobs.errors import DeferJobError

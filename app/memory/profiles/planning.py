@@ -5,7 +5,7 @@ Pure.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from app.language.llm.profiling import Derived, Slot
+from app.language.llm.profiler import DerivedValue, Slot
 from app.memory.profiles.drafts import Change
 from app.memory.profiles.models import ProfileValue
 from app.memory.profiles.slots import conformed
@@ -14,7 +14,9 @@ MOST_EVIDENCE: Final = 50
 """Memories that are kept with one value."""
 
 
-def changes_of(derived: Iterable[Derived], slots: Sequence[Slot], deriver: str) -> list[Change]:
+def changes_of(
+    derived: Iterable[DerivedValue], slots: Sequence[Slot], deriver: str
+) -> list[Change]:
     """What may be stored of what was derived, once for each slot."""
     by_name = {slot.name: slot for slot in slots}
     changes: dict[str, Change] = {}

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
 from app.identity.users.profile_order import Owner
-from app.language.llm.profiling import Known
+from app.language.llm.profiler import KnownMemory
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import current, existing
 from app.memory.profiles.drafts import Author, Change, Row
@@ -280,7 +280,7 @@ class ProfileRepository:
             .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)
             .limit(MOST_KNOWN)
         )
-        return [Row(Known(*row[:6]), row[6], row[7]) for row in rows]
+        return [Row(KnownMemory(*row[:6]), row[6], row[7]) for row in rows]
 
     async def versions(self, memory_ids: Collection[str]) -> Mapping[str, int]:
         """Of those that still count, and that a profile may tell, their versions."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from app.identity.agents.profile_slots import ProfileSlot
-from app.language.llm.profiling import Slot, SlotValue
+from app.language.llm.profiler import Slot, SlotValue
 from app.language.text.word_limit import cut_at_sentence, sentences
 
 ATTRIBUTES: Final = "attributes"

@@ -5,8 +5,8 @@ Pure.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.language.llm.summariser_catalogue import SummariserCatalogue
-from app.language.llm.summarising import Summariser
+from app.language.llm.model_catalogue import SummariserCatalogue
+from app.language.llm.summariser import Summariser
 
 HANDLE = "summary_model"
 """Its name in the settings of an agent or a tenant."""

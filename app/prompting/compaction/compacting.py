@@ -30,7 +30,7 @@ from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.summarising import Line, Summariser, SummaryRequest
+from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
 from app.platform.database.ids import new_id
 from app.platform.jobs.repository import JobRepository
@@ -75,7 +75,7 @@ class Seen:
     why_not: WhyNot | None = None
     eviction: Eviction | None = None
     ids: Sequence[str] = ()
-    lines: Sequence[Line] = ()
+    lines: Sequence[SummaryLine] = ()
     present: Sequence[SessionSummary] = ()
 
 

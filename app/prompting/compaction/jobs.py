@@ -8,8 +8,8 @@ from app.conversation.sessions.compaction_order import compact_soon
 from app.errors import DisabledError
 from app.identity.tenants.access import Principal
 from app.language.llm.errors import UnknownModelError
-from app.language.llm.summariser_catalogue import SummariserCatalogue
-from app.language.llm.summarising import Summariser
+from app.language.llm.model_catalogue import SummariserCatalogue
+from app.language.llm.summariser import Summariser
 from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.reading import DISABLED, principal_of
 from app.platform.jobs.errors import DeferJobError

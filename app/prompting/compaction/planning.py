@@ -18,7 +18,7 @@ from app.conversation.messages.window import (
     without,
 )
 from app.conversation.sessions.policy import WindowPolicy
-from app.language.llm.summarising import Line, Speaker
+from app.language.llm.summariser import Speaker, SummaryLine
 from app.language.llm.tokens import TokenCounter
 from app.language.text.word_limit import cut_at_sentence, word_count
 
@@ -162,9 +162,9 @@ def eviction_of(window: Window, cut: Cut, *, most: int = MOST_MESSAGES) -> Evict
     return whole
 
 
-def line_of(row: Mapping[str, Any]) -> Line:
+def line_of(row: Mapping[str, Any]) -> SummaryLine:
     """A message as a summariser reads it."""
-    return Line(
+    return SummaryLine(
         speaker=_speaker(row["role"]),
         text=row["content"] or _of_parts(row["content_parts"]),
         event_type=row[EVENT_TYPE],

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
-from app.language.llm.extraction import ExtractionRequest, Turn
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.choosing import chosen, draws_graph, instructions
 from app.memory.extraction.grounds import Grounds
@@ -184,7 +184,9 @@ def _work(
     job: ClaimedJob,
     config: Mapping[str, Any],
 ) -> Run:
-    turns = [Turn(one.passage_id, "user", one.content, one.create_time) for one in passages]
+    turns = [
+        ConversationTurn(one.passage_id, "user", one.content, one.create_time) for one in passages
+    ]
     wishes = instructions(job.payload.get("prompt"), config)
     return Run(
         principal=principal,

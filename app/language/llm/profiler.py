@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from app.language.llm.extraction import ModelUse
+from app.language.llm.extractor import ModelUse
 
 Subject = Literal["user", "project"]
 SlotKind = Literal["text", "choice", "list", "section"]
@@ -40,7 +40,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownMemory:
     """One memory, as far as a profile needs it.
 
     Args:
@@ -62,12 +62,12 @@ class ProfileRequest:
 
     subject: Subject
     slots: Sequence[Slot]
-    known: Sequence[Known]
+    known: Sequence[KnownMemory]
     now: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedValue:
     """A value and the memories it stands on. Not yet checked."""
 
     slot: str
@@ -79,7 +79,7 @@ class Derived:
 class Derivation:
     """What was derived, and what it cost."""
 
-    values: Sequence[Derived] = ()
+    values: Sequence[DerivedValue] = ()
     use: ModelUse = field(default_factory=ModelUse)
 
 

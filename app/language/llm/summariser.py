@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from app.language.llm.extraction import ModelUse
+from app.language.llm.extractor import ModelUse
 
 Speaker = Literal["user", "assistant", "system", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SummaryLine:
     """One message as a summariser sees it: never its metadata (C-71).
 
     Args:
@@ -45,7 +45,7 @@ class SummaryRequest:
     """
 
     words: int
-    lines: Sequence[Line] = ()
+    lines: Sequence[SummaryLine] = ()
     earlier: Sequence[str] = ()
     instructions: str | None = None
 

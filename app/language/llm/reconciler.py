@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Final, Literal, Protocol
 
-from app.language.llm.extraction import ModelUse, Proposed
+from app.language.llm.extractor import ModelUse, Proposed
 
 ReconcileEvent = Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "DELETE", "NONE"]
 ReviewVerdict = Literal["KEEP", "EXTEND", "REMOVE"]
@@ -44,7 +44,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ReconcileQuestion:
     """One proposal and its neighbours, nearest first."""
 
     proposed: Proposed
@@ -52,7 +52,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ReconcileDecision:
     """What is to become of one proposal.
 
     ADD       it is new.
@@ -76,7 +76,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AgendaMemory:
     """A memory that is looked at whatever the new statements say.
 
     Args:
@@ -106,8 +106,8 @@ class Agenda:
     """
 
     today: date | None = None
-    due: tuple[Standing, ...] = ()
-    parts: tuple[Standing, ...] = ()
+    due: tuple[AgendaMemory, ...] = ()
+    parts: tuple[AgendaMemory, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.due or self.parts)
@@ -152,7 +152,7 @@ class Reconciliation:
     a memory without a review is kept.
     """
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[ReconcileDecision, ...]
     use: ModelUse = field(default_factory=ModelUse)
     reviews: tuple[Review, ...] = ()
     joins: tuple[Join, ...] = ()
@@ -170,7 +170,7 @@ class Reconciler(Protocol):
     def model(self) -> str | None: ...
 
     async def reconcile(
-        self, questions: Sequence[Question], agenda: Agenda = NO_AGENDA
+        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
     ) -> Reconciliation:
         """One decision per question; questions without neighbours need not be asked.
 

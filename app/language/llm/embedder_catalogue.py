@@ -15,7 +15,7 @@ from typing import Final, Self
 from openai import AsyncOpenAI
 
 from app.errors import ConfigurationError
-from app.language.llm.embeddings import Embedder
+from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from app.language.llm.wordllama_embedder import DIMENSION, MODEL, WordLlamaEmbedder

@@ -22,7 +22,7 @@ LONGEST_VALID_DAYS = 3650
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ConversationTurn:
     """One message as an extractor sees it.
 
     Args:
@@ -55,7 +55,7 @@ class ExtractionRequest:
 
     """
 
-    turns: Sequence[Turn]
+    turns: Sequence[ConversationTurn]
     signals: frozenset[str] = frozenset()
     prompt: str | None = None
     scopes: Sequence[Scope] = ("user", "session")

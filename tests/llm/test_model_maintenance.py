@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from app.language.llm.extraction import Proposed
+from app.language.llm.extractor import Proposed
 from app.language.llm.model_reconciler import ModelReconciler
 from app.language.llm.openai_chat import OpenAIChat
-from app.language.llm.reconciling import (
+from app.language.llm.reconciler import (
     Agenda,
+    AgendaMemory,
     Join,
     Neighbour,
-    Question,
+    ReconcileQuestion,
     Reconciliation,
     Review,
-    Standing,
 )
 from tests.support.chat_behaviours import (
     lines_of,
@@ -30,7 +30,7 @@ from tests.support.openai_server import OpenAIServer
 
 TODAY = date(2026, 11, 21)
 LONG_AGO = datetime(2026, 3, 1, 8, tzinfo=UTC)
-ASKED = Question(
+ASKED = ReconcileQuestion(
     Proposed("The user lives in Munich.", "fact", 0.95, ("msg_1",)),
     (Neighbour("mem_near", "The user lives in Berlin.", "fact", 0.9, 0.8),),
 )
@@ -42,9 +42,9 @@ def reconciler(client: AsyncOpenAI) -> ModelReconciler:
     return ModelReconciler(OpenAIChat(client, "local-model"))
 
 
-def standing(number: int, **members: Any) -> Standing:
+def standing(number: int, **members: Any) -> AgendaMemory:
     usual = {"content": f"The user said {number}.", "memory_type": "fact", "confidence": 0.9}
-    return Standing(f"mem_{number}", **(usual | members))
+    return AgendaMemory(f"mem_{number}", **(usual | members))
 
 
 DUE = Agenda(TODAY, due=(standing(1, days=91), standing(2, days=200)))
@@ -102,7 +102,7 @@ async def test_only_what_is_shown_is_asked_about(
 
 
 async def test_it_is_no_reason_to_ask(server: OpenAIServer, reconciler: ModelReconciler):
-    alone = Question(ASKED.proposed, ())
+    alone = ReconcileQuestion(ASKED.proposed, ())
 
     found = await reconciler.reconcile([alone], Agenda(TODAY, DUE.due, PARTS.parts))
 

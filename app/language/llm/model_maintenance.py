@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from app.language.llm.model_entries import confidence_of, remark
 from app.language.llm.prompt_lines import cut, day, line
-from app.language.llm.reconciling import Agenda, Join, Review, ReviewVerdict
+from app.language.llm.reconciler import Agenda, Join, Review, ReviewVerdict
 
 _LONGEST_REASON: Final = 300
 
@@ -28,7 +28,7 @@ _MOST_ENTRIES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class UpkeepSheet:
+class MaintenanceSheet:
     """The lines for an agenda, and which memory each short name means."""
 
     lines: Sequence[str]
@@ -36,7 +36,7 @@ class UpkeepSheet:
     parts: Mapping[str, str]
 
     @classmethod
-    def of(cls, agenda: Agenda) -> "UpkeepSheet":
+    def of(cls, agenda: Agenda) -> "MaintenanceSheet":
         due = {f"d{number}": one for number, one in enumerate(agenda.due, start=1)}
         parts = {f"p{number}": one for number, one in enumerate(agenda.parts, start=1)}
         lines = []

@@ -14,9 +14,9 @@ import numpy as np
 import openai
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from app.language.llm.embeddings import EmbeddingUse, Vectors, unit_rows
+from app.language.llm.embedder import EmbeddingUse, Vectors, unit_rows
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.language.llm.openai_failures import failure_of
+from app.language.llm.openai_client import failure_of
 
 # Reading an answer takes 0.2 ms for one vector of 1,536 and 15 ms for 128 of them.
 _INLINE_BYTES: Final = 100_000
@@ -35,13 +35,13 @@ def _tokens(usage: Any) -> int:
     return 0
 
 
-class _Row(BaseModel):
+class _VectorRow(BaseModel):
     index: int
     embedding: list[float]
 
 
-class _Answer(BaseModel):
-    data: list[_Row]
+class _VectorAnswer(BaseModel):
+    data: list[_VectorRow]
     tokens: Annotated[int, Field(alias="usage"), BeforeValidator(_tokens)] = 0
 
 
@@ -105,7 +105,7 @@ async def _request(
 
 def _read(body: bytes, count: int, spent: EmbeddingUse) -> Vectors:
     try:
-        answer = _Answer.model_validate_json(body)
+        answer = _VectorAnswer.model_validate_json(body)
     except ValidationError:
         # Not chained: the error quotes the answer, megabytes of it.
         raise _bad_answer("The provider's answer is not a list of embeddings.") from None
