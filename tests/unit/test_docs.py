@@ -1,4 +1,4 @@
-"""The documents: links lead somewhere, settings exist, and nothing points outside the repository."""
+"""The documents: links lead somewhere, settings exist, nothing points outside the repository."""
 
 import re
 from pathlib import Path
