@@ -1,46 +1,132 @@
-"""The console command `kemem`: one file per group of commands, gathered here."""
+"""The console command `kemem`: its commands by name, each in a file that only its call imports.
+
+What `kemem --help` shows of a command stands in the table here, so that help needs no imports;
+a test compares it with what the command says of itself.
+"""
 
 import sys
+from importlib import import_module
+from typing import Any, Final, NamedTuple
 
 import typer
+from typer.core import TyperGroup
+from typing_extensions import override
 
-from app.cli.calibrate import calibrate_command
-from app.cli.demo import demo_command
-from app.cli.evaluate import evaluate_command
-from app.cli.export import export_command
-from app.cli.failures import sentence_for
-from app.cli.import_ import import_command
-from app.cli.maintenance import purge_command, reembed_command
-from app.cli.migrate import draft_migration_command, migrate_command, openapi_command
-from app.cli.optimize import optimize_command
-from app.cli.serve import serve_command
-from app.cli.tenants import keys_cli, tenants_cli
-from app.cli.worker import worker_command
 from app.version import VERSION
+
+
+class Listed(NamedTuple):
+    """A command: where its function or its group of commands is, and what it does."""
+
+    path: str
+    summary: str
+    hidden: bool = False
+
+
+COMMANDS: Final = {
+    "serve": Listed(
+        "app.cli.serve:serve_command",
+        "Run the service; without DATABASE_URL with a PostgreSQL of its own.",
+    ),
+    "worker": Listed(
+        "app.cli.worker:worker_command",
+        "Do the background work alone, beside any number of services and other workers.",
+    ),
+    "migrate": Listed(
+        "app.cli.migrate:migrate_command",
+        "Bring the database schema to this release; safe to repeat.",
+    ),
+    "draft-migration": Listed(
+        "app.cli.migrate:draft_migration_command",
+        "Write a migration that brings the schema to the tables as the code has them now.",
+        hidden=True,
+    ),
+    "tenants": Listed("app.cli.tenants:tenants_cli", "Owners of data and keys."),
+    "keys": Listed("app.cli.tenants:keys_cli", "Who may call: make, list and revoke keys."),
+    "demo": Listed(
+        "app.cli.demo:demo_command",
+        "Play a conversation through a running service and print what it stored, refused and "
+        "found.",
+    ),
+    "eval": Listed(
+        "app.cli.evaluate:evaluate_command",
+        "Measure what a running service finds: recall@k, nDCG@10, MRR, latency and tokens.",
+    ),
+    "calibrate": Listed(
+        "app.cli.calibrate:calibrate_command",
+        "Measure how similar the embedder finds duplicates, contradictions and strangers.",
+    ),
+    "purge": Listed(
+        "app.cli.maintenance:purge_command",
+        "Remove for good what was deleted long ago, with the words that its history keeps.",
+    ),
+    "reembed": Listed(
+        "app.cli.maintenance:reembed_command",
+        "Give all that is stored vectors of the embedder that is in force for it now.",
+    ),
+    "optimize": Listed(
+        "app.cli.optimize:optimize_command",
+        "Give the large buckets of long vectors binary codes, and take them where few are left.",
+    ),
+    "export": Listed(
+        "app.cli.export:export_command",
+        "Write everything the key's tenant holds to a file, as it is at this moment.",
+    ),
+    "import": Listed(
+        "app.cli.import_:import_command",
+        "Read a file of `kemem export` into the tenant of the key, as it was.",
+    ),
+    "openapi": Listed(
+        "app.cli.migrate:openapi_command",
+        "Print the OpenAPI document, which the service also answers at /openapi.json.",
+    ),
+}
+
+
+def load(path: str) -> Any:
+    """What stands at `module:name`, imported now."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def load_command(name: str) -> Any:
+    """The command of this name, or its group of commands, as the command line runs it."""
+    found = load(COMMANDS[name].path)
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command(name)(found)
+        found = app
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+class _Commands(TyperGroup):
+    """Holds stand-ins for the commands; the one that is called is put in their place."""
+
+    @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name in COMMANDS else command, rest
+
 
 cli = typer.Typer(
     name="kemem",
+    cls=_Commands,
     help="KeMem: memory for AI agents on plain PostgreSQL. Begin with `kemem serve`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cli.command("serve")(serve_command)
-cli.command("worker")(worker_command)
-cli.command("migrate")(migrate_command)
-cli.command("draft-migration", hidden=True)(draft_migration_command)
-cli.add_typer(tenants_cli, name="tenants")
-cli.add_typer(keys_cli, name="keys")
-cli.command("demo")(demo_command)
-cli.command("eval")(evaluate_command)
-cli.command("calibrate")(calibrate_command)
-cli.command("purge")(purge_command)
-cli.command("reembed")(reembed_command)
-cli.command("optimize")(optimize_command)
-cli.command("export")(export_command)
-cli.command("import")(import_command)
-cli.command("openapi")(openapi_command)
+
+
+def _stand_in() -> None:
+    """Never called: the name and the summary are shown."""
+
+
+for _name, _listed in COMMANDS.items():
+    cli.command(_name, help=_listed.summary, hidden=_listed.hidden)(_stand_in)
 
 
 @cli.command()
@@ -56,7 +142,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        told = sentence_for(error)
+        told = load("app.cli.failures:sentence_for")(error)
         if told is None:
             raise
         sentence, code = told

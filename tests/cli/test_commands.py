@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from cli_support import kemem
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from app.cli.failures import sentence_for
-from app.cli.main import cli
+from app.cli.main import COMMANDS, cli, load_command
 from app.settings import Settings, variable
 
-COMMANDS = (
+CALLS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
     ("tenants", "enable"), ("tenants", "disable"),
     ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
@@ -21,7 +20,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", CALLS, ids=" ".join)
 def test_every_command_explains_itself(command):
     shown = CliRunner().invoke(cli, [*command, "--help"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0
@@ -36,10 +35,25 @@ def test_every_option_has_a_help_text():
 
     silent = [
         (name, one.name)
-        for name, one in options(get_command(cli))
+        for command in COMMANDS
+        for name, one in options(load_command(command))
         if not getattr(one, "help", None)
     ]
     assert silent == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_list_of_commands_says_what_each_says_of_itself(name):
+    help_text = load_command(name).help
+
+    assert " ".join(help_text.split("\n\n")[0].split()) == COMMANDS[name].summary
+
+
+def test_unknown_command_is_refused():
+    shown = CliRunner().invoke(cli, ["unheard-of"])
+
+    assert shown.exit_code == 2
+    assert "unheard-of" in shown.output
 
 
 def test_the_console_command_prints_one_json_document(tmp_path):
