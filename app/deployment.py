@@ -7,8 +7,7 @@ from app.conversation.sessions.policy import WindowPolicy
 from app.conversation.sessions.reading_order import Debounce
 from app.errors import ConfigurationError
 from app.identity.agents.retention import ForgettingPolicy
-from app.language.ranking.boosts import Boosts, parsed_weights
-from app.language.ranking.errors import InvalidWeightsError
+from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weights
 from app.language.text.stop_words import StopWords, stop_words
 from app.memory.memories.gate import Gate
 from app.memory.memories.ranking import SCOPES, RankWeights, ScopeWeights

@@ -29,7 +29,7 @@ from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
 from app.identity.users.graph_order import GRAPH_TIDY
 from app.identity.users.profile_order import PROFILE
-from app.language.parsing.isolated import Workshop
+from app.language.parsing.parser_pool import ParserPool
 from app.memory.extraction.inference_order import INFER
 from app.memory.extraction.inferring import InferringService
 from app.memory.extraction.jobs import SessionJobs
@@ -101,7 +101,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
 
 def file_jobs(runtime: Runtime) -> FileJobs:
     """Who reads files."""
-    return FileJobs(runtime.work, runtime.embedders, Workshop(), runtime.now)
+    return FileJobs(runtime.work, runtime.embedders, ParserPool(), runtime.now)
 
 
 def profile_jobs(runtime: Runtime) -> ProfileJobs:

@@ -17,10 +17,10 @@ from pydantic_core import to_json
 
 from app.factory import Factory
 from app.language.ranking.boosts import Boosts
+from app.language.ranking.features import bucket_statistics, coverage, features_of
 from app.language.ranking.fusion import fuse
-from app.language.ranking.query import Asked, read_query
-from app.language.ranking.reading import bucket_of, coverage, features_of
-from app.language.ranking.rows import read
+from app.language.ranking.query import ParsedQuery, parse_query
+from app.language.ranking.records import read_records
 from app.main import create_app
 from app.memory.memories.hybrid import Cut, Ranking, ranked
 from app.memory.memories.ranking import RankWeights
@@ -142,24 +142,26 @@ def _by_vectors(runtime: Runtime, plan: SearchPlan) -> dict[str, Piece]:
     }
 
 
-async def _by_all(runtime: Runtime, plan: SearchPlan, asked: Asked, query: str) -> dict[str, Piece]:
+async def _by_all(
+    runtime: Runtime, plan: SearchPlan, asked: ParsedQuery, query: str
+) -> dict[str, Piece]:
     """The two statements, and each step of the ranking between them."""
     text, values, columns = features_statement(plan, asked)
     [seen] = await runtime.database.fetch(TENANT, text, *values)
     ids = seen["ids"]
-    records = read(seen["records"], columns)
+    records = read_records(seen["records"], columns)
     features = features_of(ids, records, asked.packed)
-    bucket = bucket_of(features)
+    bucket = bucket_statistics(features)
     cut = Cut(plan.mode, None, rerank=True, limit=plan.limit)
     how = Ranking(asked, Boosts(), RankWeights(), cut)
     best = ranked(ids, records, how)
     fetching, chosen = hits_statement(plan, [one.memory_id for one in best])
     steps: dict[str, Callable[[], object]] = {
-        "query read": lambda: read_query(query, runtime.now()),
+        "query read": lambda: parse_query(query, runtime.now()),
         "first statement built": lambda: features_statement(plan, asked),
-        "  bytes to records": lambda: read(seen["records"], columns),
+        "  bytes to records": lambda: read_records(seen["records"], columns),
         "  records to features": lambda: features_of(ids, records, asked.packed),
-        "  statistics of the bucket": lambda: bucket_of(features),
+        "  statistics of the bucket": lambda: bucket_statistics(features),
         "  fusion": lambda: fuse(features, bucket, asked.traits, how.boosts),
         "  lexical coverage": lambda: coverage(features, bucket, asked.traits),
         "ranking, with the indented": lambda: ranked(ids, records, how),

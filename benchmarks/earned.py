@@ -22,8 +22,8 @@ from rich.progress import Progress
 from app.identity.tenants.access import Access
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.document import COLUMNS as WORDS
-from app.language.ranking.query import read_query
+from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.query import parse_query
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.codes import MINIMUM_DIMENSION
 from app.memory.memories.earning import EarningService
@@ -198,7 +198,7 @@ class Twins:
         if mode == "semantic":
             found = await by_vectors(database, TENANT, plan)
         else:
-            asked = replace(read_query(text, REFERENCE), vectors=plan.vectors)
+            asked = replace(parse_query(text, REFERENCE), vectors=plan.vectors)
             found = await by_all(database, TENANT, replace(plan, asked=asked), asked, Boosts())
         return [one.ranked.memory_id for one in found]
 

@@ -18,7 +18,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from app.identity.tenants.access import Access, Principal
-from app.language.parsing.isolated import Workshop
+from app.language.parsing.parser_pool import ParserPool
 from app.prompting.documents.file_service import FileService, Upload
 from app.prompting.documents.schemas import FolderCreate
 from app.prompting.documents.service import FolderService
@@ -87,10 +87,10 @@ async def measure(pages: int) -> dict[str, float]:
         page.extract_text()
     alone = time.perf_counter() - started
     started = time.perf_counter()
-    await Workshop().read("text", whole(b"Hello."))
+    await ParserPool().read("text", whole(b"Hello."))
     start = time.perf_counter() - started
     started = time.perf_counter()
-    await Workshop().read("pdf", whole(content))
+    await ParserPool().read("pdf", whole(content))
     apart = time.perf_counter() - started
     async with (
         open_cluster() as cluster,

@@ -16,8 +16,13 @@ from typing_extensions import override
 
 from app.language.ranking.bm25 import K1, B, bm25, rarity
 from app.language.ranking.packing import DIMENSION, frequencies, packed_query, stored_terms
-from app.language.ranking.rows import Column, product, read, record
-from app.language.ranking.statements import Statement
+from app.language.ranking.records import (
+    Column,
+    SearchStatement,
+    product_sql,
+    read_records,
+    record_sql,
+)
 from app.language.text.terms import term_key, terms
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id
@@ -107,10 +112,10 @@ class Frequencies(Arm):
     async def find(self, database: Database, user: str, query: str) -> list[str]:
         asked = Counter(terms(query))
         packed = packed_query(list(asked))
-        statement = Statement()
+        statement = SearchStatement()
         whose = statement.bind(user, "text")
         products = [
-            product("kept.terms", statement.bind(one, "sparsevec")) for one in packed.vectors
+            product_sql("kept.terms", statement.bind(one, "sparsevec")) for one in packed.vectors
         ]
         columns = [
             Column("length", "int2", "kept.length"),
@@ -118,11 +123,11 @@ class Frequencies(Arm):
         ]
         text = f"""
             SELECT array_agg(seen.doc_id) AS ids, string_agg(seen.record, '') AS records
-            FROM (SELECT kept.doc_id, {record(columns)} AS record FROM {self.table} AS kept
+            FROM (SELECT kept.doc_id, {record_sql(columns)} AS record FROM {self.table} AS kept
                 WHERE kept.tenant_id = tenant.id AND kept.user_id = {whose} OFFSET 0) AS seen
         """
         [row] = await database.fetch(TENANT, text, *statement.values)
-        records = read(row["records"], columns)
+        records = read_records(row["records"], columns)
         sums = [records[f"product_{n}"].astype(np.float32) for n in range(len(products))]
         counts = frequencies(np.column_stack(sums), len(packed.terms))
         lengths = records["length"].astype(np.float32)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 from sqlalchemy import text
 
-from app.language.ranking.query import read_query
+from app.language.ranking.query import parse_query
 from app.prompting.documents.search_sql import PassagePlan, features_statement
 from app.runtime import open_runtime
 from tests.support.databases import migrated_database
@@ -26,7 +26,7 @@ async def test_folders_are_scanned_behind_their_index(postgres, settings) -> Non
                 " SELECT :t, 'p' || n, 'f' || (n % 40 + 1), 'W.' FROM generate_series(1, 8000) n",
             ):
                 await db.execute(text(statement), {"t": tenant.tenant_id})
-    asked = read_query("How long do refunds take?", datetime.now(UTC))
+    asked = parse_query("How long do refunds take?", datetime.now(UTC))
     vector = np.zeros(256, np.float32)
     plan = PassagePlan(["f1", "f2"], {"m": vector}, asked.embedded({"m": np.ones((3, 256))}))
     statement, values, _ = features_statement(plan)

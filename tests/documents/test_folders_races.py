@@ -10,7 +10,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.language.parsing.errors import ParseError
-from app.language.parsing.isolated import Workshop
+from app.language.parsing.parser_pool import ParserPool
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.prompting.documents.file_service import INGEST
@@ -194,7 +194,7 @@ class Gate:
         self._open.set()
 
 
-class Held(Workshop):
+class Held(ParserPool):
     """A parser that waits at a gate, or cannot read."""
 
     def __init__(self, gate: Gate | None = None, fault: ParseError | None = None) -> None:
@@ -229,7 +229,7 @@ class HeldEmbedder:
 
 
 @asynccontextmanager
-async def reading(runtime: Runtime, workshop: Workshop, embedders=None) -> AsyncIterator[None]:
+async def reading(runtime: Runtime, workshop: ParserPool, embedders=None) -> AsyncIterator[None]:
     """A worker that reads files with such parts, and does nothing else."""
     jobs = FileJobs(
         runtime.work,
@@ -256,7 +256,7 @@ async def reading(runtime: Runtime, workshop: Workshop, embedders=None) -> Async
 async def stopped(runtime: Runtime, where: str) -> AsyncIterator[Gate]:
     """Jobs stop at the parser, or at the embedder with their second batch."""
     gate = Gate(1 if where == "parser" else 2)
-    parser = Held(gate) if where == "parser" else Workshop()
+    parser = Held(gate) if where == "parser" else ParserPool()
     embedders = HeldEmbedder(runtime.embedders, gate) if where == "embedder" else None
     async with reading(runtime, parser, embedders):
         try:

@@ -13,8 +13,8 @@ from pgvector.asyncpg import register_vector
 
 from app.identity.tenants.access import Access
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.document import COLUMNS as WORDS
-from app.language.ranking.query import read_query
+from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.query import parse_query
 from app.memory.memories.codes import CANDIDATES, MINIMUM_DIMENSION
 from app.memory.memories.earning import EarningService, Outcome
 from app.memory.memories.finding import Found, by_all, by_vectors
@@ -119,7 +119,7 @@ async def search(runtime: Runtime, tenant: Caller, vector: np.ndarray, **fields:
     plan = plan_for(tenant, vector, **fields)
     if plan.mode == "semantic":
         return await by_vectors(runtime.database, tenant.tenant_id, plan)
-    asked = read_query("What does she drink?", NOW)
+    asked = parse_query("What does she drink?", NOW)
     asked = replace(asked, vectors=plan.vectors)
     plan = replace(plan, asked=asked)
     return await by_all(runtime.database, tenant.tenant_id, plan, asked, Boosts())
@@ -380,7 +380,7 @@ class TestSearching:
         near = np.argsort(-(vectors @ vectors[0]))[:3].tolist()
         gone = [ids[place] for place in near]
         plan = plan_for(acme, vectors[0], mode="hybrid", filters={"metadata.mark": "yes"})
-        asked = replace(read_query("What does she drink?", NOW), vectors=plan.vectors)
+        asked = replace(parse_query("What does she drink?", NOW), vectors=plan.vectors)
         statements: list[str] = []
 
         class Between:
@@ -452,14 +452,14 @@ class TestSearching:
     def test_words_that_were_replaced_have_no_codes(self, acme: Caller) -> None:
         vector = clustered(1)[0]
         plan = plan_for(acme, vector, known_at=NOW)
-        asked = replace(read_query("What does she drink?", NOW), vectors=plan.vectors)
+        asked = replace(parse_query("What does she drink?", NOW), vectors=plan.vectors)
 
         assert "code" not in known_statement(plan)[0]
         assert "code" not in known_features_statement(plan, asked)[0]
 
     def test_models_of_short_vectors_are_asked_for_none(self, acme: Caller) -> None:
         plan = plan_for(acme, clustered(1, MINIMUM_DIMENSION - 1)[0])
-        asked = replace(read_query("What does she drink?", NOW), vectors=plan.vectors)
+        asked = replace(parse_query("What does she drink?", NOW), vectors=plan.vectors)
 
         assert "code" not in search_statement(plan)[0]
         assert "code" not in features_statement(plan, asked)[0]
@@ -474,7 +474,7 @@ class TestPlans:
         model = "test/large:1536"
         await fill(dsn, acme, vectors, model=model)
         plan = plan_for(acme, vectors[0], model=model)
-        asked = replace(read_query("What does she drink?", NOW), vectors=plan.vectors)
+        asked = replace(parse_query("What does she drink?", NOW), vectors=plan.vectors)
 
         async def pages() -> int:
             statement = (

@@ -16,8 +16,8 @@ from httpx import AsyncClient
 from app.identity.tenants.access import Access
 from app.language.ranking.fusion import Boosts
 from app.language.ranking.packing import DIMENSION, stored_terms
-from app.language.ranking.query import Asked, read_query
-from app.language.ranking.rows import read
+from app.language.ranking.query import ParsedQuery, parse_query
+from app.language.ranking.records import read_records
 from app.memory.memories.finding import by_all
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, hits_statement
 from app.platform.embedded.server import EmbeddedPostgres
@@ -78,9 +78,9 @@ def planned(tenant_id: str, access: dict[str, str] | None = None, **rest: Any) -
     )
 
 
-def asked_for(query: str) -> Asked:
-    asked = read_query(query, datetime.now(UTC))
-    return Asked(
+def asked_for(query: str) -> ParsedQuery:
+    asked = parse_query(query, datetime.now(UTC))
+    return ParsedQuery(
         asked.packed,
         asked.marks,
         asked.traits,
@@ -148,7 +148,7 @@ class TestPlan:
 
         [row] = await crowded.runtime.database.fetch(crowded.tenant_id, text, *values)
 
-        records = read(row["records"], columns)
+        records = read_records(row["records"], columns)
         assert sorted(row["ids"]) == sorted(f"user1/{n}" for n in range(1, 41))
         assert len(records) == 40
         assert not records["eligible"].any()
@@ -181,7 +181,7 @@ class TestPlan:
 
         [row] = await runtime.database.fetch(acme.tenant_id, text, *values)
 
-        records = read(row["records"], columns)
+        records = read_records(row["records"], columns)
         told = zip(
             row["ids"],
             records["confidence"].tolist(),
@@ -203,7 +203,7 @@ class TestPlan:
 
         [row] = await runtime.database.fetch(acme.tenant_id, text, *values)
 
-        assert (row["ids"], len(read(row["records"], columns))) == (None, 0)
+        assert (row["ids"], len(read_records(row["records"], columns))) == (None, 0)
 
     def test_keys_fit_what_pgvector_allows(self) -> None:
         assert DIMENSION <= 1_000_000_000
@@ -247,7 +247,7 @@ class TestBetween:
             Between(),  # type: ignore[arg-type]  # All that a search asks of it.
             tenant_id,
             plan,
-            read_query("green", datetime.now(UTC)),
+            parse_query("green", datetime.now(UTC)),
             Boosts(),
         )
         assert len(statements) == 2

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.language.ranking.document import COLUMNS
+from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.runtime import Runtime
 from tests.support.api import execute, ok, save, search
 from tests.support.hits import hits, save_all, texts
@@ -31,7 +31,7 @@ def now() -> str:
 
 async def stored_terms(dsn: str, tenant_id: str) -> dict[str, bool]:
     """By text, whether a memory has anything of its words left in the columns of searches."""
-    some = " OR ".join(f"{name} IS NOT NULL" for name in COLUMNS)
+    some = " OR ".join(f"{name} IS NOT NULL" for name in INDEX_COLUMNS)
     rows = await execute(
         dsn,
         f"SELECT memory_id, {some} AS some FROM memories WHERE tenant_id = $1",

@@ -11,8 +11,8 @@ from fastapi import FastAPI
 
 from app.conversation.messages.search_sql import MessagePlan, features_statement, hits_statement
 from app.identity.tenants.access import Access
-from app.language.ranking.query import read_query
-from app.language.ranking.rows import read
+from app.language.ranking.query import parse_query
+from app.language.ranking.records import read_records
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
@@ -70,7 +70,7 @@ def plan_for(caller: Crowd, access: dict[str, str], **fields: Any) -> MessagePla
     return MessagePlan(
         access=Access(caller.tenant_id, **access),
         vectors={MODEL: np.ones(256, np.float32) / 16, "test/small:16": np.ones(16) / 4},
-        asked=read_query("Which piano does Melanie play on 8 May?", MOMENT),
+        asked=parse_query("Which piano does Melanie play on 8 May?", MOMENT),
         roles=["user"],
         **named,
     )
@@ -97,9 +97,11 @@ async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
     found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
     # Whether there are too many is asked first, and nothing more about it when there are not.
-    crowd, edge, read = [node for node in found_plan if node.get("Relation Name") == "messages"]
+    crowd, edge, read_records = [
+        node for node in found_plan if node.get("Relation Name") == "messages"
+    ]
     assert edge["Actual Loops"] == 0
-    for one in (crowd, read):
+    for one in (crowd, read_records):
         assert one["Node Type"] != "Seq Scan"
         assert one["Actual Rows"] == (min(rows, 40) if "user_id" in access else rows)
         assert one.get("Rows Removed by Filter", 0) <= 400
@@ -139,7 +141,7 @@ async def test_each_record_stands_where_its_id_does(
 
     [row] = await runtime.database.fetch(acme.tenant_id, text, *values)
 
-    records = read(row["records"], columns)
+    records = read_records(row["records"], columns)
     told = zip(
         row["ids"],
         records["length"].tolist(),

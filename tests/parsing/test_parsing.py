@@ -10,23 +10,23 @@ import docx
 import pytest
 
 from app.language.parsing.child import answer
-from app.language.parsing.documents import Limits
+from app.language.parsing.documents import DocumentLimits
 from app.language.parsing.errors import CODES, ParseError
-from app.language.parsing.isolated import Workshop
-from app.language.parsing.kinds import CONTENT_TYPES, Refused, kind_of
+from app.language.parsing.file_kinds import CONTENT_TYPES, RefusedFile, kind_of
+from app.language.parsing.parser_pool import ParserPool
 from tests.support.documents import bomb, pdf, word
 
 CHINESE = "退款需要五个工作日。客户必须提供订单号码,否则我们不能处理退款申请。"
 
 
 def text_of(kind, content, **limits):
-    told = answer(kind, content, Limits(**limits))
+    told = answer(kind, content, DocumentLimits(**limits))
     assert "code" not in told, told
     return "\n\n".join(piece[0] for piece in told["pieces"])
 
 
 def code_of(kind, content, **limits):
-    told = answer(kind, content, Limits(**limits))
+    told = answer(kind, content, DocumentLimits(**limits))
     assert told["code"] in CODES
     assert told["detail"].endswith(".")
     return told["code"]
@@ -262,7 +262,7 @@ class TestKinds:
     )
     def test_lies_are_refused(self, content, name, sent, code):
         found = kind_of(BytesIO(content), name, sent)
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedFile)
         assert found.code == code
 
 
@@ -274,23 +274,25 @@ async def handed(content, size=2**16):
 
 class TestWorkshop:
     async def test_reads_in_a_process_of_its_own(self):
-        parsed = await Workshop().read("docx", handed(word(CHINESE)))
+        parsed = await ParserPool().read("docx", handed(word(CHINESE)))
 
         assert parsed.parser.startswith("python-docx/")
         assert CHINESE in parsed.pieces[0].content
 
     async def test_a_parser_that_takes_too_long_is_killed(self):
         with pytest.raises(ParseError) as raised:
-            await Workshop(seconds=0.05).read("pdf", handed(pdf("x")))
+            await ParserPool(seconds=0.05).read("pdf", handed(pdf("x")))
         assert raised.value.code == "timed_out"
 
     async def test_one_that_wants_too_much_memory_is_stopped(self):
         with pytest.raises(ParseError) as raised:
-            await Workshop(memory_bytes=64 * 1024 * 1024).read("text", handed(b"x y\n" * 8_000_000))
+            await ParserPool(memory_bytes=64 * 1024 * 1024).read(
+                "text", handed(b"x y\n" * 8_000_000)
+            )
         assert raised.value.code in {"too_large", "parser_failed"}
 
     async def test_a_file_is_asked_for_when_it_is_its_turn(self):
-        shop, asked, go = Workshop(at_once=1), [], asyncio.Event()
+        shop, asked, go = ParserPool(at_once=1), [], asyncio.Event()
 
         async def slow(name):
             asked.append(name)
@@ -311,7 +313,7 @@ class TestWorkshop:
             raise LookupError
 
         with pytest.raises(LookupError):
-            await Workshop().read("text", broken())
+            await ParserPool().read("text", broken())
 
 
 class Watched(BytesIO):
@@ -350,7 +352,7 @@ class TestCrowdedArchives:
     def test_are_read_no_further_than_a_bound(self):
         file = Watched(crowded(self.PARTS))
 
-        assert isinstance(kind_of(file, "a.docx", None), Refused)
+        assert isinstance(kind_of(file, "a.docx", None), RefusedFile)
         assert file.taken < 1_200_000 < len(file.getvalue())
         with zipfile.ZipFile(file) as archive:
             assert len(archive.namelist()) == len(self.PARTS)
@@ -367,13 +369,13 @@ class TestCrowdedArchives:
     )
     def test_small_ones_are_read_whole(self, names, kind):
         found = kind_of(BytesIO(crowded(names)), "a", None)
-        assert (None if isinstance(found, Refused) else found) == kind
+        assert (None if isinstance(found, RefusedFile) else found) == kind
 
     @pytest.mark.parametrize("cut", [1, 4, 21, 22, 30, 60, 84])
     def test_broken_ones_are_none(self, cut):
         packed = crowded((b"word/document.xml",))
-        assert isinstance(kind_of(BytesIO(packed[:-cut]), "a", None), Refused)
-        assert isinstance(kind_of(BytesIO(packed[: 30 + cut]), "a", None), Refused)
+        assert isinstance(kind_of(BytesIO(packed[:-cut]), "a", None), RefusedFile)
+        assert isinstance(kind_of(BytesIO(packed[: 30 + cut]), "a", None), RefusedFile)
 
     def test_a_comment_at_the_end_does_not_hide_it(self):
         made = BytesIO(word("Hello."))

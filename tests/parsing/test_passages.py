@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.parsing.passages import MOST, pieces, tokens_of
+from app.language.parsing.passages import MOST_TOKENS, text_passages, tokens_of
 
 TEXTS = st.lists(
     st.one_of(
@@ -25,7 +25,7 @@ def without_space(text: str) -> str:
 
 @given(TEXTS)
 def test_nothing_is_lost_and_the_order_stays(text: str) -> None:
-    found = pieces(text)
+    found = text_passages(text)
 
     assert without_space("".join(one.content for one in found)) == without_space(text)
     ends = 0
@@ -38,13 +38,13 @@ def test_nothing_is_lost_and_the_order_stays(text: str) -> None:
 
 @given(TEXTS)
 def test_none_is_too_long(text: str) -> None:
-    assert all(tokens_of(one.content) <= MOST for one in pieces(text))
+    assert all(tokens_of(one.content) <= MOST_TOKENS for one in text_passages(text))
 
 
 @given(TEXTS, st.lists(st.integers(0, 500), max_size=5))
 def test_pages_are_those_it_stands_on(text: str, cuts: list[int]) -> None:
     starts = sorted({0, *(cut for cut in cuts if cut < len(text))})
-    for one in pieces(text, starts):
+    for one in text_passages(text, starts):
         assert one.page is not None
         assert starts[one.page - 1] <= one.start
         assert one.page == len(starts) or one.end <= starts[one.page]
@@ -55,7 +55,7 @@ def test_they_end_where_a_reader_pauses() -> None:
     text = "\n\n".join(
         ["# One", sentence * 10, "# Two", sentence * 10, "退款需要五个工作日。" * 50]
     )
-    found = pieces(text)
+    found = text_passages(text)
 
     assert [one.content[:5] for one in found[:2]] == ["# One", "# Two"]
     assert all(one.content.endswith((".", "。")) for one in found)
@@ -63,9 +63,9 @@ def test_they_end_where_a_reader_pauses() -> None:
 
 def test_paragraphs_of_a_page_stay_together() -> None:
     text = "\n\n".join(f"Short paragraph number {number}." for number in range(10))
-    assert len(pieces(text)) == 1
+    assert len(text_passages(text)) == 1
 
 
 def test_a_sentence_without_end_takes_no_longer_than_others() -> None:
     text = "word " * 400_000
-    assert sum(one.end - one.start + 1 for one in pieces(text)) == len(text)
+    assert sum(one.end - one.start + 1 for one in text_passages(text)) == len(text)

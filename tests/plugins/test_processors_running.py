@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.platform.plugins.catalogue import Loaded
+from app.platform.plugins.catalogue import LoadedProcessor
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.plugins.points import (
     POINTS,
@@ -26,7 +26,7 @@ ABOUT = About("acme", "ana", "default", "s1")
 
 def runner(processor, *, seconds: float = 1.0, on_error="skip", waits=()) -> Runner:
     points = frozenset(name for name in POINTS if hasattr(processor, name))
-    return Runner(Loaded("acme", processor, points, frozenset(waits), seconds, on_error))
+    return Runner(LoadedProcessor("acme", processor, points, frozenset(waits), seconds, on_error))
 
 
 def said(*texts: str) -> BeforeAppend:

@@ -9,22 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.language.ranking.bm25 import K1, B, bm25, rarity
-from app.language.ranking.boosts import BOOSTS, Boosts, parsed_weights
-from app.language.ranking.errors import InvalidWeightsError
+from app.language.ranking.boosts import BOOSTS, Boosts, InvalidWeightsError, parsed_weights
+from app.language.ranking.features import BucketStatistics, Features
 from app.language.ranking.fusion import (
     CLEAR_LEAD,
     DAY,
     FAINT_LEAD,
-    LONG_QUERY,
     RRF_RANK,
     SHORT_QUESTION_WORDS,
     SIGNALS,
     WEEK,
-    Bucket,
-    Features,
-    QueryTraits,
     fuse,
 )
+from app.language.ranking.query import LONG_QUERY, QueryTraits
 
 QUIET = Boosts(**dict.fromkeys(BOOSTS, 0.0))
 ARMS = replace(QUIET, dense_latin=0.5, dense_cjk=0.2)
@@ -58,7 +55,7 @@ def rows(*, counts, **columns):
 
 def bucket_of(features):
     mean = float(features.lengths.mean()) if len(features.lengths) else 0.0
-    return Bucket(np.count_nonzero(features.counts, axis=0), len(features.lengths), mean)
+    return BucketStatistics(np.count_nonzero(features.counts, axis=0), len(features.lengths), mean)
 
 
 def asked(features, **traits):
@@ -514,7 +511,7 @@ def test_a_term_said_four_times_counts_twice():
 
 def test_rarity_is_counted_before_filters():
     features = rows(counts=[[1, 0], [0, 1]], cosine=None)
-    bucket = Bucket(np.array([90, 1]), 100, 5.0)
+    bucket = BucketStatistics(np.array([90, 1]), 100, 5.0)
     common, rare = fuse(features, bucket, asked(features), ARMS).lexical
     assert rare == 1.0
     assert common < 0.1

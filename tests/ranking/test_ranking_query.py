@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.ranking.packing import LONGEST_QUERY
-from app.language.ranking.query import read_query
+from app.language.ranking.query import parse_query
 from app.language.text.terms import terms
 
 NOW = datetime(2023, 5, 10, 12, 0, tzinfo=UTC)  # A Wednesday.
@@ -21,27 +21,27 @@ def days(query: str) -> list[tuple[str, str]]:
     return [
         (f"{datetime.fromtimestamp(start, UTC):%m-%d}",
          f"{datetime.fromtimestamp(end - 1, UTC):%m-%d}")
-        for start, end in read_query(query, NOW).traits.dates
+        for start, end in parse_query(query, NOW).traits.dates
     ]  # fmt: skip
 
 
 class TestWords:
     def test_each_term_is_asked_once_and_counted(self) -> None:
-        asked = read_query("tea tea cup", NOW)
+        asked = parse_query("tea tea cup", NOW)
 
         assert asked.packed.terms == tuple(dict.fromkeys(terms("tea tea cup")))
         assert asked.traits.term_counts.tolist() == [2.0, 1.0]
 
     @pytest.mark.parametrize("query", ["   ", "?!", "\u200b"])
     def test_a_query_without_words_asks_for_none(self, query: str) -> None:
-        asked = read_query(query, NOW)
+        asked = parse_query(query, NOW)
 
         assert (asked.packed.terms, asked.packed.vectors) == ((), ())
         assert len(asked.traits.term_counts) == 0
         assert asked.ranked_texts == (query,)
 
     def test_counts_belong_to_the_terms_that_are_asked(self) -> None:
-        asked = read_query(" ".join(f"word{n}" for n in range(900)) + " word899", NOW)
+        asked = parse_query(" ".join(f"word{n}" for n in range(900)) + " word899", NOW)
 
         assert len(asked.packed.terms) == len(asked.traits.term_counts) == LONGEST_QUERY
         assert asked.traits.term_counts[list(asked.packed.terms).index("word899")] == 2
@@ -50,7 +50,7 @@ class TestWords:
         ("query", "share"), [("tea", 0.0), ("绿茶", 1.0), ("tea 茶", 0.25), ("?", 0.0)]
     )
     def test_the_share_of_chinese_is_told(self, query: str, share: float) -> None:
-        assert read_query(query, NOW).traits.cjk == share
+        assert parse_query(query, NOW).traits.cjk == share
 
 
 class TestEssence:
@@ -67,14 +67,14 @@ class TestEssence:
     def test_names_and_words_of_every_text_are_left_out(
         self, query: str, ranked_texts: tuple[str, ...]
     ) -> None:
-        assert read_query(query, NOW).ranked_texts == ranked_texts
+        assert parse_query(query, NOW).ranked_texts == ranked_texts
 
     @pytest.mark.parametrize(
         "query",
         ["what does caroline drink", "WHAT DOES CAROLINE DRINK", "green tea", "小明用python写代码"],
     )
     def test_without_capitals_nothing_is_taken_for_a_name(self, query: str) -> None:
-        bare, words = read_query(query, NOW).ranked_texts
+        bare, words = parse_query(query, NOW).ranked_texts
 
         assert bare == query
         assert set(words.casefold().split()) >= {
@@ -87,7 +87,7 @@ class TestEssence:
         one = np.array([as_it_stands, [1, 0]], np.float32)
         opposite = np.array([as_it_stands, [1, 0], [-1, 0]], np.float32)
 
-        asked = read_query("tea", NOW).embedded({"a": both, "b": one, "c": opposite})
+        asked = parse_query("tea", NOW).embedded({"a": both, "b": one, "c": opposite})
 
         assert asked.vectors["a"] == pytest.approx([0.5**0.5, 0.5**0.5])
         assert asked.vectors["b"].tolist() == [1, 0]
@@ -116,8 +116,8 @@ class TestTimes:
         assert days(query) == expected
 
     def test_a_relative_date_moves_with_the_reference(self) -> None:
-        [today] = read_query("What did she do yesterday?", NOW).traits.dates
-        [tomorrow] = read_query("What did she do yesterday?", NOW + timedelta(days=1)).traits.dates
+        [today] = parse_query("What did she do yesterday?", NOW).traits.dates
+        [tomorrow] = parse_query("What did she do yesterday?", NOW + timedelta(days=1)).traits.dates
 
         assert [one - other for one, other in zip(tomorrow, today, strict=True)] == [86_400] * 2
 
@@ -133,7 +133,7 @@ class TestTimes:
         ],
     )
     def test_whether_a_time_is_asked_for_is_told(self, query: str, when: bool) -> None:
-        assert read_query(query, NOW).traits.when is when
+        assert parse_query(query, NOW).traits.when is when
 
 
 class TestHostile:
@@ -147,14 +147,14 @@ class TestHostile:
         query = (piece * LONGEST)[:LONGEST]
         started = perf_counter()
 
-        asked = read_query(query, NOW)
+        asked = parse_query(query, NOW)
 
         assert perf_counter() - started < 1
         assert len(asked.packed.terms) <= LONGEST_QUERY
 
     @given(st.text(max_size=300))
     def test_any_query_can_be_read(self, query: str) -> None:
-        asked = read_query(query, NOW)
+        asked = parse_query(query, NOW)
 
         assert len(asked.packed.terms) == len(asked.traits.term_counts)
         assert 1 <= len(asked.ranked_texts) <= 2

@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from app.conversation.messages.cursors import Reached
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.fusion import fuse
-from app.language.ranking.places import best
-from app.language.ranking.query import Asked
-from app.language.ranking.reading import bucket_of, coverage, features_of
-from app.language.ranking.rows import Records
+from app.language.ranking.features import bucket_statistics, coverage, features_of
+from app.language.ranking.fusion import best_rows, fuse
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class _Scores:
 
 
 def ranked(
-    ids: Sequence[str], records: Records, asked: Asked, boosts: Boosts, cut: Cut
+    ids: Sequence[str], records: Records, asked: ParsedQuery, boosts: Boosts, cut: Cut
 ) -> RankedPage:
     """One page of the best messages, best first; ties go to the nearest, to the newest, by id.
 
@@ -98,7 +97,7 @@ def ranked(
         kept &= raw.astype(np.float64) >= cut.threshold
     wanted = cut.limit + (cut.reached.count if cut.reached else 0) + 1
     order = (scores.order, np.nan_to_num(scores.similarity), records["created"])
-    places = best(order, ids, kept, wanted)
+    places = best_rows(order, ids, kept, wanted)
     start = cut.reached.place_in([ids[place] for place in places]) if cut.reached else 0
     shown = places[start : start + cut.limit]
     return RankedPage(
@@ -109,14 +108,14 @@ def ranked(
 
 
 def _scores(
-    ids: Sequence[str], records: Records, asked: Asked, boosts: Boosts, mode: str
+    ids: Sequence[str], records: Records, asked: ParsedQuery, boosts: Boosts, mode: str
 ) -> _Scores:
     similarity = np.clip(records["similarity"].astype(np.float32), 0.0, 1.0)
     if mode == "semantic":
         known = np.isfinite(similarity)
         return _Scores(np.nan_to_num(similarity), known, similarity, None, _no_boosts)
     features = features_of(ids, records, asked.packed)
-    bucket = bucket_of(features)
+    bucket = bucket_statistics(features)
     lexical = coverage(features, bucket, asked.traits)
     if mode == "lexical":
         return _Scores(lexical, lexical > 0, similarity, lexical, _no_boosts)

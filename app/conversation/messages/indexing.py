@@ -13,7 +13,7 @@ from typing import Any, Final
 from app.conversation.messages.capture import Said, is_hidden, said_text
 from app.identity.agents.embedding import Embedders, embed
 from app.identity.tenants.access import Principal
-from app.language.ranking.document import COLUMNS, searched
+from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
 from app.language.text.offload import read_text
 from app.language.text.terms import ANALYSER_VERSION
 from app.language.text.uploads import strip_blocks
@@ -37,7 +37,7 @@ INDEXED_AT_ONCE: Final = 40_000
 left to a job."""
 
 NEVER_FOUND: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(COLUMNS),
+    **dict.fromkeys(INDEX_COLUMNS),
     "analyser": ANALYSER_VERSION,
     "said_at": None,
     "embedding": None,
@@ -88,7 +88,7 @@ def words_of(message: Said, text: str | None) -> dict[str, Any]:
     told = (message.name, *(message.metadata.get(key) for key in SPEAKER_KEYS))
     speakers = [name for name in told if isinstance(name, str) and name.strip()]
     # The day that the speaker called it.
-    read = searched(text, speakers=speakers, said_at=said_at or message.create_time)
+    read = index_values(text, speakers=speakers, said_at=said_at or message.create_time)
     return {**NEVER_FOUND, **read, "said_at": stored}
 
 

@@ -23,8 +23,8 @@ from app.identity.tenants.access import Principal
 from app.identity.users.access import meant
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
-from app.language.ranking.query import asked_at
-from app.language.ranking.rows import EPOCH_2000, Records, read
+from app.language.ranking.query import parsed_query
+from app.language.ranking.records import EPOCH_2000, Records, read_records
 from app.language.text.offload import in_turn
 from app.language.text.prompt_text import time_ago
 from app.platform.database.engine import Database
@@ -126,7 +126,7 @@ class MessageSearchService:
         reached: Reached | None,
         reference: datetime,
     ) -> tuple[MessagePlan, QueryVectors]:
-        asked = await asked_at(body.query, reference)
+        asked = await parsed_query(body.query, reference)
         query = QueryVectors()
         if body.mode != "lexical":
             texts = [body.query, *(asked.ranked_texts if body.mode == "hybrid" else ())]
@@ -164,7 +164,7 @@ class MessageSearchService:
         text, values, columns = features_statement(plan)
         [seen] = await self._database.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
-        records = read(seen["records"], columns)
+        records = read_records(seen["records"], columns)
         cut = Cut(body.mode, body.threshold, body.limit, reached)
         work = plan.asked.products(len(ids))
         page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)

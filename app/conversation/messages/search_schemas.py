@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead
-from app.language.ranking.asking import BoostWeights, Mode, Query
+from app.language.ranking.schemas import BoostWeights, Mode, Query
 from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
 from app.platform.values.pagination import CursorText
 

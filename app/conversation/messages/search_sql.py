@@ -13,9 +13,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.identity.tenants.access import Access
-from app.language.ranking.query import Asked
-from app.language.ranking.rows import Column, id_hash, record
-from app.language.ranking.statements import Statement, asked_columns, inner_product
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import (
+    Column,
+    SearchStatement,
+    id_hash_sql,
+    inner_product,
+    query_columns,
+    record_sql,
+)
 
 COLUMNS = (
     "message_id", "session_id", "agent_id", "user_id", "role", "content", "content_type",
@@ -44,7 +50,7 @@ class MessagePlan:
 
     access: Access
     vectors: Mapping[str, Any]
-    asked: Asked
+    asked: ParsedQuery
     session_id: str | None
     user_id: str | None
     agent_id: str | None
@@ -63,16 +69,16 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
     and stands beside what was said before and after it. Where whoever is named has more than
     `plan.most` messages, it is the newest of those that roles and times let through, alone.
     """
-    statement = Statement()
+    statement = SearchStatement()
     columns = [
-        *asked_columns(
+        *query_columns(
             plan.asked,
             statement,
             similarity=_cosine(plan.vectors, statement),
             ranked_similarity=_cosine(plan.asked.vectors, statement),
             words="messages",
         ),
-        Column("session", "int8", id_hash("messages.session_id")),
+        Column("session", "int8", id_hash_sql("messages.session_id")),
         Column("said", "timestamptz", _SAID),
         Column("created", "timestamptz", "messages.create_time"),
         Column("eligible", "bool", " AND ".join(_narrowed(plan, statement))),
@@ -90,7 +96,7 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
     SELECT array_agg(seen.message_id) AS ids, string_agg(seen.record, '') AS records,
         EXISTS (SELECT FROM edge) AS left_out
     FROM (
-        SELECT messages.message_id, {record(columns)} AS record FROM messages
+        SELECT messages.message_id, {record_sql(columns)} AS record FROM messages
         WHERE {found}
             AND messages.create_time > coalesce((SELECT create_time FROM edge), '-infinity')
             AND (NOT EXISTS (SELECT FROM crowd) OR ({narrowed}))
@@ -104,7 +110,7 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
 
 def hits_statement(plan: MessagePlan, message_ids: Sequence[str]) -> tuple[str, list[object]]:
     """Every column of `COLUMNS` and `said_at` of those of `message_ids` that may be found."""
-    statement = Statement()
+    statement = SearchStatement()
     chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
     where = " AND ".join([chosen, *_whose(plan, statement), _FINDABLE])
     columns = ", ".join(f"messages.{name}" for name in COLUMNS)
@@ -119,7 +125,7 @@ def _behind(plan: MessagePlan, where: str) -> str:
     )
 
 
-def _whose(plan: MessagePlan, statement: Statement) -> list[str]:
+def _whose(plan: MessagePlan, statement: SearchStatement) -> list[str]:
     """Whose messages, and what the caller may see of them."""
     conditions = ["messages.tenant_id = tenant.id"]
     named = {"session_id": plan.session_id, "user_id": plan.user_id, "agent_id": plan.agent_id}
@@ -140,13 +146,13 @@ def _whose(plan: MessagePlan, statement: Statement) -> list[str]:
     return conditions
 
 
-def _cosine(vectors: Mapping[str, Any], statement: Statement) -> str:
+def _cosine(vectors: Mapping[str, Any], statement: SearchStatement) -> str:
     return inner_product(
         vectors, statement, model="messages.embedding_model", vector="messages.embedding"
     )
 
 
-def _narrowed(plan: MessagePlan, statement: Statement) -> list[str]:
+def _narrowed(plan: MessagePlan, statement: SearchStatement) -> list[str]:
     """What the request asks of a message."""
     conditions = [f"messages.role = ANY ({statement.bind(list(plan.roles), 'text[]')})"]
     if plan.since is not None:

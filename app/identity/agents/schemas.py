@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.identity.agents.policy_schemas import WindowPolicyPatch
 from app.identity.tenants.schemas import Status
-from app.platform.plugins.catalogue import Loaded, OnError
+from app.platform.plugins.catalogue import LoadedProcessor, OnError
 from app.platform.plugins.points import POINTS
 from app.platform.values.fields import (
     Description,
@@ -99,7 +99,7 @@ class ProcessorRead(Shown):
     )
 
     @classmethod
-    def of(cls, loaded: Loaded) -> Self:
+    def of(cls, loaded: LoadedProcessor) -> Self:
         return cls(
             name=loaded.name,
             points=[one for one in POINTS if one in loaded.points],

@@ -1,1 +1,1 @@
-"""Workshop of keyless understanding: statements and their attributes, by rules."""
+"""Statements, their attributes and a profile, found by rules without a model."""

@@ -1,1 +1,1 @@
-"""Workshop: models and their providers, and no room."""
+"""Language models, embedders and rerankers: the ports, the adapters, and what they are told."""

@@ -1,1 +1,1 @@
-"""Workshop: bytes of a document become text with page numbers, and text becomes passages."""
+"""Bytes of a document become text with page numbers, and text becomes passages."""

@@ -10,29 +10,30 @@ import sys
 from dataclasses import asdict
 from typing import Any, Final
 
-from app.language.parsing.documents import LIMITS, Limits, Parser
+from app.language.parsing.documents import LIMITS, DocumentLimits, Parser
 from app.language.parsing.errors import ParseError
-from app.language.parsing.passages import pieces
+from app.language.parsing.passages import text_passages
 
 if sys.platform != "win32":
     import resource
 
-MODULES: Final = {
-    "text": "app.language.parsing.plain_text",
-    "markdown": "app.language.parsing.plain_text",
-    "html": "app.language.parsing.web_pages",
-    "pdf": "app.language.parsing.pdf_pages",
-    "docx": "app.language.parsing.word_documents",
-    "json": "app.language.parsing.trees",
-    "jsonl": "app.language.parsing.trees",
-    "csv": "app.language.parsing.tables",
+PARSERS: Final = {
+    "text": ("app.language.parsing.text_formats", "PLAIN_TEXT"),
+    "markdown": ("app.language.parsing.text_formats", "PLAIN_TEXT"),
+    "html": ("app.language.parsing.web_pages", "HTML"),
+    "pdf": ("app.language.parsing.pdf_pages", "PDF"),
+    "docx": ("app.language.parsing.word_documents", "DOCX"),
+    "json": ("app.language.parsing.text_formats", "JSON"),
+    "jsonl": ("app.language.parsing.text_formats", "JSON"),
+    "csv": ("app.language.parsing.text_formats", "CSV"),
 }
 
 
-def answer(kind: str, content: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
+def answer(kind: str, content: bytes, limits: DocumentLimits = LIMITS) -> dict[str, Any]:
     """What became of a file, as JSON can say it."""
     # By name, since each format's library takes time to load and one is used.
-    parser: Parser = importlib.import_module(MODULES[kind])
+    module, name = PARSERS[kind]
+    parser: Parser = getattr(importlib.import_module(module), name)
     try:
         document = parser.read(content, limits)
     except ParseError as error:
@@ -40,11 +41,12 @@ def answer(kind: str, content: bytes, limits: Limits = LIMITS) -> dict[str, Any]
     except MemoryError:
         return {"code": "too_large", "detail": "Reading it takes more memory than a file may."}
     return {
-        "parser": parser.NAME,
+        "parser": parser.name,
         "pages": len(document.page_starts) or None,
         "characters": len(document.text),
         "pieces": [
-            list(asdict(piece).values()) for piece in pieces(document.text, document.page_starts)
+            list(asdict(piece).values())
+            for piece in text_passages(document.text, document.page_starts)
         ],
     }
 
@@ -59,8 +61,8 @@ def _hold_to(memory: int, seconds: int) -> None:
 def main() -> None:
     kind, memory, seconds = sys.argv[1:]
     _hold_to(int(memory), int(seconds))
-    told = json.dumps(answer(kind, sys.stdin.buffer.read()), ensure_ascii=False)
-    sys.stdout.buffer.write(told.encode("utf-8", "replace"))
+    parsed = json.dumps(answer(kind, sys.stdin.buffer.read()), ensure_ascii=False)
+    sys.stdout.buffer.write(parsed.encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

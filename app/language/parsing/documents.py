@@ -1,14 +1,14 @@
 """What is left of a document when its format is gone: text, and where its pages begin."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from app.language.parsing.errors import ParseError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """Bounds of one document.
 
     Args:
@@ -23,7 +23,7 @@ class Limits:
     unpacked: int = 256 * 1024 * 1024
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = DocumentLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,21 @@ class Document:
     page_starts: Sequence[int] = ()
 
 
-class Parser(Protocol):
-    """A module of this workshop that reads one format."""
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """Reads one format.
 
-    NAME: str
-    """With its version, as files show what read them."""
+    Args:
+        name: with its version, as files show what read them.
+        read: the document in the bytes; raises ParseError where there is none.
 
-    def read(self, content: bytes, limits: Limits) -> Document:
-        """Raises ParseError."""
-        ...
+    """
+
+    name: str
+    read: Callable[[bytes, DocumentLimits], Document]
 
 
-def checked(document: Document, limits: Limits) -> Document:
+def checked(document: Document, limits: DocumentLimits) -> Document:
     """The document itself, if it has text and not too much of it.
 
     Raises:

@@ -16,9 +16,9 @@ from typing import Final
 VERSION: Final = "passages/2"
 """Shown with the parser: another version cuts otherwise."""
 
-MOST: Final = 300
+MOST_TOKENS: Final = 300
 """Tokens of a piece at the most, estimated."""
-LITTLE: Final = 40
+FEW_TOKENS: Final = 40
 """A piece of less does not end before a heading."""
 
 _CJK = re.compile(
@@ -31,7 +31,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPassage:
     """A part of a text.
 
     Args:
@@ -55,10 +55,10 @@ class _Unit:
     heading: bool = False
 
 
-def pieces(text: str, page_starts: Sequence[int] = ()) -> list[Piece]:
+def text_passages(text: str, page_starts: Sequence[int] = ()) -> list[TextPassage]:
     """The pieces of a text, in its order."""
     return [
-        Piece(text[start:end], start, end, page)
+        TextPassage(text[start:end], start, end, page)
         for start, end, page in _packed(list(_units(text, page_starts)))
     ]
 
@@ -74,14 +74,14 @@ def _packed(units: Sequence[_Unit]) -> Iterator[tuple[int, int, int | None]]:
     held: list[_Unit] = []
     tokens = 0.0
     for unit in units:
-        over = tokens + unit.tokens > MOST
-        before_heading = unit.heading and tokens >= LITTLE
+        over = tokens + unit.tokens > MOST_TOKENS
+        before_heading = unit.heading and tokens >= FEW_TOKENS
         new_page = bool(held) and unit.page != held[-1].page
         if held and (over or before_heading or new_page):
             # A heading belongs to what comes behind it.
             belongs = over and not new_page and held[-1].heading and len(held) > 1
             tail = held.pop() if belongs else None
-            if tail is not None and tail.tokens + unit.tokens > MOST:
+            if tail is not None and tail.tokens + unit.tokens > MOST_TOKENS:
                 held.append(tail)
                 tail = None
             yield held[0].start, held[-1].end, held[0].page
@@ -104,7 +104,7 @@ def _units(text: str, page_starts: Sequence[int]) -> Iterator[_Unit]:
     for start, end in _paragraphs(text, page_starts):
         whole = tokens_of(text[start:end])
         page = _page(start, page_starts)
-        if whole <= MOST:
+        if whole <= MOST_TOKENS:
             yield _Unit(start, end, whole, page, _HEADING.match(text, start) is not None)
             continue
         for first, last in _sentences(text, start, end):
@@ -130,7 +130,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A sentence, in parts where it alone is too long."""
     # Four signs are a token at least: of a long one nobody counts all that is left each time.
-    while end - start > 4 * MOST or tokens_of(text[start:end]) > MOST:
+    while end - start > 4 * MOST_TOKENS or tokens_of(text[start:end]) > MOST_TOKENS:
         cut = _fitting(text, start, end)
         yield from _trimmed(text, start, cut)
         start = cut
@@ -138,11 +138,11 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _fitting(text: str, start: int, end: int) -> int:
-    """The last place before which `MOST` tokens begin at `start`, at white space if there is."""
-    low, high = start + 1, min(end, start + 4 * MOST)
+    """The last place up to which `MOST_TOKENS` reach from `start`, at white space if there is."""
+    low, high = start + 1, min(end, start + 4 * MOST_TOKENS)
     while low < high:
         middle = (low + high + 1) // 2
-        if tokens_of(text[start:middle]) <= MOST:
+        if tokens_of(text[start:middle]) <= MOST_TOKENS:
             low = middle
         else:
             high = middle - 1

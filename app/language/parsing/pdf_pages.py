@@ -7,10 +7,8 @@ from typing import Final
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
-from app.language.parsing.documents import Document, Limits, checked
+from app.language.parsing.documents import Document, DocumentLimits, Parser, checked
 from app.language.parsing.errors import ParseError
-
-NAME: Final = f"pypdf/{version('pypdf')}"
 
 _FAULTS: Final = (
     PyPdfError, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError,
@@ -19,8 +17,13 @@ _FAULTS: Final = (
 """What pypdf raises for files that are broken in ways it does not foresee."""
 
 
-def read(content: bytes, limits: Limits) -> Document:
-    """Raises ParseError."""
+def read_pdf(content: bytes, limits: DocumentLimits) -> Document:
+    """The text of each page.
+
+    Raises:
+        ParseError: it is broken, protected, has no text, or too many pages or characters.
+
+    """
     try:
         pages = _pages(content, limits)
     except _FAULTS:
@@ -38,7 +41,7 @@ def read(content: bytes, limits: Limits) -> Document:
     return checked(document, limits)
 
 
-def _pages(content: bytes, limits: Limits) -> list[str]:
+def _pages(content: bytes, limits: DocumentLimits) -> list[str]:
     reader = PdfReader(BytesIO(content), strict=False)
     # Many are encrypted with an empty password, against printing alone.
     if reader.is_encrypted and not reader.decrypt(""):
@@ -57,3 +60,6 @@ def _pages(content: bytes, limits: Limits) -> list[str]:
         if length > limits.characters:
             break
     return pages
+
+
+PDF: Final = Parser(f"pypdf/{version('pypdf')}", read_pdf)

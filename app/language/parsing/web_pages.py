@@ -7,9 +7,7 @@ from typing import Final
 from selectolax.lexbor import LexborHTMLParser
 
 from app.language.parsing.decoding import decoded
-from app.language.parsing.documents import Document, Limits, checked
-
-NAME: Final = f"selectolax/{version('selectolax')} html/2"
+from app.language.parsing.documents import Document, DocumentLimits, Parser, checked
 
 _UNSEEN: Final = (
     "script", "style", "noscript", "template", "head", "nav", "svg", "iframe", "object", "form",
@@ -38,8 +36,13 @@ _LAST_CELL = re.compile(r" \| ?$", re.MULTILINE)
 _CELLS = re.compile(rf"\s*{_CELL}\s*")
 
 
-def read(content: bytes, limits: Limits) -> Document:
-    """Raises ParseError."""
+def read_html(content: bytes, limits: DocumentLimits) -> Document:
+    """What a reader of the page would see.
+
+    Raises:
+        ParseError: it is no text, empty or too long.
+
+    """
     return checked(Document(text_of(decoded(content, declares=True))), limits)
 
 
@@ -78,3 +81,6 @@ def _take_hidden(tree: LexborHTMLParser) -> None:
     # Backwards: with a node goes all that is in it, and what is gone must not go again.
     for node in reversed(tree.css(_HIDDEN)):
         node.decompose()
+
+
+HTML: Final = Parser(f"selectolax/{version('selectolax')} html/2", read_html)

@@ -12,10 +12,8 @@ from docx.table import Table
 from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError
 
-from app.language.parsing.documents import Document, Limits, checked
+from app.language.parsing.documents import Document, DocumentLimits, Parser, checked
 from app.language.parsing.errors import ParseError
-
-NAME: Final = f"python-docx/{version('python-docx')}"
 
 MOST_PARTS: Final = 5_000
 RATIO: Final = 200
@@ -24,8 +22,13 @@ SMALL_PART: Final = 1024 * 1024
 """Below this no ratio is suspicious: styles repeat themselves."""
 
 
-def read(content: bytes, limits: Limits) -> Document:
-    """Raises ParseError."""
+def read_docx(content: bytes, limits: DocumentLimits) -> Document:
+    """Paragraphs, headings and tables in their order.
+
+    Raises:
+        ParseError: it is broken, protected, empty, or far too large.
+
+    """
     _refuse_bombs(content, limits)
     try:
         document = docx.Document(BytesIO(content))
@@ -38,7 +41,7 @@ def read(content: bytes, limits: Limits) -> Document:
     return checked(Document("\n\n".join(blocks)), limits)
 
 
-def _refuse_bombs(content: bytes, limits: Limits) -> None:
+def _refuse_bombs(content: bytes, limits: DocumentLimits) -> None:
     """Raises ParseError when unpacking would take far more than the file says."""
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
@@ -85,3 +88,6 @@ def _cells(cells: object) -> list[str]:
             seen.add(id(cell._tc))  # noqa: SLF001 (as above)
             texts.append(" ".join(cell.text.split()))
     return texts
+
+
+DOCX: Final = Parser(f"python-docx/{version('python-docx')}", read_docx)

@@ -1,1 +1,1 @@
-"""Workshop: scores the rows of a search by their words, vectors and context; no room, no SQL."""
+"""Scores the rows of a search by their words, vectors and context; runs no statement."""

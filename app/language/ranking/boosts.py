@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from app.language.ranking.errors import InvalidWeightsError
+
+class InvalidWeightsError(ValueError):
+    """Weights that are no shares of one whole, or out of bounds; a fault of the configuration."""
+
 
 _EVEN: Final = 0.5
 

@@ -1,4 +1,5 @@
-"""One relevance from what the words, the vectors and the context of each row say. Pure arithmetic.
+"""One relevance from what the words, the vectors and the context of each row say, and the best rows
+by it. Pure arithmetic.
 
 Both arms are scaled per query and summed; the context adds to the sum by rules that know no data
 set. The weights are round and stand on a plateau: moved by a third, one at a time, they change
@@ -6,15 +7,18 @@ recall@10 on LoCoMo by -0.4 to +0.5 points (`benchmarks/results/recall.md`).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from app.language.ranking.bm25 import Floats, Ints, bm25, rarity
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.seats import Flags, Seats
+from app.language.ranking.features import BucketStatistics, Features
+from app.language.ranking.query import QueryTraits
+from app.language.ranking.session_index import Flags, SessionIndex
 
 DAY: Final = 86_400.0
 WEEK: Final = 7 * DAY
@@ -25,9 +29,6 @@ CLEAR_LEAD: Final = 0.2
 in full. With wordllama it is 0.45 for English questions, 0.25 for English dialogues and 0.11 for
 Chinese ones, since its table knows some 700 characters: scaling would make noise loud."""
 
-LONG_QUERY: Final = 48
-"""Distinct terms from which a query is a conversation and no question any more: rows that ask, or
-tell a time, are then like others, and vectors of few characters say nothing of so many."""
 
 SHORT_QUESTION_WORDS: Final = 30
 
@@ -48,64 +49,6 @@ RRF_RANK: Final = 60
 
 _BLOCK: Final = 32_768
 """Counts worked on at a time, so that they stay in the processor's cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What is known of each row, in any order, all arrays as long; rows are the first axis."""
-
-    counts: npt.NDArray[np.uint8]
-    """How often each distinct term of the query (second axis) stands in the row; no terms in
-    semantic mode."""
-    lengths: Floats
-    """Terms in the row."""
-    cosine: Floats | None
-    """To the query as it is ranked; NaN for a row without a vector, None in lexical mode."""
-    named: Flags
-    """The query names the row's speaker or subject."""
-    session: Ints
-    """The same number for rows of one session; 0 for none."""
-    order: Ints
-    """Where in its session the row stands; gaps are closed."""
-    time: npt.NDArray[np.float64]
-    """When it was said, in seconds of the epoch; NaN for unknown."""
-    question: Flags
-    """It asks something."""
-    words: Ints
-    """Words and CJK characters."""
-    timed: Flags
-    """It holds a time expression."""
-    linked: Floats | None = None
-    """How near it is in the graph to what the query names, 0 to 1; None where nobody looked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """Statistics of all rows of the user, before filters."""
-
-    holders: Ints
-    """How many rows hold each term of the query."""
-    rows: int
-    mean_length: float
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTraits:
-    """What is known of the query."""
-
-    term_counts: Floats
-    """How often each of its distinct terms stands in it."""
-    cjk: float = 0.0
-    """The share of CJK characters among its letters."""
-    when: bool = False
-    """It asks for a time."""
-    dates: tuple[tuple[float, float], ...] = ()
-    """Start and end of each date in it, in seconds of the epoch."""
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is a conversation."""
-        return len(self.term_counts) >= LONG_QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +81,14 @@ class Fused:
         return {name: float(getattr(self, name)[row]) + 0.0 for name in SIGNALS}
 
 
-def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts) -> Fused:
+def fuse(
+    features: Features, bucket: BucketStatistics, traits: QueryTraits, boosts: Boosts
+) -> Fused:
     """Rate every row for the query; never NaN, nothing is changed in place."""
     order = np.lexsort((features.order, features.session))
-    seats = Seats.of(features.session[order])
-    words = _Words.of(features, bucket, traits, boosts, order, seats)
-    vectors = _Vectors.of(features.cosine, order, boosts)
+    seats = SessionIndex.of(features.session[order])
+    words = _LexicalArm.of(features, bucket, traits, boosts, order, seats)
+    vectors = _DenseArm.of(features.cosine, order, boosts)
     share = vectors.share(traits, boosts, worded=bool(words.alone.any()))
 
     dense = vectors.heard(words.alone)
@@ -171,7 +116,7 @@ def fuse(features: Features, bucket: Bucket, traits: QueryTraits, boosts: Boosts
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _LexicalArm:
     """The lexical arm, of rows sorted by session and order; each part is 1 for the best row."""
 
     alone: Floats
@@ -185,12 +130,12 @@ class _Words:
     def of(
         cls,
         features: Features,
-        bucket: Bucket,
+        bucket: BucketStatistics,
         traits: QueryTraits,
         boosts: Boosts,
         order: Ints,
-        seats: Seats,
-    ) -> "_Words":
+        seats: SessionIndex,
+    ) -> "_LexicalArm":
         counts = np.ascontiguousarray(features.counts[order].T)
         # Said twice is asked for more, but not twice as much.
         emphasis = np.sqrt(traits.term_counts.astype(np.float32))
@@ -214,7 +159,7 @@ class _Words:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vectors:
+class _DenseArm:
     """The dense arm, of rows sorted by session and order."""
 
     known: Flags
@@ -224,7 +169,7 @@ class _Vectors:
     """How far the best cosine is above the usual one, which is the median."""
 
     @classmethod
-    def of(cls, cosine: Floats | None, order: Ints, boosts: Boosts) -> "_Vectors":
+    def of(cls, cosine: Floats | None, order: Ints, boosts: Boosts) -> "_DenseArm":
         if cosine is None:
             return cls(np.zeros(len(order), dtype=np.bool_), np.zeros(0, dtype=np.float32), 0.0)
         cosine = cosine[order]
@@ -296,8 +241,10 @@ def _mean(values: Floats) -> float:
 
 
 def _scaled(scores: Floats) -> Floats:
-    best = float(scores.max(initial=0.0))
-    return scores / np.float32(best) if best > 0 and math.isfinite(best) else scores * 0
+    best_rows = float(scores.max(initial=0.0))
+    return (
+        scores / np.float32(best_rows) if best_rows > 0 and math.isfinite(best_rows) else scores * 0
+    )
 
 
 def _arm(scores: Floats, rrf: float) -> Floats:
@@ -321,3 +268,28 @@ def _put_back(values: Floats, order: Ints) -> Floats:
     placed = np.empty_like(values)
     placed[order] = values
     return placed
+
+
+def best_rows(
+    order: Sequence[npt.NDArray[Any]], ids: Sequence[str], kept: npt.NDArray[np.bool_], limit: int
+) -> list[int]:
+    """Places of the best rows, best first.
+
+    Args:
+        order: what the rows are ordered by, greatest first; each of them breaks the ties of the
+            one before, and the id those of the last. The first is never NaN.
+        ids: of the rows.
+        kept: which rows may be among them.
+        limit: how many at most.
+
+    """
+    places = np.flatnonzero(kept)
+    if len(places) > limit:
+        # All that could be among the first, ties included.
+        floor = np.partition(order[0][places], -limit)[-limit]
+        places = places[order[0][places] >= floor]
+    chosen = sorted(
+        (int(place) for place in places),
+        key=lambda place: (*(-each[place].item() for each in order), ids[place]),
+    )
+    return chosen[:limit]

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from pgvector import SparseVector
 
-from app.language.ranking.document import speaker_marks_in
-from app.language.ranking.fusion import QueryTraits
+from app.language.ranking.bm25 import Floats
+from app.language.ranking.indexed_text import speaker_marks_in
 from app.language.ranking.packing import PackedQuery, any_of, packed_query
 from app.language.text.function_words import content_words
 from app.language.text.names import name_candidates, without_names
@@ -20,9 +20,32 @@ from app.language.text.terms import terms
 from app.language.text.time_expressions import time_expressions
 from app.language.text.traits import asks_when, cjk_share
 
+LONG_QUERY: Final = 48
+"""Distinct terms from which a query is a conversation and no question any more: rows that ask, or
+tell a time, are then like others, and vectors of few characters say nothing of so many."""
+
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryTraits:
+    """What is known of the query."""
+
+    term_counts: Floats
+    """How often each of its distinct terms stands in it."""
+    cjk: float = 0.0
+    """The share of CJK characters among its letters."""
+    when: bool = False
+    """It asks for a time."""
+    dates: tuple[tuple[float, float], ...] = ()
+    """Start and end of each date in it, in seconds of the epoch."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a conversation."""
+        return len(self.term_counts) >= LONG_QUERY
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
     """A query as the statements and the ranking want it.
 
     Args:
@@ -44,19 +67,19 @@ class Asked:
         """How many products of vectors it takes to compare so many rows."""
         return rows * (1 + len(self.packed.vectors))
 
-    def embedded(self, by_model: Mapping[str, npt.NDArray[np.float32]]) -> "Asked":
+    def embedded(self, by_model: Mapping[str, npt.NDArray[np.float32]]) -> "ParsedQuery":
         """With the vectors of what was embedded: by model a row for the query as it stands, and
         one for each of `ranked_texts`.
         """
         return replace(self, vectors={name: _summed(rows[1:]) for name, rows in by_model.items()})
 
 
-async def asked_at(query: str, reference: datetime) -> Asked:
-    """`read_query`, without holding others up: it reads a character four times."""
-    return await read_text(4 * len(query), read_query, query, reference)
+async def parsed_query(query: str, reference: datetime) -> ParsedQuery:
+    """`parse_query`, without holding others up: it reads a character four times."""
+    return await read_text(4 * len(query), parse_query, query, reference)
 
 
-def read_query(query: str, reference: datetime) -> Asked:
+def parse_query(query: str, reference: datetime) -> ParsedQuery:
     """Read a query that is asked at `reference`.
 
     Names are left out of what is embedded, because a name is near to everything its bearer
@@ -69,7 +92,7 @@ def read_query(query: str, reference: datetime) -> Asked:
     uncased = query in {query.lower(), query.upper()}
     bare = query if uncased else without_names(query, name_candidates(query))
     words = content_words(bare)
-    return Asked(
+    return ParsedQuery(
         packed,
         any_of(speaker_marks_in(query)),
         QueryTraits(

@@ -1,1 +1,1 @@
-"""Workshop: what a text says by itself; no model, no database, no room."""
+"""What a text says, read without a model or a database."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.language.ranking.statements import Statement, inner_product
+from app.language.ranking.records import SearchStatement, inner_product
 from app.memory.memories.codes import code_of, coded_models
 
 
@@ -35,12 +35,12 @@ class Source:
         WHERE memories.tenant_id = tenant.id AND memories.ctid = best.place"""
 
 
-def similarity(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
+def similarity(vectors: Mapping[str, Any], statement: SearchStatement, source: Source) -> str:
     """Cosine, 0 to 1 (B-20b), and 0 where nothing can be compared."""
     return f"greatest(0, least(1, coalesce({cosine(vectors, statement, source)}, 0)))"
 
 
-def is_rough(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str | None:
+def is_rough(vectors: Mapping[str, Any], statement: SearchStatement, source: Source) -> str | None:
     """SQL for whether a code tells the cosine of a row; None where none ever does."""
     models = coded_models(vectors)
     if source.code is None or not models:
@@ -50,7 +50,7 @@ def is_rough(vectors: Mapping[str, Any], statement: Statement, source: Source) -
     )
 
 
-def cosine(vectors: Mapping[str, Any], statement: Statement, source: Source) -> str:
+def cosine(vectors: Mapping[str, Any], statement: SearchStatement, source: Source) -> str:
     """As `inner_product`; where there is a code, the share of bits that differ tells the angle,
     roughly.
     """

@@ -14,8 +14,8 @@ import asyncpg
 
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.query import Asked
-from app.language.ranking.rows import Records, read
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn
 from app.memory.memories.graph_sql import links_of
 from app.memory.memories.hybrid import Cut, Ranked, Ranking, nominated, ranked, settled
@@ -67,7 +67,7 @@ async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> li
 
 
 async def by_all(
-    database: Database, tenant_id: str, plan: SearchPlan, asked: Asked, boosts: Boosts
+    database: Database, tenant_id: str, plan: SearchPlan, asked: ParsedQuery, boosts: Boosts
 ) -> list[Found]:
     """The best memories by words, vectors and context, best first; two statements.
 
@@ -77,7 +77,7 @@ async def by_all(
     text, values, columns = (features_statement if now else known_features_statement)(plan, asked)
     [seen] = await database.fetch(tenant_id, text, *values)
     ids: Sequence[str] = seen["ids"] or ()
-    records = read(seen["records"], columns)
+    records = read_records(seen["records"], columns)
     how = Ranking(
         asked,
         boosts,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.language.ranking.statements import Statement
+from app.language.ranking.records import SearchStatement
 
 MOST_KEYS: Final = 300
 """Pieces of a query that are looked up as names."""
@@ -57,7 +57,7 @@ class Named:
     known_at: datetime | None
 
 
-def linked(named: Named, statement: Statement) -> str:
+def linked(named: Named, statement: SearchStatement) -> str:
     """SQL for the links of a search as JSON, or null: `[[memory id, steps, mentions, path], …]`."""
     keys = statement.bind(list(named.keys), "text[]")
     scopes = statement.bind([scope for scope, _ in named.places], "text[]")
@@ -113,7 +113,7 @@ def _path(first: str, second: str) -> str:
     return f"{first}.name || ' ' || relation.relation || ' ' || {second}.name"
 
 
-def _holds(named: Named, statement: Statement) -> str:
+def _holds(named: Named, statement: SearchStatement) -> str:
     """Whether a relation held at the moment asked for, by what was known then."""
     known = "relation.known_to IS NULL"
     moment = "now()"

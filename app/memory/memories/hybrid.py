@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.fusion import fuse
-from app.language.ranking.places import best
-from app.language.ranking.query import Asked
-from app.language.ranking.reading import bucket_of, coverage, features_of
-from app.language.ranking.rows import Records
+from app.language.ranking.features import bucket_statistics, coverage, features_of
+from app.language.ranking.fusion import best_rows, fuse
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import Records
 from app.memory.memories.codes import SHORT, SLACK, calibrated, candidates, spread
 from app.memory.memories.graph_sql import Link
 from app.memory.memories.ranking import RankWeights
@@ -68,7 +67,7 @@ class Cut:
 class Ranking:
     """How the rows of a search are rated, and what becomes of them."""
 
-    asked: Asked
+    asked: ParsedQuery
     boosts: Boosts
     weights: RankWeights
     cut: Cut
@@ -88,7 +87,7 @@ class _Rated:
     @classmethod
     def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
         features = features_of(ids, records, how.asked.packed)
-        bucket = bucket_of(features)
+        bucket = bucket_statistics(features)
         # Rounded, so that nobody sees the noise of single precision.
         lexical = coverage(features, bucket, how.asked.traits).astype(np.float64).round(6)
         relevance = lexical
@@ -144,7 +143,7 @@ def ranked(ids: Sequence[str], records: Records, how: Ranking) -> list[Ranked]:
     if cut.threshold is not None:
         kept &= rated.raw(cut) >= cut.threshold
     order = (rated.order(cut), records["updated"])
-    places = best(order, ids, kept, cut.limit)
+    places = best_rows(order, ids, kept, cut.limit)
     return [
         Ranked(
             ids[place],
@@ -172,7 +171,7 @@ def _with_corrections(
     if not wanted:
         return places
     kept = records["eligible"] & records["correction"]
-    return list(dict.fromkeys([*places, *best(order, ids, kept, wanted)]))
+    return list(dict.fromkeys([*places, *best_rows(order, ids, kept, wanted)]))
 
 
 def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
@@ -192,7 +191,7 @@ def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
         # What seems to miss it comes last, and not at all only if others are enough.
         order = order - SHORT * np.maximum(short - SLACK, 0.0)
     by = (order, records["updated"])
-    places = best(by, ids, kept, candidates(cut.limit))
+    places = best_rows(by, ids, kept, candidates(cut.limit))
     places = _with_corrections(places, by, ids, records, cut.corrections)
     sample = spread(records["ranked_similarity"].astype(np.float64), np.flatnonzero(rough))
     return [ids[place] for place in dict.fromkeys([*places, *sample.tolist()])]

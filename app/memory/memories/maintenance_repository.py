@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.language.ranking.document import COLUMNS
+from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.records import Change, snapshot
@@ -256,7 +256,7 @@ class MaintenanceRepository:
                     Memory.version == row["version"],
                     Memory.status != "deleted",
                 )
-                .values({name: row[name] for name in COLUMNS})
+                .values({name: row[name] for name in INDEX_COLUMNS})
                 .execution_options(synchronize_session=False)
             )
             written += result.rowcount
@@ -280,7 +280,7 @@ class MaintenanceRepository:
             result: Any = await self._db.execute(
                 update(MemoryHistory)
                 .where(MemoryHistory.history_id == row["history_id"], *self._unread_past())
-                .values({name: row[name] for name in COLUMNS})
+                .values({name: row[name] for name in INDEX_COLUMNS})
                 .execution_options(synchronize_session=False)
             )
             written += result.rowcount

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Final
 
-from app.language.ranking.errors import InvalidWeightsError
+from app.language.ranking.boosts import InvalidWeightsError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from app.identity.agents.embedding import Embedders, QueryVectors, Spending
 from app.identity.agents.processing import Processing
 from app.identity.tenants.access import Principal
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
-from app.language.ranking.query import asked_at
+from app.language.ranking.query import parsed_query
 from app.memory.memories.annotating import after_search
 from app.memory.memories.finding import Found, by_all, by_reranker, by_vectors
 from app.memory.memories.ranking import RankWeights
@@ -135,7 +135,7 @@ class RecallService:
     async def _by_query(
         self, principal: Principal, plan: SearchPlan, query: str, wanted: Recall
     ) -> Recalled:
-        asked = await asked_at(query, wanted.reference or self._now())
+        asked = await parsed_query(query, wanted.reference or self._now())
         vectors = await self._embedders.for_query(
             principal, [query, *asked.ranked_texts], required=False
         )

@@ -31,7 +31,7 @@ from sqlalchemy.orm.attributes import flag_modified
 
 from app.identity.tenants.access import Access
 from app.identity.users.repository import visible_user_ids
-from app.language.ranking.document import COLUMNS
+from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.offload import read_text
 from app.memory.memories.errors import HistoryNotFoundError
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
@@ -44,10 +44,10 @@ from app.platform.outbox.repository import OutboxRepository
 from app.platform.work.idempotency import StoredAnswer
 
 NOT_IN_HISTORY = (
-    "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *COLUMNS,
+    "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *INDEX_COLUMNS,
 )  # fmt: skip
 
-_NOTHING_REPLACED: Final = dict.fromkeys(("embedding", "embedding_model", *COLUMNS))
+_NOTHING_REPLACED: Final = dict.fromkeys(("embedding", "embedding_model", *INDEX_COLUMNS))
 
 _ANSWER_NAMES_ONE = text(
     "EXISTS (SELECT 1 FROM regexp_matches(convert_from(idempotency_keys.answer, 'UTF8'), "
@@ -139,7 +139,7 @@ async def _found_by(db: AsyncSession, row: Memory) -> Mapping[str, Any]:
     Not as attributes: what is loaded is compared with what is set, and vectors of two models
     cannot be.
     """
-    names = ("embedding", "embedding_model", *COLUMNS)
+    names = ("embedding", "embedding_model", *INDEX_COLUMNS)
     columns = [getattr(Memory, name) for name in names]
     found = await db.execute(
         select(*columns).where(Memory.tenant_id == row.tenant_id, Memory.memory_id == row.memory_id)

@@ -13,7 +13,7 @@ from app.identity.tenants.access import Principal
 from app.identity.users.access import meant
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.query import asked_at
+from app.language.ranking.query import parsed_query
 from app.language.text.names import name_keys
 from app.memory.memories.annotating import Annotated, after_search
 from app.memory.memories.finding import Found, by_all, by_reranker, by_vectors, hit
@@ -196,7 +196,7 @@ class SearchService:
         texts = [body.query]
         if body.mode != "semantic":
             reference = body.reference_time or self._now()
-            asked = await asked_at(body.query, reference)
+            asked = await parsed_query(body.query, reference)
             texts += asked.ranked_texts
         query = QueryVectors()
         if body.mode != "lexical":

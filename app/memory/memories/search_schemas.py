@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from app.language.ranking.asking import BoostWeights, Mode, Query
+from app.language.ranking.schemas import BoostWeights, Mode, Query
 from app.memory.memories.schemas import (
     Aliases,
     MemoryRead,

@@ -20,9 +20,14 @@ from typing import Any
 
 from app.identity.tenants.access import Access
 from app.language.llm.embedder import NO_SHARE, DenseShare
-from app.language.ranking.query import Asked
-from app.language.ranking.rows import Column, id_hash, record
-from app.language.ranking.statements import Statement, asked_columns
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import (
+    Column,
+    SearchStatement,
+    id_hash_sql,
+    query_columns,
+    record_sql,
+)
 from app.memory.memories.codes import SHORT, SLACK, candidates
 from app.memory.memories.comparing_sql import Source, cosine, is_rough, similarity
 from app.memory.memories.filters import compile_filters
@@ -79,7 +84,7 @@ class SearchPlan:
     agent_id: str | None
     weights: tuple[float, float, float]
     limit: int
-    asked: Asked | None = None
+    asked: ParsedQuery | None = None
     degraded: bool = False
     threshold: float | None = None
     rerank: bool = True
@@ -97,33 +102,35 @@ class SearchPlan:
     names: Sequence[str] = ()
 
 
-def features_statement(plan: SearchPlan, asked: Asked) -> tuple[str, list[object], list[Column]]:
+def features_statement(
+    plan: SearchPlan, asked: ParsedQuery
+) -> tuple[str, list[object], list[Column]]:
     """One row: `ids` of the bucket's memories, and a record of each, packed as `rows.read` wants.
 
     What the filters leave out is among them, marked: it counts in the statistics of words, and
     stands beside what was said before and after it.
     """
-    statement = Statement()
+    statement = SearchStatement()
     source = current_source(plan, statement, narrow=False)
     return features(plan, asked, statement, source)
 
 
 def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, list[object]]:
     """The plan's columns of those of `memory_ids` that this search may find."""
-    statement = Statement()
+    statement = SearchStatement()
     source = current_source(plan, statement, only=memory_ids)
     columns = ", ".join(f"memories.{name}" for name in plan.columns)
     return f"SELECT {columns} {source.rows}", statement.values
 
 
 def settling_statement(
-    plan: SearchPlan, asked: Asked, memory_ids: Sequence[str]
+    plan: SearchPlan, asked: ParsedQuery, memory_ids: Sequence[str]
 ) -> tuple[str, list[object]]:
     """As `hits_statement`, with the cosines that codes left open: `exact`, `exact_essence`.
 
     What the filters leave out is among them, unless `fits`.
     """
-    statement = Statement()
+    statement = SearchStatement()
     source = current_source(plan, statement, narrow=False, only=memory_ids)
     exact = replace(source, code=None)
     columns = ", ".join(f"memories.{name}" for name in plan.columns)
@@ -140,17 +147,17 @@ def search_statement(plan: SearchPlan) -> tuple[str, list[object]]:
 
     Ties are broken by `update_time`, newest first, then by id.
     """
-    statement = Statement()
+    statement = SearchStatement()
     return ranked(plan, statement, current_source(plan, statement)), statement.values
 
 
 def waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
     """How many memories of these buckets another model made, so that nothing compares them."""
-    statement = Statement()
+    statement = SearchStatement()
     return waiting(plan, statement, current_source(plan, statement)), statement.values
 
 
-def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
+def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
     """The text of a search in `source`."""
     formula = _formula(plan, statement)
     kept = (
@@ -182,7 +189,7 @@ def ranked(plan: SearchPlan, statement: Statement, source: Source) -> str:
     """
 
 
-def _formula(plan: SearchPlan, statement: Statement) -> str:
+def _formula(plan: SearchPlan, statement: SearchStatement) -> str:
     """The score of a `{row}`."""
     similarity, confidence, scope = (statement.bind(weight, "float8") for weight in plan.weights)
     return (
@@ -191,7 +198,7 @@ def _formula(plan: SearchPlan, statement: Statement) -> str:
     )
 
 
-def _compared(plan: SearchPlan, statement: Statement, source: Source, formula: str) -> str:
+def _compared(plan: SearchPlan, statement: SearchStatement, source: Source, formula: str) -> str:
     """Rows with their exact similarity: all of them, or those that are nearest by their codes."""
     rough = is_rough(plan.vectors, statement, source)
     seen = f"""
@@ -225,25 +232,25 @@ def _compared(plan: SearchPlan, statement: Statement, source: Source, formula: s
             ) AS few"""
 
 
-def waiting(plan: SearchPlan, statement: Statement, source: Source) -> str:
+def waiting(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
     """The text that counts what no vector of the plan compares."""
     models = statement.bind(list(plan.vectors), "text[]")
     return f"SELECT count(*) AS waiting {source.rows} AND {source.model} <> ALL ({models})"
 
 
 def features(
-    plan: SearchPlan, asked: Asked, statement: Statement, source: Source
+    plan: SearchPlan, asked: ParsedQuery, statement: SearchStatement, source: Source
 ) -> tuple[str, list[object], list[Column]]:
     """The text of `features_statement` for any source."""
     columns = [
-        *asked_columns(
+        *query_columns(
             asked,
             statement,
             similarity=cosine(plan.vectors, statement, source),
             ranked_similarity=cosine(asked.vectors, statement, source),
             words=source.words,
         ),
-        Column("session", "int8", id_hash("memories.session_id")),
+        Column("session", "int8", id_hash_sql("memories.session_id")),
         Column("said", "timestamptz", "coalesce(memories.valid_from, memories.create_time)"),
         Column("created", "timestamptz", "memories.create_time"),
         Column("updated", "timestamptz", "memories.update_time"),
@@ -261,7 +268,7 @@ def features(
         f"""
     SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
         string_agg(seen.record, '') AS records{links}
-    FROM (SELECT memories.memory_id, {record(columns)} AS record {source.rows} OFFSET 0) AS seen
+    FROM (SELECT memories.memory_id, {record_sql(columns)} AS record {source.rows} OFFSET 0) AS seen
     """,
         statement.values,
         columns,
@@ -281,7 +288,7 @@ def _named(plan: SearchPlan) -> Named:
 
 def current_source(
     plan: SearchPlan,
-    statement: Statement,
+    statement: SearchStatement,
     *,
     narrow: bool = True,
     only: Sequence[str] | None = None,
@@ -309,7 +316,7 @@ def current_source(
     return Source(f"{rows}\n        WHERE {' AND '.join(conditions)}", code="memories.code")
 
 
-def bucket_table(plan: SearchPlan, statement: Statement) -> str:
+def bucket_table(plan: SearchPlan, statement: SearchStatement) -> str:
     """The buckets of the plan as the table `bucket`."""
     scopes = statement.bind([bucket.scope for bucket in plan.buckets], "text[]")
     ids = statement.bind([bucket.scope_id for bucket in plan.buckets], "text[]")
@@ -332,7 +339,7 @@ def in_bucket(*statuses: str) -> str:
     )
 
 
-def some(memory_ids: Sequence[str], statement: Statement) -> str:
+def some(memory_ids: Sequence[str], statement: SearchStatement) -> str:
     """Those of `memory_ids` that are in a bucket, each behind the primary key."""
     ids = statement.bind(list(memory_ids), "text[]")
     return (
@@ -342,7 +349,7 @@ def some(memory_ids: Sequence[str], statement: Statement) -> str:
     )
 
 
-def held(at: datetime, statement: Statement) -> str:
+def held(at: datetime, statement: SearchStatement) -> str:
     """What was true at a moment, as far as `memories` says; `repository.py` has it too.
 
     What was superseded since still held then, and what has expired since; what somebody
@@ -356,7 +363,7 @@ def held(at: datetime, statement: Statement) -> str:
         AND (memories.valid_to IS NULL OR memories.valid_to > {moment})"""
 
 
-def narrowed(plan: SearchPlan, statement: Statement) -> list[str]:
+def narrowed(plan: SearchPlan, statement: SearchStatement) -> list[str]:
     """What the request asks of a memory."""
     conditions = []
     if plan.memory_type is not None:
@@ -371,7 +378,7 @@ def narrowed(plan: SearchPlan, statement: Statement) -> list[str]:
     return conditions
 
 
-def whose(plan: SearchPlan, statement: Statement) -> list[str]:
+def whose(plan: SearchPlan, statement: SearchStatement) -> list[str]:
     """Who may see what, as text; `visibility.py` says the same to SQLAlchemy."""
     conditions = []
     # A session is one person's; a project shows an owner's own items to the owner alone.

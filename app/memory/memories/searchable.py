@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from app.language.ranking.document import COLUMNS, searched
+from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
 
 SPEAKER_KEYS: Final = ("name", "speaker", "subject")
 """Keys of the metadata that may name whoever says it or it is about; `name` is a message's."""
@@ -12,7 +12,7 @@ SPEAKER_KEYS: Final = ("name", "speaker", "subject")
 DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from"})
 """A change of one of these changes the terms."""
 
-NO_TERMS: Final[Mapping[str, None]] = dict.fromkeys(COLUMNS)
+NO_TERMS: Final[Mapping[str, None]] = dict.fromkeys(INDEX_COLUMNS)
 
 
 def row_terms(
@@ -21,7 +21,7 @@ def row_terms(
     """What the analyser makes of a memory, by column."""
     names = (metadata.get(key) for key in SPEAKER_KEYS)
     speakers = [name for name in names if isinstance(name, str) and name.strip()]
-    return searched(content, speakers=speakers, said_at=valid_from)
+    return index_values(content, speakers=speakers, said_at=valid_from)
 
 
 def with_terms(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, TextClause, column, func, literal_column, 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.language.ranking.document import COLUMNS
+from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.memory.memories.models import Memory, MemoryHistory
 from app.memory.memories.repository import compiled, existing, held
 from app.platform.database.keyset import after
@@ -21,7 +21,7 @@ from app.platform.database.keyset import after
 # Whose it is and where it hangs never changes, and finds the rows by an index.
 _OF_NOW = {"user_id", "agent_id", "session_id", "project_id", "scope"}
 
-_NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at", *COLUMNS}
+_NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at", *INDEX_COLUMNS}
 
 # How often something was found is not in the history, and is told as it is.
 _NOT_OF_THEN = {"use_count", "last_used_at"}

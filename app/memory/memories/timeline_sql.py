@@ -8,10 +8,9 @@ by way of the past what is closed to them now.
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.language.ranking.document import COLUMNS as WORDS
-from app.language.ranking.query import Asked
-from app.language.ranking.rows import Column
-from app.language.ranking.statements import Statement
+from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import Column, SearchStatement
 from app.memory.memories.comparing_sql import Source
 from app.memory.memories.search_sql import (
     COLUMNS,
@@ -43,21 +42,21 @@ STATE = "jsonb_populate_record(CAST(NULL AS memories), {snapshot})"
 
 def known_statement(plan: SearchPlan) -> tuple[str, list[object]]:
     """The columns and the order of `search_statement`, of `plan.known_at`."""
-    statement = Statement()
+    statement = SearchStatement()
     return ranked(plan, statement, _source(plan, statement)), statement.values
 
 
 def known_features_statement(
-    plan: SearchPlan, asked: Asked
+    plan: SearchPlan, asked: ParsedQuery
 ) -> tuple[str, list[object], list[Column]]:
     """As `features_statement`, of `plan.known_at`."""
-    statement = Statement()
+    statement = SearchStatement()
     return features(plan, asked, statement, _source(plan, statement, narrow=False))
 
 
 def known_hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, list[object]]:
     """As `hits_statement`, of `plan.known_at`."""
-    statement = Statement()
+    statement = SearchStatement()
     source = _source(plan, statement, only=memory_ids)
     columns = ", ".join(
         f"{'present' if name in _NOT_OF_THEN else 'memories'}.{name}" for name in COLUMNS
@@ -67,13 +66,13 @@ def known_hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[s
 
 def known_waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
     """How many of them have words of then in vectors that this search cannot compare."""
-    statement = Statement()
+    statement = SearchStatement()
     return waiting(plan, statement, _source(plan, statement)), statement.values
 
 
 def _source(
     plan: SearchPlan,
-    statement: Statement,
+    statement: SearchStatement,
     *,
     narrow: bool = True,
     only: Sequence[str] | None = None,

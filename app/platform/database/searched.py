@@ -11,7 +11,7 @@ class Searched:
     """What the analyser made of a row's text; null until it has seen it.
 
     `terms` has the frequency of each term, by its key; the rest are traits of the text.
-    Derived from the row itself (`ranking/document.py`), so no history keeps them.
+    Derived from the row itself (`ranking/indexed_text.py`), so no history keeps them.
     """
 
     terms: Mapped[Any | None] = mapped_column(SPARSEVEC(), deferred=True)

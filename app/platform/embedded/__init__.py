@@ -1,1 +1,1 @@
-"""Workshop: the PostgreSQL that KeMem brings along, out of a wheel; knows no room."""
+"""The PostgreSQL that KeMem brings along, out of a wheel."""

@@ -20,8 +20,8 @@ from app.platform.embedded.accounts import Account, ended, spawn
 from app.platform.embedded.binaries import Binaries
 from app.platform.embedded.data_folder import (
     POSTGRES_MAJOR,
+    ClusterPasswords,
     DataFolder,
-    Secrets,
     create_secrets,
     read_secrets,
     sync_folder,
@@ -37,7 +37,9 @@ _UNFINISHED = ".new-"
 _LEFTOVER_SECONDS = 5.0
 
 
-async def ensure_cluster(folder: DataFolder, binaries: Binaries, account: Account) -> Secrets:
+async def ensure_cluster(
+    folder: DataFolder, binaries: Binaries, account: Account
+) -> ClusterPasswords:
     """Make the cluster when there is none, and return its passwords.
 
     Only the holder of the data folder may call this.
@@ -126,7 +128,7 @@ async def _initdb(
         )
 
 
-async def ensure_database(sockets: SocketFolder, passwords: Secrets) -> None:
+async def ensure_database(sockets: SocketFolder, passwords: ClusterPasswords) -> None:
     """Make the service's role, its database and pgvector in it; safe to repeat."""
     async with _superuser(sockets, passwords, "postgres") as connection:
         await _ensure_role(connection, passwords.service_password)
@@ -154,7 +156,7 @@ async def _ensure_role(connection: asyncpg.Connection, password: str) -> None:
 
 @asynccontextmanager
 async def _superuser(
-    sockets: SocketFolder, passwords: Secrets, database: str
+    sockets: SocketFolder, passwords: ClusterPasswords, database: str
 ) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(
         sockets.dsn(user=SUPERUSER, password=passwords.superuser_password, database=database)

@@ -164,14 +164,14 @@ def holder_of(folder: DataFolder) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Secrets:
+class ClusterPasswords:
     """Passwords of the two roles that are made with the cluster."""
 
     superuser_password: str = field(repr=False)
     service_password: str = field(repr=False)
 
 
-def read_secrets(folder: DataFolder) -> Secrets:
+def read_secrets(folder: DataFolder) -> ClusterPasswords:
     """The passwords of an existing cluster.
 
     Raises:
@@ -181,7 +181,7 @@ def read_secrets(folder: DataFolder) -> Secrets:
     try:
         if stat.S_IMODE(folder.secrets.stat().st_mode) & 0o077:
             folder.secrets.chmod(0o600)
-        return Secrets(**json.loads(folder.secrets.read_text()))
+        return ClusterPasswords(**json.loads(folder.secrets.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(
             f"The passwords in {folder.secrets} cannot be read ({type(error).__name__}). Restore "
@@ -189,32 +189,32 @@ def read_secrets(folder: DataFolder) -> Secrets:
         ) from None
 
 
-def create_secrets(folder: DataFolder) -> Secrets:
+def create_secrets(folder: DataFolder) -> ClusterPasswords:
     """New random passwords, on disk before anything uses them."""
-    fresh = Secrets(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+    fresh = ClusterPasswords(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
     write_private(folder.secrets, json.dumps(asdict(fresh)))
     return fresh
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ServerState:
     """How a second process reaches the running PostgreSQL. Holds no secret."""
 
     pid: int
     socket_folder: str
 
 
-def read_state(folder: DataFolder) -> State | None:
+def read_state(folder: DataFolder) -> ServerState | None:
     """What the holder of the folder wrote when it was ready; None when it is not."""
     try:
-        state = State(**json.loads(folder.state.read_text()))
+        state = ServerState(**json.loads(folder.state.read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return state if state.pid == holder_of(folder) else None
 
 
 def write_state(folder: DataFolder, socket_folder: Path) -> None:
-    write_private(folder.state, json.dumps(asdict(State(os.getpid(), str(socket_folder)))))
+    write_private(folder.state, json.dumps(asdict(ServerState(os.getpid(), str(socket_folder)))))
 
 
 def write_private(path: Path, text: str) -> None:

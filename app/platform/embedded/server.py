@@ -24,9 +24,9 @@ from app.platform.embedded.cluster import (
     ensure_database,
 )
 from app.platform.embedded.data_folder import (
+    ClusterPasswords,
     DataFolder,
     FolderLock,
-    Secrets,
     default_data_dir,
     open_data_folder,
     write_state,
@@ -59,7 +59,7 @@ class EmbeddedPostgres:
         self._lock: FolderLock | None = None
         self._folder: DataFolder | None = None
         self._sockets: SocketFolder | None = None
-        self._secrets: Secrets | None = None
+        self._secrets: ClusterPasswords | None = None
         self._postmaster: Postmaster | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
@@ -88,7 +88,7 @@ class EmbeddedPostgres:
         sockets, secrets = self._running()
         return sockets.dsn(user=SUPERUSER, password=secrets.superuser_password, database=DATABASE)
 
-    def _running(self) -> tuple[SocketFolder, Secrets]:
+    def _running(self) -> tuple[SocketFolder, ClusterPasswords]:
         if self._sockets is None or self._secrets is None:
             raise RuntimeError("the embedded PostgreSQL is not running")
         return self._sockets, self._secrets

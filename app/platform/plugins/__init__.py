@@ -1,1 +1,1 @@
-"""Workshop: code of the deployment that is asked at fixed points, within limits."""
+"""Code of the deployment that is asked at fixed points, within limits."""

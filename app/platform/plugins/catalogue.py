@@ -34,7 +34,7 @@ class Processor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedProcessor:
     """A processor that can be asked.
 
     Args:
@@ -50,7 +50,7 @@ class Loaded:
     on_error: OnError
 
 
-def allowed_processors(setting: str) -> list[Loaded]:
+def allowed_processors(setting: str) -> list[LoadedProcessor]:
     """The processors that `setting` names, separated by commas, in its order.
 
     Raises:
@@ -79,7 +79,7 @@ def allowed_processors(setting: str) -> list[Loaded]:
     return [_loaded(installed[name][0]) for name in names]
 
 
-def _loaded(point: EntryPoint) -> Loaded:
+def _loaded(point: EntryPoint) -> LoadedProcessor:
     try:
         processor = point.load()()
     except Exception as error:
@@ -101,7 +101,7 @@ def _loaded(point: EntryPoint) -> Loaded:
                 f"The processor {point.name!r} ({point.value}) needs {wanted}."
             )
     waits = frozenset(name for name in points if iscoroutinefunction(methods[name]))
-    return Loaded(point.name, processor, points, waits, float(seconds), on_error)
+    return LoadedProcessor(point.name, processor, points, waits, float(seconds), on_error)
 
 
 def _is_time(seconds: object) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 
 from app.platform.observability.metrics import PROCESSOR_CALLS, PROCESSOR_SECONDS
-from app.platform.plugins.catalogue import Loaded
+from app.platform.plugins.catalogue import LoadedProcessor
 from app.platform.plugins.checking import P, Settle, checked
 from app.platform.plugins.errors import InvalidProcessorsError, ProcessorFailedError
 from app.platform.plugins.points import Point
@@ -49,7 +49,7 @@ class _Outcome:
 class Runner:
     """Asks one processor. Belongs to one event loop."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: LoadedProcessor) -> None:
         self.loaded = loaded
         self._left: set[asyncio.Future[_Outcome]] = set()
         self._free = asyncio.Semaphore(MOST_AT_ONCE)
@@ -220,5 +220,5 @@ class Processors:
             raise InvalidProcessorsError(self.names)
 
 
-def processors_of(loaded: Sequence[Loaded]) -> Processors:
+def processors_of(loaded: Sequence[LoadedProcessor]) -> Processors:
     return Processors({one.name: Runner(one) for one in loaded})

@@ -10,7 +10,7 @@ from app.conversation.messages.schemas import (
     PressureRead,
     WindowStrategy,
 )
-from app.language.ranking.asking import Query
+from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import MemoryType, Scope, Tier
 from app.memory.memories.search_schemas import AsOf, ScoreExplained
 from app.platform.values.fields import Document, Id, Kind, Moment, Schema, Shown, Storable, example

@@ -8,7 +8,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
-from app.language.parsing.kinds import CONTENT_TYPES, ENDINGS, Kind, Refused, kind_of
+from app.language.parsing.file_kinds import CONTENT_TYPES, ENDINGS, FileKind, RefusedFile, kind_of
 from app.language.text.offload import read_text
 from app.platform.database.ids import new_id
 from app.platform.jobs.orders import Order
@@ -284,7 +284,7 @@ def shown(row: FileRow) -> FileRead:
     return FileRead.model_validate(values)
 
 
-def _looked_at(upload: Upload, name: str) -> Kind:
+def _looked_at(upload: Upload, name: str) -> FileKind:
     """What a file is.
 
     Raises:
@@ -294,7 +294,7 @@ def _looked_at(upload: Upload, name: str) -> Kind:
     if not upload.size:
         raise EmptyFileError
     kind = kind_of(upload.content, name, upload.content_type)
-    if isinstance(kind, Refused):
+    if isinstance(kind, RefusedFile):
         if kind.code == "type_mismatch":
             raise TypeMismatchError(kind.found, kind.claimed or "")
         raise UnsupportedMediaTypeError(kind.found)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from app.language.parsing.passages import Piece
-from app.language.ranking.document import searched
+from app.language.parsing.passages import TextPassage
+from app.language.ranking.indexed_text import index_values
 from app.platform.database.ids import new_id
 
 
 def rows_of(
-    pieces: Sequence[Piece],
+    pieces: Sequence[TextPassage],
     *,
     folder_id: str,
     file_id: str | None,
@@ -35,7 +35,7 @@ def rows_of(
             "content": piece.content,
             "tags": list(tags),
             "creator": creator,
-            **searched(piece.content),
+            **index_values(piece.content),
         }
         for ordinal, piece in (
             (place if file_id is None else -1 - place, piece)
@@ -44,6 +44,6 @@ def rows_of(
     ]
 
 
-def id_of(file_id: str, ordinal: int, piece: Piece) -> str:
+def id_of(file_id: str, ordinal: int, piece: TextPassage) -> str:
     """The id of a file's passage: its place and what it says."""
     return f"psg_{sha256(f'{file_id} {ordinal} {piece.content}'.encode()).hexdigest()[:32]}"

@@ -16,9 +16,9 @@ from app.identity.agents.embedding import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.parsing.errors import ParseError
-from app.language.parsing.isolated import Parsed, Workshop
-from app.language.parsing.kinds import KINDS
-from app.language.parsing.passages import Piece
+from app.language.parsing.file_kinds import KINDS
+from app.language.parsing.parser_pool import ParsedDocument, ParserPool
+from app.language.parsing.passages import TextPassage
 from app.language.text.offload import read_text
 from app.memory.extraction.jobs import SWITCHED_OFF
 from app.memory.extraction.reading import principal_of
@@ -43,7 +43,7 @@ class FileJobs:
         self,
         work: Work,
         embedders: Embedders,
-        workshop: Workshop,
+        workshop: ParserPool,
         now: Callable[[], datetime],
     ) -> None:
         self._work = work
@@ -118,7 +118,7 @@ class FileJobs:
             yield chunk
             number += 1
 
-    async def _agree(self, job: ClaimedJob, principal: Principal, parsed: Parsed) -> int:
+    async def _agree(self, job: ClaimedJob, principal: Principal, parsed: ParsedDocument) -> int:
         """How many passages are stored already; none where they were cut otherwise."""
         async with self._work.write(job, while_disabled=True) as unit:
             files = FileRepository(unit.db, principal.access)
@@ -140,7 +140,9 @@ class FileJobs:
             )
         return done
 
-    async def _rows(self, file: File, batch: Sequence[Piece], first: int) -> list[dict[str, Any]]:
+    async def _rows(
+        self, file: File, batch: Sequence[TextPassage], first: int
+    ) -> list[dict[str, Any]]:
         return await read_text(
             sum(len(piece.content) for piece in batch),
             rows_of,
@@ -169,7 +171,9 @@ class FileJobs:
             await TenantRepository(unit.db, job.tenant_id).note_model(model)
         return first + len(rows)
 
-    async def _complete(self, job: ClaimedJob, principal: Principal, parsed: Parsed) -> None:
+    async def _complete(
+        self, job: ClaimedJob, principal: Principal, parsed: ParsedDocument
+    ) -> None:
         async with self._work.write(job, while_disabled=True) as unit:
             files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)

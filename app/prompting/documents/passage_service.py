@@ -3,7 +3,7 @@
 from app.identity.agents.embedding import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
-from app.language.parsing.passages import pieces
+from app.language.parsing.passages import text_passages
 from app.language.text.offload import read_text
 from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
 from app.platform.work.idempotency import IdempotencyKey
@@ -41,7 +41,7 @@ class PassageService:
         async with self._work.read(principal, key) as db:
             folder = await writable_folder(db, principal, folder_id)
         length = 4 * len(body.content)
-        cut = await read_text(length, pieces, body.content)
+        cut = await read_text(length, text_passages, body.content)
         embedder = await self._embedders.for_writing(principal, folder.agent_id)
         vectors = await embed(embedder, [piece.content for piece in cut])
         rows = await read_text(

@@ -29,7 +29,7 @@ from app.language.llm.errors import (
     UnknownEmbedderError,
     UnknownModelError,
 )
-from app.language.parsing.kinds import KINDS
+from app.language.parsing.file_kinds import KINDS
 from app.memory.memories.errors import ScopeRequiresError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for

@@ -14,8 +14,8 @@ from app.identity.agents.embedding import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
-from app.language.ranking.query import asked_at
-from app.language.ranking.rows import read
+from app.language.ranking.query import parsed_query
+from app.language.ranking.records import read_records
 from app.language.text.offload import in_turn
 from app.platform.database.engine import Database
 from app.prompting.documents.repository import FolderRepository
@@ -79,7 +79,7 @@ class PassageSearchService:
         text, values, columns = features_statement(plan)
         [seen] = await self._database.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
-        records = read(seen["records"], columns)
+        records = read_records(seen["records"], columns)
         share = query.dense_share
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
         cut = Cut(mode, None, body.limit)
@@ -106,7 +106,7 @@ class PassageSearchService:
     async def _plan(
         self, principal: Principal, body: PassageSearch, folder_ids: Sequence[str]
     ) -> tuple[PassagePlan, QueryVectors, str]:
-        asked = await asked_at(body.query, self._now())
+        asked = await parsed_query(body.query, self._now())
         query, mode = QueryVectors(), body.mode
         if mode != "lexical":
             texts = [body.query, *(asked.ranked_texts if mode == "hybrid" else ())]

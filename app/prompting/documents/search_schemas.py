@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from app.language.ranking.asking import Mode
+from app.language.ranking.schemas import Mode
 from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
 from app.prompting.documents.schemas import PassageRead, Tags
 

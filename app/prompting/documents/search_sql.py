@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from app.language.ranking.query import Asked
-from app.language.ranking.rows import Column, record
-from app.language.ranking.statements import Statement, asked_columns, inner_product
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import (
+    Column,
+    SearchStatement,
+    inner_product,
+    query_columns,
+    record_sql,
+)
 
 COLUMNS = (
     "passage_id", "folder_id", "file_id", "ordinal", "start_char", "end_char", "page", "content",
@@ -37,7 +42,7 @@ class PassagePlan:
 
     folder_ids: Sequence[str]
     vectors: Mapping[str, Any]
-    asked: Asked
+    asked: ParsedQuery
     tags: Sequence[str] = ()
     tags_match: Literal["any", "all"] = "any"
     created_from: datetime | None = None
@@ -53,9 +58,9 @@ def features_statement(plan: PassagePlan) -> tuple[str, list[object], list[Colum
     Where the folders have more than `plan.most` passages, it is the newest of those that tags and
     times let through, alone.
     """
-    statement = Statement()
+    statement = SearchStatement()
     columns = [
-        *asked_columns(
+        *query_columns(
             plan.asked,
             statement,
             similarity=_cosine(plan.vectors, statement),
@@ -81,7 +86,7 @@ def features_statement(plan: PassagePlan) -> tuple[str, list[object], list[Colum
     SELECT array_agg(seen.passage_id) AS ids, string_agg(seen.record, '') AS records,
         EXISTS (SELECT FROM edge) AS left_out
     FROM (
-        SELECT passages.passage_id, {record(columns)} AS record
+        SELECT passages.passage_id, {record_sql(columns)} AS record
         {found}
             AND passages.create_time > coalesce((SELECT create_time FROM edge), '-infinity')
             AND (NOT EXISTS (SELECT FROM crowd) OR ({narrowed}))
@@ -95,7 +100,7 @@ def features_statement(plan: PassagePlan) -> tuple[str, list[object], list[Colum
 
 def hits_statement(plan: PassagePlan, passage_ids: Sequence[str]) -> tuple[str, list[object]]:
     """Every column of `COLUMNS` and the names of folder and file, of what may be found still."""
-    statement = Statement()
+    statement = SearchStatement()
     columns = ", ".join(f"passages.{name}" for name in COLUMNS)
     chosen = statement.bind(list(passage_ids), "text[]")
     return (
@@ -107,7 +112,7 @@ def hits_statement(plan: PassagePlan, passage_ids: Sequence[str]) -> tuple[str, 
     )
 
 
-def _found(plan: PassagePlan, statement: Statement) -> str:
+def _found(plan: PassagePlan, statement: SearchStatement) -> str:
     """Passages of the folders that count, as `repository.findable` has it."""
     return f"""FROM passages
         JOIN folders ON folders.tenant_id = tenant.id
@@ -117,7 +122,7 @@ def _found(plan: PassagePlan, statement: Statement) -> str:
             AND passages.ordinal >= 0"""
 
 
-def _within(plan: PassagePlan, statement: Statement) -> str:
+def _within(plan: PassagePlan, statement: SearchStatement) -> str:
     folders = statement.bind(list(plan.folder_ids), "text[]")
     return f"passages.tenant_id = tenant.id AND passages.folder_id = ANY ({folders})"
 
@@ -130,13 +135,13 @@ def _behind(plan: PassagePlan, rows: str) -> str:
     )
 
 
-def _cosine(vectors: Mapping[str, Any], statement: Statement) -> str:
+def _cosine(vectors: Mapping[str, Any], statement: SearchStatement) -> str:
     return inner_product(
         vectors, statement, model="passages.embedding_model", vector="passages.embedding"
     )
 
 
-def _narrowed(plan: PassagePlan, statement: Statement) -> list[str]:
+def _narrowed(plan: PassagePlan, statement: SearchStatement) -> list[str]:
     """What the request asks of a passage."""
     conditions = ["true"]
     if plan.tags:

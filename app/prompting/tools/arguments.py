@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from app.conversation.messages.search_schemas import FoundRole
-from app.language.ranking.asking import Query
+from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import Content, MemoryType
 from app.platform.values.fields import Id, Moment, Schema, Storable
 from app.prompting.blocks.schemas import LONGEST_VALUE, SomeText, Value

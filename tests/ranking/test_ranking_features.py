@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.ranking.fusion import QueryTraits
+from app.language.ranking.features import bucket_statistics, coverage, features_of, positions
 from app.language.ranking.packing import packed_query
-from app.language.ranking.reading import bucket_of, coverage, features_of, positions
-from app.language.ranking.rows import NO_TIME
+from app.language.ranking.query import QueryTraits
+from app.language.ranking.records import NO_TIME
 
 
 def places(*rows: tuple[str, int, int]) -> list[int]:
@@ -85,7 +85,7 @@ class TestFeatures:
 
     def test_no_rows_are_no_features(self) -> None:
         found = features_of([], np.array([], FIELDS), packed_query(["tea"]))
-        bucket = bucket_of(found)
+        bucket = bucket_statistics(found)
 
         assert found.counts.shape == (0, 1)
         assert (bucket.rows, bucket.mean_length, bucket.holders.tolist()) == (0, 0.0, [0])
@@ -101,7 +101,7 @@ def covered(counts: list[list[int]], lengths: list[int], asked: list[float]) -> 
     ids = [f"m{n}" for n in range(len(rows))]
     features = features_of(ids, np.array(rows, FIELDS), packed)
     traits = QueryTraits(np.array(asked, np.float32))
-    return coverage(features, bucket_of(features), traits).tolist()
+    return coverage(features, bucket_statistics(features), traits).tolist()
 
 
 class TestCoverage:

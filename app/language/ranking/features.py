@@ -1,14 +1,55 @@
-"""From packed records to the arrays that `fusion` works on."""
+"""What a ranking knows of the rows, of their bucket and of the query, as arrays."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from app.language.ranking.bm25 import bm25, rarity
-from app.language.ranking.fusion import Bucket, Features, QueryTraits
+from app.language.ranking.bm25 import Floats, Ints, bm25, rarity
 from app.language.ranking.packing import PackedQuery, frequencies
-from app.language.ranking.rows import Records, seconds
+from app.language.ranking.query import QueryTraits
+from app.language.ranking.records import Records, seconds
+from app.language.ranking.session_index import Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What is known of each row, in any order, all arrays as long; rows are the first axis."""
+
+    counts: npt.NDArray[np.uint8]
+    """How often each distinct term of the query (second axis) stands in the row; no terms in
+    semantic mode."""
+    lengths: Floats
+    """Terms in the row."""
+    cosine: Floats | None
+    """To the query as it is ranked; NaN for a row without a vector, None in lexical mode."""
+    named: Flags
+    """The query names the row's speaker or subject."""
+    session: Ints
+    """The same number for rows of one session; 0 for none."""
+    order: Ints
+    """Where in its session the row stands; gaps are closed."""
+    time: npt.NDArray[np.float64]
+    """When it was said, in seconds of the epoch; NaN for unknown."""
+    question: Flags
+    """It asks something."""
+    words: Ints
+    """Words and CJK characters."""
+    timed: Flags
+    """It holds a time expression."""
+    linked: Floats | None = None
+    """How near it is in the graph to what the query names, 0 to 1; None where nobody looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketStatistics:
+    """Statistics of all rows of the user, before filters."""
+
+    holders: Ints
+    """How many rows hold each term of the query."""
+    rows: int
+    mean_length: float
 
 
 def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Features:
@@ -39,17 +80,19 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
     )
 
 
-def bucket_of(features: Features) -> Bucket:
+def bucket_statistics(features: Features) -> BucketStatistics:
     """Statistics of the words, counted over the rows themselves."""
     lengths = features.lengths
-    return Bucket(
+    return BucketStatistics(
         holders=np.count_nonzero(features.counts, axis=0),
         rows=len(lengths),
         mean_length=float(lengths.mean()) if len(lengths) else 0.0,
     )
 
 
-def coverage(features: Features, bucket: Bucket, traits: QueryTraits) -> npt.NDArray[np.float32]:
+def coverage(
+    features: Features, bucket: BucketStatistics, traits: QueryTraits
+) -> npt.NDArray[np.float32]:
     """BM25 of each row, 0 to 1, comparable between queries.
 
     1 is what a row of mean length would have that holds each word of the query once; more

@@ -13,9 +13,9 @@ import puremagic
 
 from app.language.parsing.decoding import looks_like_text
 
-Kind = Literal["text", "markdown", "html", "pdf", "docx", "json", "jsonl", "csv"]
+FileKind = Literal["text", "markdown", "html", "pdf", "docx", "json", "jsonl", "csv"]
 
-CONTENT_TYPES: Final[dict[Kind, str]] = {
+CONTENT_TYPES: Final[dict[FileKind, str]] = {
     "text": "text/plain",
     "markdown": "text/markdown",
     "html": "text/html",
@@ -25,21 +25,21 @@ CONTENT_TYPES: Final[dict[Kind, str]] = {
     "jsonl": "application/x-ndjson",
     "csv": "text/csv",
 }
-KINDS: Final[dict[str, Kind]] = {name: kind for kind, name in CONTENT_TYPES.items()}
+KINDS: Final[dict[str, FileKind]] = {name: kind for kind, name in CONTENT_TYPES.items()}
 
-ENDINGS: Final[dict[Kind, str]] = {
+ENDINGS: Final[dict[FileKind, str]] = {
     "text": ".txt", "markdown": ".md", "html": ".html", "pdf": ".pdf", "docx": ".docx",
     "json": ".json", "jsonl": ".jsonl", "csv": ".csv",
 }  # fmt: skip
 
 HEAD_BYTES: Final = 4096
 
-_BY_ENDING: Final[dict[str, Kind]] = {
+_BY_ENDING: Final[dict[str, FileKind]] = {
     ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
     ".html": "html", ".htm": "html", ".xhtml": "html", ".pdf": "pdf", ".docx": "docx",
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv",
 }  # fmt: skip
-_BY_TYPE: Final[dict[str, Kind]] = KINDS | {
+_BY_TYPE: Final[dict[str, FileKind]] = KINDS | {
     "text/x-markdown": "markdown",
     "application/xhtml+xml": "html",
     "application/jsonl": "jsonl",
@@ -65,7 +65,7 @@ _HTML = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFile:
     """Why a file is not taken.
 
     Args:
@@ -80,7 +80,7 @@ class Refused:
     claimed: str | None = None
 
 
-def kind_of(file: BinaryIO, file_name: str, content_type: str | None) -> Kind | Refused:
+def kind_of(file: BinaryIO, file_name: str, content_type: str | None) -> FileKind | RefusedFile:
     """What a file is.
 
     Bytes say whether it is a PDF, a Word document or text; of which kind a text is, its name
@@ -115,25 +115,25 @@ def _claims(file_name: str, content_type: str | None) -> list[str]:
     return [one for one in (by_name, by_sender) if one and one not in _SAYS_NOTHING]
 
 
-def _agreed(kind: Kind, claims: list[str]) -> Kind | Refused:
+def _agreed(kind: FileKind, claims: list[str]) -> FileKind | RefusedFile:
     """What is no text, unless the name or the sender says something else of it."""
     for claim in claims:
         if claim != CONTENT_TYPES[kind]:
-            return Refused("type_mismatch", CONTENT_TYPES[kind], claim)
+            return RefusedFile("type_mismatch", CONTENT_TYPES[kind], claim)
     return kind
 
 
-def _refused(found: str, claims: list[str]) -> Refused:
+def _refused(found: str, claims: list[str]) -> RefusedFile:
     lie = next((one for one in claims if one in _BY_TYPE), None)
     if lie is not None:
-        return Refused("type_mismatch", found, lie)
-    return Refused("unsupported_media_type", found)
+        return RefusedFile("type_mismatch", found, lie)
+    return RefusedFile("unsupported_media_type", found)
 
 
-def _text_kind(head: bytes, claims: list[str]) -> Kind | Refused:
+def _text_kind(head: bytes, claims: list[str]) -> FileKind | RefusedFile:
     for claim in claims:
         if claim in {CONTENT_TYPES["pdf"], CONTENT_TYPES["docx"]} or _BINARY.match(claim):
-            return Refused("type_mismatch", "text/plain", claim)
+            return RefusedFile("type_mismatch", "text/plain", claim)
     kinds = [_BY_TYPE[claim] for claim in claims if claim in _BY_TYPE]
     # Programs call any text plain.
     told = next((one for one in kinds if one != "text"), None)

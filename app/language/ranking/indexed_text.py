@@ -15,7 +15,7 @@ from app.language.text.normal_forms import simplify
 from app.language.text.terms import ANALYSER_VERSION, terms
 from app.language.text.traits import cjk_share, has_time_expression, is_question, word_count
 
-COLUMNS: Final = (
+INDEX_COLUMNS: Final = (
     "terms", "term_count", "word_count", "is_question", "has_time", "analyser",
 )  # fmt: skip
 
@@ -36,10 +36,10 @@ _CJK_RUNS: Final = 20
 _MOST_MARKS: Final = 1_000
 
 
-def searched(
+def index_values(
     text: str, *, speakers: Iterable[str] = (), said_at: datetime | None = None
 ) -> dict[str, Any]:
-    """The values of `COLUMNS` for a row that says `text`.
+    """The values of `INDEX_COLUMNS` for a row that says `text`.
 
     Who said it and when are found as if they stood in the text, because questions name them
     and turns do not; they count as words of it.

@@ -11,7 +11,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Seats:
+class SessionIndex:
     """Rows sorted by session and order; session 0 is none."""
 
     starts: Ints
@@ -24,7 +24,7 @@ class Seats:
     """1 where a row and the one after it, or two after it, are of one session."""
 
     @classmethod
-    def of(cls, session: Ints) -> "Seats":
+    def of(cls, session: Ints) -> "SessionIndex":
         first = np.ones(len(session), dtype=np.bool_)
         first[1:] = session[1:] != session[:-1]
         starts = np.flatnonzero(first)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import app
 from app.language.parsing.errors import ParseError
-from app.language.parsing.kinds import Kind
-from app.language.parsing.passages import VERSION, Piece
+from app.language.parsing.file_kinds import FileKind
+from app.language.parsing.passages import VERSION, TextPassage
 
 MEMORY_BYTES: Final = 1024 * 1024 * 1024
 SECONDS: Final = 120
@@ -24,7 +24,7 @@ _ROOT: Final = str(Path(app.__path__[0]).parent)
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedDocument:
     """What a file says.
 
     Args:
@@ -35,10 +35,10 @@ class Parsed:
     parser: str
     pages: int | None
     characters: int
-    pieces: Sequence[Piece]
+    pieces: Sequence[TextPassage]
 
 
-class Workshop:
+class ParserPool:
     """Starts parsers, few at a time. Belongs to one event loop."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Workshop:
         self._memory = memory_bytes
         self._turns = asyncio.Semaphore(at_once)
 
-    async def read(self, kind: Kind, content: AsyncIterable[bytes]) -> Parsed:
+    async def read(self, kind: FileKind, content: AsyncIterable[bytes]) -> ParsedDocument:
         """A file's text in pieces; the same file gives the same.
 
         Args:
@@ -70,14 +70,14 @@ class Workshop:
             told = await self._told(kind, content)
         if "code" in told:
             raise ParseError(told["code"], told["detail"])
-        return Parsed(
+        return ParsedDocument(
             f"{told['parser']} {VERSION}",
             told["pages"],
             told["characters"],
-            [Piece(*piece) for piece in told["pieces"]],
+            [TextPassage(*piece) for piece in told["pieces"]],
         )
 
-    async def _told(self, kind: Kind, content: AsyncIterable[bytes]) -> dict[str, Any]:
+    async def _told(self, kind: FileKind, content: AsyncIterable[bytes]) -> dict[str, Any]:
         limit = max(1, round(self._seconds))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "app.language.parsing.child",

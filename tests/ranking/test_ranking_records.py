@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from app.language.ranking.packing import any_of, stored_terms
-from app.language.ranking.rows import (
+from app.language.ranking.records import (
     EPOCH_2000,
     NO_TIME,
     Column,
     Records,
-    id_hash,
-    product,
-    read,
-    record,
+    id_hash_sql,
+    product_sql,
+    read_records,
+    record_sql,
     seconds,
     text_columns,
 )
@@ -26,10 +26,12 @@ async def packed(dsn: str, columns: list[Column], rows: str = "generate_series(1
     """The records of some rows, as a search asks for them."""
     connection = await asyncpg.connect(dsn)
     try:
-        found = await connection.fetchval(f"SELECT string_agg({record(columns)}, '') FROM {rows}")
+        found = await connection.fetchval(
+            f"SELECT string_agg({record_sql(columns)}, '') FROM {rows}"
+        )
     finally:
         await connection.close()
-    return read(found, columns)
+    return read_records(found, columns)
 
 
 async def read_back(dsn: str, sql_type: str, expression: str) -> Records:
@@ -99,7 +101,7 @@ class TestTypes:
         columns = [Column("one", "int8", "CAST(n AS int8)")]
 
         assert len(await packed(postgres_dsn, columns, "generate_series(1, 0) AS n")) == 0
-        assert len(read(b"", columns)) == 0
+        assert len(read_records(b"", columns)) == 0
 
 
 class TestTimes:
@@ -121,8 +123,8 @@ class TestExpressions:
         asked = any_of(["a"]).to_text()
         columns = [
             *text_columns("said"),
-            Column("found", "float4", product("said.terms", f"CAST('{asked}' AS sparsevec)")),
-            Column("session", "int8", id_hash("CAST(NULL AS text)")),
+            Column("found", "float4", product_sql("said.terms", f"CAST('{asked}' AS sparsevec)")),
+            Column("session", "int8", id_hash_sql("CAST(NULL AS text)")),
         ]
 
         [row] = await packed(postgres_dsn, columns, rows)
@@ -136,7 +138,7 @@ class TestExpressions:
         asked = any_of(["a", "c", "d"]).to_text()
         columns = [
             *text_columns("said"),
-            Column("found", "float4", product("said.terms", f"CAST('{asked}' AS sparsevec)")),
+            Column("found", "float4", product_sql("said.terms", f"CAST('{asked}' AS sparsevec)")),
         ]
 
         [row] = await packed(postgres_dsn, columns, rows)
@@ -144,7 +146,7 @@ class TestExpressions:
         assert row.tolist() == (3, 7, True, True, 3.0)
 
     async def test_an_id_has_one_number_and_another_id_another(self, postgres_dsn: str) -> None:
-        ids = [await read_back(postgres_dsn, "int8", id_hash(f"'{one}'")) for one in "aab茶"]
+        ids = [await read_back(postgres_dsn, "int8", id_hash_sql(f"'{one}'")) for one in "aab茶"]
 
         assert ids[0] == ids[1]
         assert len(set(ids)) == 3

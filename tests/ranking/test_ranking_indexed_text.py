@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.ranking.document import (
-    COLUMNS,
+from app.language.ranking.indexed_text import (
+    INDEX_COLUMNS,
     LONGEST_NAME,
     MOST_NAMES,
-    searched,
+    index_values,
     speaker_marks_in,
 )
 from app.language.ranking.packing import MOST_TERMS
@@ -34,34 +34,34 @@ def has_all(row: dict[str, Any], text: str) -> bool:
 
 def named(query: str, *speakers: str) -> bool:
     """Whether a query is understood to name a row of these speakers."""
-    row = searched("Hello.", speakers=speakers)
+    row = index_values("Hello.", speakers=speakers)
     return any(frequency(row, mark) for mark in speaker_marks_in(query))
 
 
 class TestWords:
     def test_a_row_has_what_its_columns_hold(self) -> None:
-        row = searched("Do you drink tea on Mondays?")
+        row = index_values("Do you drink tea on Mondays?")
 
-        assert tuple(row) == COLUMNS
+        assert tuple(row) == INDEX_COLUMNS
         assert has_all(row, "drinking tea")
         assert row["term_count"] == len(terms("Do you drink tea on Mondays?"))
         assert (row["word_count"], row["is_question"], row["has_time"]) == (6, True, True)
         assert row["analyser"] == ANALYSER_VERSION
 
     def test_traits_are_of_the_text_and_not_of_who_said_it_when(self) -> None:
-        row = searched("She drinks tea.", speakers=["Monday Smith?"], said_at=MAY)
+        row = index_values("She drinks tea.", speakers=["Monday Smith?"], said_at=MAY)
 
         assert (row["word_count"], row["is_question"], row["has_time"]) == (3, False, False)
 
     @pytest.mark.parametrize("text", ["", "   ", "...", "\u200b"])
     def test_a_text_without_words_keeps_none(self, text: str) -> None:
-        row = searched(text)
+        row = index_values(text)
 
         assert (len(row["terms"].indices()), row["term_count"], row["word_count"]) == (0, 0, 0)
 
     @given(st.text(max_size=200), st.lists(st.text(max_size=20), max_size=3))
     def test_any_text_can_be_kept(self, text: str, speakers: list[str]) -> None:
-        row = searched(text, speakers=speakers, said_at=MAY)
+        row = index_values(text, speakers=speakers, said_at=MAY)
 
         assert 0 <= row["term_count"] <= 32_767
         assert 0 <= row["word_count"] <= 32_767
@@ -72,10 +72,10 @@ class TestWords:
         ids=["words", "chinese", "one word"],
     )
     def test_a_very_long_text_is_kept_quickly_and_fits_its_columns(self, text: str) -> None:
-        searched("warm")
+        index_values("warm")
         started = perf_counter()
 
-        row = searched(text, speakers=["Caroline"], said_at=MAY)
+        row = index_values(text, speakers=["Caroline"], said_at=MAY)
 
         assert perf_counter() - started < 5
         assert len(row["terms"].indices()) <= MOST_TERMS + 1
@@ -85,7 +85,7 @@ class TestWords:
 
 class TestDay:
     def test_the_day_is_found_as_if_it_stood_in_the_text(self) -> None:
-        row = searched("She drinks tea.", said_at=MAY)
+        row = index_values("She drinks tea.", said_at=MAY)
 
         assert has_all(row, "May 2023")
         assert has_all(row, "8 May 2023")
@@ -93,25 +93,25 @@ class TestDay:
         assert row["term_count"] == len(terms("She drinks tea. 8 May 2023"))
 
     def test_a_chinese_text_has_it_in_chinese(self) -> None:
-        row = searched("她喝绿茶。", said_at=MAY)
+        row = index_values("她喝绿茶。", said_at=MAY)
 
         assert has_all(row, "2023年5月8日")
         assert frequency(row, "2023") == 1
 
     def test_the_script_of_most_of_a_text_decides(self) -> None:
-        mostly_english = searched("She says 茶 for tea.", said_at=MAY)
-        mostly_chinese = searched("她用 Go 写代码和测试。", said_at=MAY)
+        mostly_english = index_values("She says 茶 for tea.", said_at=MAY)
+        mostly_chinese = index_values("她用 Go 写代码和测试。", said_at=MAY)
 
         assert not has_all(mostly_english, "8日")
         assert has_all(mostly_chinese, "8日")
 
     def test_without_a_day_there_is_none(self) -> None:
-        assert not has_all(searched("She drinks tea."), "2023")
+        assert not has_all(index_values("She drinks tea."), "2023")
 
 
 class TestSpeakers:
     def test_a_speakers_name_is_a_word_of_the_row(self) -> None:
-        row = searched("She drinks tea.", speakers=["Caroline Smith", "Caroline Smith"])
+        row = index_values("She drinks tea.", speakers=["Caroline Smith", "Caroline Smith"])
 
         assert has_all(row, "Caroline")
         assert has_all(row, "Smith")
@@ -161,7 +161,7 @@ class TestSpeakers:
 
     @pytest.mark.parametrize("length", [LONGEST_NAME - 1, LONGEST_NAME, LONGEST_NAME + 1, 20_000])
     def test_a_book_in_place_of_a_name_is_cut(self, length: int) -> None:
-        row = searched("hello", speakers=["x" * length])
+        row = index_values("hello", speakers=["x" * length])
 
         assert row["term_count"] == 2
         whole = term_key(f"\x1fspeaker:{'x' * min(length, LONGEST_NAME)}")
@@ -172,19 +172,19 @@ class TestSpeakers:
         names = [f"anna{number}" for number in range(count)]
 
         marks = {term_key(f"\x1fspeaker:{name}") for name in names}
-        kept = marks & set(searched("hello", speakers=names)["terms"].indices())
+        kept = marks & set(index_values("hello", speakers=names)["terms"].indices())
 
         assert len(kept) == min(count, MOST_NAMES)
 
     def test_a_name_in_the_text_is_no_speaker(self) -> None:
-        row = searched("Caroline drinks tea.")
+        row = index_values("Caroline drinks tea.")
 
         assert not any(frequency(row, mark) for mark in speaker_marks_in("Caroline"))
 
     def test_no_text_can_pretend_to_be_somebody(self) -> None:
         [mark] = speaker_marks_in("Caroline")
 
-        row = searched(f"{mark} speaker:caroline \x1fspeaker:caroline")
+        row = index_values(f"{mark} speaker:caroline \x1fspeaker:caroline")
 
         assert not frequency(row, mark)
 
