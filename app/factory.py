@@ -24,8 +24,10 @@ from app.governance.operations.service import JobService
 from app.governance.privacy.service import ErasureService
 from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
+from app.identity.agents.creation import AgentCreation
 from app.identity.agents.processing import Processing
 from app.identity.agents.service import AgentService
+from app.identity.erasure import Erasure
 from app.identity.projects.service import ProjectService
 from app.identity.tenants.service import Identification, TenantService
 from app.identity.usage.ledger import ModelLedger
@@ -44,6 +46,7 @@ from app.memory.feedback.service import FeedbackService
 from app.memory.graph.editing import GraphEditingService
 from app.memory.graph.regrouping import RegroupingService
 from app.memory.graph.service import GraphService
+from app.memory.memories.creation import MemoryCreation
 from app.memory.memories.editing import EditingService
 from app.memory.memories.recalling import RecallService
 from app.memory.memories.saving import SavingService
@@ -251,6 +254,9 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ApprovalService: lambda _, at: ApprovalService(at.work),
         BlockService: lambda _, at: BlockService(at.work),
         BlockEditing: lambda _, at: BlockEditing(at.work),
+        AgentCreation: lambda factory, _: factory.get(EquippingService),
+        Erasure: lambda factory, _: factory.get(ErasureService),
+        MemoryCreation: lambda factory, _: factory.get(InferringService),
         EquippingService: lambda factory, at: EquippingService(at.work, factory.get(AgentService)),
         FolderService: lambda _, at: FolderService(at.work),
         FileService: lambda _, at: FileService(

@@ -24,7 +24,6 @@ from app.identity.tenants.router import keys_router, tenants_router
 from app.identity.usage.router import router as usage
 from app.identity.users.router import router as users
 from app.integrations.langgraph.router import router as saver
-from app.memory.extraction.router import memories_router as saving
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
 from app.memory.graph.router import router as graph
@@ -33,7 +32,6 @@ from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
 from app.platform.http import docs, health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
-from app.prompting.blocks.router import agents_router as equipping
 from app.prompting.blocks.router import router as blocks
 from app.prompting.checkpoints.router import router as checkpoints
 from app.prompting.compaction.router import router as compaction
@@ -80,7 +78,6 @@ TAGS = [
 # The busiest first: routes are tried in turn, and the row of some 45 takes 0.2 ms. What the
 # docs show is in the order of TAGS.
 ROUTERS = (
-    saving,
     memories,
     project_memories,
     messages,
@@ -95,7 +92,6 @@ ROUTERS = (
     saver,
     profiles,
     users,
-    equipping,
     agents,
     processors,
     blocks,

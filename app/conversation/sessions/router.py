@@ -13,8 +13,9 @@ from app.conversation.sessions.schemas import (
     SessionRead,
 )
 from app.conversation.sessions.service import SessionService
-from app.errors import DisabledError, IdTakenError, VersionConflictError
+from app.errors import ConfirmationRequiredError, DisabledError, IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
+from app.identity.erasure import Erasure, ErasureQuery, Receipt
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -33,6 +34,7 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses
 
 
 ServiceDep = Annotated[SessionService, provided(SessionService)]
+ErasureDep = Annotated[Erasure, provided(Erasure)]
 
 
 @router.post(
@@ -102,3 +104,17 @@ async def reopen_session(
 ) -> SessionRead:
     """Let an ended session go on."""
     return await service.reopen(principal, session_id, key=key)
+
+
+@router.delete(
+    "/{session_id}",
+    responses=responses_for(SessionNotFoundError, ConfirmationRequiredError),
+)
+async def delete_session(
+    session_id: Id,
+    query: Annotated[ErasureQuery, Query()],
+    principal: WriterDep,
+    erasure: ErasureDep,
+) -> Receipt:
+    """Delete a session with its messages and its own memories, for good."""
+    return await erasure.delete(principal, "session", session_id, query)

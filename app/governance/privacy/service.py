@@ -1,4 +1,4 @@
-"""Use cases of letting go. One transaction each: all of it goes, or nothing does."""
+"""Use cases of erasure. One transaction each: all of it goes, or nothing does."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,17 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import SessionRepository
 from app.errors import ConfirmationRequiredError
-from app.governance.privacy.errors import AgentInUseError
 from app.governance.privacy.holdings import Holding, Holdings
 from app.governance.privacy.repository import ErasureRepository
-from app.governance.privacy.schemas import (
-    ErasureListQuery,
-    ErasureQuery,
-    ErasureRead,
-    Kind,
-    Receipt,
-)
+from app.governance.privacy.schemas import ErasureListQuery, ErasureRead
+from app.identity.agents.errors import AgentInUseError
 from app.identity.agents.repository import AgentRepository
+from app.identity.erasure import ErasureKind, ErasureQuery, Receipt
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
@@ -51,7 +46,7 @@ class ErasureService:
         self._work = work
 
     async def delete(
-        self, principal: Principal, kind: Kind, one: str, query: ErasureQuery
+        self, principal: Principal, kind: ErasureKind, one: str, query: ErasureQuery
     ) -> Receipt:
         """Delete an agent, a user, a project or a session and all that hangs on it, for good.
 
@@ -78,7 +73,7 @@ class ErasureService:
         return await self._delete(principal, kind, one, query)
 
     async def _delete(
-        self, principal: Principal, kind: Kind, one: str, query: ErasureQuery
+        self, principal: Principal, kind: ErasureKind, one: str, query: ErasureQuery
     ) -> Receipt:
         async with self._work.write(principal, while_disabled=True) as unit:
             erasure = ErasureRepository(unit.db, principal.tenant_id)
@@ -143,7 +138,7 @@ class ErasureService:
         db: AsyncSession,
         erasure: ErasureRepository,
         principal: Principal,
-        kind: Kind,
+        kind: ErasureKind,
         one: str,
     ) -> list[Holding]:
         """What hangs on it, after locking it; nothing new can be hung on it meanwhile.

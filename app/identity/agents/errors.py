@@ -1,6 +1,6 @@
 """What can go wrong with an agent."""
 
-from app.errors import NotFoundError, UnprocessableError
+from app.errors import ConflictError, NotFoundError, UnprocessableError
 
 
 class AgentNotFoundError(NotFoundError):
@@ -21,4 +21,16 @@ class InvalidConfigError(UnprocessableError):
             errors=[
                 {"location": ["body", "config", *name.split(".")], "detail": f"must be {wanted}"}
             ],
+        )
+
+
+class AgentInUseError(ConflictError):
+    code = "agent_in_use"
+    title = "Agent is the home of users"
+
+    def __init__(self, agent_id: str, users: int) -> None:
+        super().__init__(
+            f"{users} users are at home with {agent_id}: move them with PATCH, or delete them.",
+            agent_id=agent_id,
+            users=users,
         )

@@ -1,11 +1,19 @@
-"""/v1/agents; what creates one stands in `app/prompting/blocks/router.py`, with its blocks."""
+"""/v1/agents and /v1/processors"""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.errors import VersionConflictError
-from app.identity.agents.errors import AgentNotFoundError, InvalidConfigError
+from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
+from app.identity.agents.block_errors import (
+    BlockLimitError,
+    BlockNotFoundError,
+    LabelTakenError,
+    TemplateBoundError,
+)
+from app.identity.agents.block_schemas import AgentEquip
+from app.identity.agents.creation import AgentCreation
+from app.identity.agents.errors import AgentInUseError, AgentNotFoundError, InvalidConfigError
 from app.identity.agents.processing import Processing
 from app.identity.agents.schemas import (
     AgentPatch,
@@ -15,12 +23,21 @@ from app.identity.agents.schemas import (
     ProcessorRead,
 )
 from app.identity.agents.service import AgentService
-from app.identity.tenants.principal import KEY_ERRORS, AdminDep, ReaderDep, WriterDep
+from app.identity.erasure import Erasure, ErasureQuery, Receipt
+from app.identity.tenants.principal import (
+    IDEMPOTENCY_ERRORS,
+    KEY_ERRORS,
+    AdminDep,
+    IdempotencyKeyDep,
+    ReaderDep,
+    WriterDep,
+)
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
+from app.platform.work.errors import MemoryDisabledError
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"], responses=responses_for(*KEY_ERRORS))
 processors_router = APIRouter(
@@ -29,6 +46,31 @@ processors_router = APIRouter(
 
 
 ServiceDep = Annotated[AgentService, provided(AgentService)]
+CreationDep = Annotated[AgentCreation, provided(AgentCreation)]
+ErasureDep = Annotated[Erasure, provided(Erasure)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses_for(
+        BlockNotFoundError,
+        IdTakenError,
+        LabelTakenError,
+        TemplateBoundError,
+        UnknownEmbedderError,
+        UnknownModelError,
+        InvalidConfigError,
+        BlockLimitError,
+        MemoryDisabledError,
+        *IDEMPOTENCY_ERRORS,
+    ),
+)
+async def add_agent(
+    body: AgentEquip, principal: WriterDep, service: CreationDep, key: IdempotencyKeyDep
+) -> AgentRead:
+    """Create an agent, with the blocks it begins with."""
+    return await service.add(principal, body, key=key)
 
 
 @router.get("", responses=responses_for(InvalidCursorError))
@@ -64,6 +106,17 @@ async def patch_agent(
 ) -> AgentRead:
     """Change an agent; what is left out stays."""
     return await service.patch(principal, agent_id, body, expected=version)
+
+
+@router.delete(
+    "/{agent_id}",
+    responses=responses_for(AgentNotFoundError, AgentInUseError, ConfirmationRequiredError),
+)
+async def delete_agent(
+    agent_id: Id, query: Annotated[ErasureQuery, Query()], principal: AdminDep, erasure: ErasureDep
+) -> Receipt:
+    """Delete an agent with its sessions and private memories, for good."""
+    return await erasure.delete(principal, "agent", agent_id, query)
 
 
 @processors_router.get("")

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.errors import IdTakenError, VersionConflictError
+from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
+from app.identity.erasure import Erasure, ErasureQuery, Receipt
 from app.identity.projects.errors import (
     InsufficientRoleError,
     LastOwnerError,
@@ -39,6 +40,7 @@ router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses
 
 
 ServiceDep = Annotated[ProjectService, provided(ProjectService)]
+ErasureDep = Annotated[Erasure, provided(Erasure)]
 
 
 @router.post(
@@ -137,3 +139,17 @@ async def transfer_project(
 ) -> ProjectTransferred:
     """Hand a project over to another owner; who owned it becomes an admin."""
     return await service.transfer(principal, project_id, body, key=key)
+
+
+@router.delete(
+    "/{project_id}",
+    responses=responses_for(ProjectNotFoundError, InsufficientRoleError, ConfirmationRequiredError),
+)
+async def delete_project(
+    project_id: Id,
+    query: Annotated[ErasureQuery, Query()],
+    principal: ManagerDep,
+    erasure: ErasureDep,
+) -> Receipt:
+    """Delete a project with its members and what was shared there, for good."""
+    return await erasure.delete(principal, "project", project_id, query)

@@ -4,11 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.errors import IdTakenError, VersionConflictError
+from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
+from app.identity.erasure import Erasure, Receipt, UserErasureQuery
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
+    AdminDep,
     IdempotencyKeyDep,
     ReaderDep,
     WriterDep,
@@ -25,6 +27,7 @@ router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*
 
 
 ServiceDep = Annotated[UserService, provided(UserService)]
+ErasureDep = Annotated[Erasure, provided(Erasure)]
 
 
 @router.post(
@@ -68,3 +71,17 @@ async def patch_user(
 ) -> UserRead:
     """Change a user; what is left out stays."""
     return await service.patch(principal, user_id, body, expected=version)
+
+
+@router.delete(
+    "/{user_id}",
+    responses=responses_for(UserNotFoundError, ConfirmationRequiredError),
+)
+async def delete_user(
+    user_id: Id,
+    query: Annotated[UserErasureQuery, Query()],
+    principal: AdminDep,
+    erasure: ErasureDep,
+) -> Receipt:
+    """Delete a person with every word, for good."""
+    return await erasure.delete(principal, "user", user_id, query)

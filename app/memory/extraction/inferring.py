@@ -14,23 +14,22 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.capture import Said, readable, signals_of
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
+from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.extractor import ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.answers import outcomes
 from app.memory.extraction.choosing import chosen, draws_graph, instructions
-from app.memory.extraction.errors import NotInferredError, QuotaExhaustedError
 from app.memory.extraction.grounds import Grounds
 from app.memory.extraction.inference_order import infer
 from app.memory.extraction.judging import Hearing
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.reading import Limits, principal_of, turn_of, writable_project
-from app.memory.extraction.schemas import JobAccepted
 from app.memory.extraction.work import Ran
 from app.memory.extraction.work import Work as Run
-from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError
+from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError, NotInferredError
 from app.memory.memories.place import Place, place_of, settle
 from app.memory.memories.saving import SavingService
-from app.memory.memories.schemas import MemoryAdded, MemoryCreate, SaidMessage
+from app.memory.memories.schemas import JobAccepted, MemoryAdded, MemoryCreate, SaidMessage
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository

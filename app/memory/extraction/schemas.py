@@ -12,24 +12,6 @@ Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"
 RunStatus = Literal["extracted", "committed", "failed"]
 
 
-class AddQuery(Schema):
-    async_: bool = Field(
-        default=False,
-        alias="async",
-        description="Answer 202 at once with a job that does the work; see GET /v1/jobs/{job_id}.",
-    )
-
-
-class JobAccepted(Shown):
-    """Work that was put into the queue."""
-
-    job_id: str
-    status: Literal["pending", "running"] = Field(
-        description="running: the present run is followed by another."
-    )
-    due_at: Moment
-
-
 class ExtractRequest(Schema):
     model_config = example(wait=True)
 

@@ -1,5 +1,7 @@
 """What can go wrong with a memory."""
 
+from collections.abc import Sequence
+
 from pydantic import JsonValue
 
 from app.errors import (
@@ -113,4 +115,18 @@ class NotChangeableError(ConflictError):
             f"The memory {memory_id} is {status}; only an active or archived one can be changed.",
             memory_id=memory_id,
             memory_status=status,
+        )
+
+
+class NotInferredError(UnprocessableError):
+    """Fields of one statement, while `infer` is to find out how many there are."""
+
+    code = "needs_infer_false"
+    title = "Only with infer false"
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        super().__init__(
+            f"With infer true the service decides about {', '.join(fields)}. Leave that out, or "
+            "send infer false to store the text as it stands.",
+            errors=[{"location": ["body", name], "detail": "needs infer false"} for name in fields],
         )

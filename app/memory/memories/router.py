@@ -5,9 +5,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
+from app.conversation.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
+    IdTakenError,
     SelectorRequiredError,
     VersionConflictError,
 )
@@ -20,8 +22,15 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError
-from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
+from app.identity.usage.errors import QuotaExhaustedError
+from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.language.llm.errors import (
+    EmbeddingUnavailableError,
+    ModelUnavailableError,
+    UnknownEmbedderError,
+    UnknownModelError,
+)
+from app.memory.memories.creation import MemoryCreation
 from app.memory.memories.editing import EditingService
 from app.memory.memories.errors import (
     DuplicateMemoryError,
@@ -29,7 +38,10 @@ from app.memory.memories.errors import (
     HistoryNotFoundError,
     MemoryNotFoundError,
     NotChangeableError,
+    NotInferredError,
     NotYourMemoryError,
+    ScopeRequiresError,
+    SharedByAllUsersError,
 )
 from app.memory.memories.filters import InvalidFilterError
 from app.memory.memories.record_schemas import (
@@ -44,12 +56,18 @@ from app.memory.memories.record_schemas import (
     MemoryStats,
     StatsQuery,
 )
+from app.memory.memories.saving import SavingService
 from app.memory.memories.schemas import (
+    AddQuery,
+    JobAccepted,
+    MemoryAdded,
+    MemoryCreate,
     MemoryPatch,
     MemoryRead,
     MemoryRestore,
     MemoryRestored,
     MemorySupersede,
+    MemoryValidated,
     Outcome,
 )
 from app.memory.memories.search import SearchService
@@ -65,6 +83,24 @@ from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 
 EMBEDDING_ERRORS = (UnknownEmbedderError, EmbeddingUnavailableError)
+PLACE_ERRORS = (
+    UserRequiredError,
+    ScopeRequiresError,
+    SharedByAllUsersError,
+    UserNotFoundError,
+    AgentNotFoundError,
+)
+SETTLING_ERRORS = (
+    SessionNotFoundError,
+    SessionMismatchError,
+    ProjectNotFoundError,
+    ReadOnlyMemberError,
+    IdTakenError,
+    DisabledError,
+    MemoryPausedError,
+    MemoryDisabledError,
+)
+MODEL_ERRORS = (UnknownModelError, ModelUnavailableError)
 SCHEDULED: dict[int | str, dict[str, Any]] = {
     202: {
         "model": DeletionScheduled,
@@ -75,7 +111,59 @@ SCHEDULED: dict[int | str, dict[str, Any]] = {
 
 EditingDep = Annotated[EditingService, provided(EditingService)]
 SearchDep = Annotated[SearchService, provided(SearchService)]
+SavingDep = Annotated[SavingService, provided(SavingService)]
+CreationDep = Annotated[MemoryCreation, provided(MemoryCreation)]
 ServiceDep = Annotated[MemoryService, provided(MemoryService)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=MemoryAdded,
+    responses={
+        200: {"model": MemoryAdded, "description": "Nothing new was stored, or a list was saved."},
+        202: {"model": JobAccepted, "description": "With async: the work is in the queue."},
+        **responses_for(
+            *PLACE_ERRORS,
+            *SETTLING_ERRORS,
+            GateRejectedError,
+            DuplicateMemoryError,
+            NotInferredError,
+            QuotaExhaustedError,
+            *EMBEDDING_ERRORS,
+            *MODEL_ERRORS,
+            ProcessorFailedError,
+            *IDEMPOTENCY_ERRORS,
+        ),
+    },
+)
+async def add_memories(
+    body: MemoryCreate,
+    query: Annotated[AddQuery, Query()],
+    principal: WriterDep,
+    service: CreationDep,
+    key: IdempotencyKeyDep,
+    response: Response,
+) -> MemoryAdded | Response:
+    """Remember what messages say; with `infer` false the messages as they stand."""
+    if query.async_:
+        accepted = await service.order(principal, body, key=key)
+        return Response(accepted.model_dump_json(), 202, media_type="application/json")
+    added, response.status_code = await service.add(principal, body, key=key)
+    return added
+
+
+@router.post(
+    "/validate",
+    responses=responses_for(
+        *PLACE_ERRORS, *SETTLING_ERRORS, *EMBEDDING_ERRORS, ProcessorFailedError
+    ),
+)
+async def validate_memories(
+    body: MemoryCreate, principal: ReaderDep, service: SavingDep
+) -> MemoryValidated:
+    """Ask what saving as it stands would do, its refusals included; nothing is stored."""
+    return await service.validate(principal, body)
 
 
 @router.post(

@@ -310,3 +310,21 @@ class MemoryAdded(Shown):
 class MemoryValidated(Shown):
     valid: bool = Field(description="Whether every statement would be stored.")
     results: list[Outcome]
+
+
+class AddQuery(Schema):
+    async_: bool = Field(
+        default=False,
+        alias="async",
+        description="Answer 202 at once with a job that does the work; see GET /v1/jobs/{job_id}.",
+    )
+
+
+class JobAccepted(Shown):
+    """Work that was put into the queue."""
+
+    job_id: str
+    status: Literal["pending", "running"] = Field(
+        description="running: the present run is followed by another."
+    )
+    due_at: Moment

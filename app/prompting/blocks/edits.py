@@ -2,11 +2,11 @@
 
 import re
 
+from app.identity.agents.block_errors import BlockLimitError
 from app.language.text.offload import read_text
 from app.language.text.prompt_text import unescape
 from app.prompting.blocks.errors import (
     MOST_COUNTED,
-    BlockLimitError,
     LineNumbersError,
     LineOutOfRangeError,
     TextNotFoundError,

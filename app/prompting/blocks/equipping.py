@@ -1,14 +1,14 @@
 """`POST /v1/agents`: an agent, with the blocks that it begins with (M-23)."""
 
+from app.identity.agents.block_errors import TemplateBoundError
+from app.identity.agents.block_schemas import AgentEquip
 from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentRead
 from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.blocks.errors import TemplateBoundError
 from app.prompting.blocks.repository import BlockRepository
-from app.prompting.blocks.schemas import AgentEquip
 from app.prompting.blocks.standards import new_block
 from app.prompting.blocks.timeline import Author, BlockTimeline
 

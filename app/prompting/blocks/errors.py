@@ -9,14 +9,6 @@ MOST_COUNTED: Final = 20
 """How often a text that must be there once is counted; more does not help to find the one."""
 
 
-class BlockNotFoundError(NotFoundError):
-    code = "block_not_found"
-    title = "Block not found"
-
-    def __init__(self, block_id: str) -> None:
-        super().__init__(f"No block {block_id}.", block_id=block_id)
-
-
 class BlockNotAttachedError(NotFoundError):
     code = "block_not_attached"
     title = "Block not attached"
@@ -39,29 +31,6 @@ class LabelNotFoundError(NotFoundError):
         listed = ", ".join(labels) or "none"
         super().__init__(
             f"No block {label} here; there are: {listed}.", label=label, labels=list(labels)
-        )
-
-
-class LabelTakenError(ConflictError):
-    code = "label_taken"
-    title = "Label already in use"
-
-    def __init__(self, label: str) -> None:
-        super().__init__(
-            f"An agent has each label once, and already has a block {label}.", label=label
-        )
-
-
-class TemplateBoundError(ConflictError):
-    """A user's copy goes where its template goes, and bears its label."""
-
-    code = "bound_to_template"
-    title = "Copy of a template"
-
-    def __init__(self, template_id: str) -> None:
-        super().__init__(
-            f"This is a user's copy of the block {template_id}: attach, detach or rename that.",
-            template_id=template_id,
         )
 
 
@@ -90,23 +59,6 @@ class NothingToRedoError(ConflictError):
 
     def __init__(self) -> None:
         super().__init__("Nothing was undone since the last change of this block.")
-
-
-class BlockLimitError(UnprocessableError):
-    """The text would be longer than the block allows, on whatever way it came (B-50)."""
-
-    code = "block_limit_exceeded"
-    title = "Too long for the block"
-
-    def __init__(self, label: str, *, current: int, wanted: int, limit: int) -> None:
-        super().__init__(
-            f"The block {label} may hold {limit} characters and would hold {wanted}. Nothing was "
-            f"written: say it in {wanted - limit} characters less, or rewrite the block shorter.",
-            label=label,
-            chars_current=current,
-            chars_wanted=wanted,
-            limit=limit,
-        )
 
 
 class TextNotFoundError(UnprocessableError):

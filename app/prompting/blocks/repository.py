@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.models import Session
 from app.errors import IdTakenError
+from app.identity.agents.block_errors import BlockNotFoundError, LabelTakenError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
@@ -20,7 +21,7 @@ from app.platform.database.keyset import after
 from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.context_sql import IN_CONTEXT
 from app.prompting.blocks.edits import refuse_too_long
-from app.prompting.blocks.errors import BlockNotAttachedError, BlockNotFoundError, LabelTakenError
+from app.prompting.blocks.errors import BlockNotAttachedError
 from app.prompting.blocks.models import AgentBlock, Block
 from app.prompting.blocks.rendering import ShownBlock
 

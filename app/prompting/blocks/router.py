@@ -11,8 +11,13 @@ from app.errors import (
     VersionConflictError,
     VersionRequiredError,
 )
-from app.identity.agents.errors import AgentNotFoundError, InvalidConfigError
-from app.identity.agents.schemas import AgentRead
+from app.identity.agents.block_errors import (
+    BlockLimitError,
+    BlockNotFoundError,
+    LabelTakenError,
+    TemplateBoundError,
+)
+from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -21,29 +26,22 @@ from app.identity.tenants.principal import (
     WriterDep,
 )
 from app.identity.users.errors import UserNotFoundError
-from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError
-from app.prompting.blocks.equipping import EquippingService
 from app.prompting.blocks.errors import (
-    BlockLimitError,
     BlockNotAttachedError,
-    BlockNotFoundError,
     BlockReadOnlyError,
-    LabelTakenError,
     LineNumbersError,
     LineOutOfRangeError,
     NothingToRedoError,
     NothingToUndoError,
-    TemplateBoundError,
     TextNotFoundError,
     TextNotUniqueError,
 )
 from app.prompting.blocks.schemas import (
-    AgentEquip,
     BlockAppend,
     BlockCreate,
     BlockDeleted,
@@ -58,9 +56,6 @@ from app.prompting.blocks.schemas import (
 )
 from app.prompting.blocks.service import BlockService
 
-agents_router = APIRouter(
-    prefix="/v1/agents", tags=["agents"], responses=responses_for(*KEY_ERRORS)
-)
 router = APIRouter(prefix="/v1", tags=["blocks"], responses=responses_for(*KEY_ERRORS))
 
 WRITE_ERRORS = (
@@ -75,30 +70,6 @@ MOVE_ERRORS = (AgentNotFoundError, BlockNotFoundError, TemplateBoundError)
 
 
 ServiceDep = Annotated[BlockService, provided(BlockService)]
-EquippingDep = Annotated[EquippingService, provided(EquippingService)]
-
-
-@agents_router.post(
-    "",
-    status_code=201,
-    responses=responses_for(
-        BlockNotFoundError,
-        IdTakenError,
-        LabelTakenError,
-        TemplateBoundError,
-        UnknownEmbedderError,
-        UnknownModelError,
-        InvalidConfigError,
-        BlockLimitError,
-        MemoryDisabledError,
-        *IDEMPOTENCY_ERRORS,
-    ),
-)
-async def add_agent(
-    body: AgentEquip, principal: WriterDep, service: EquippingDep, key: IdempotencyKeyDep
-) -> AgentRead:
-    """Create an agent, with the blocks it begins with."""
-    return await service.add(principal, body, key=key)
 
 
 @router.get(

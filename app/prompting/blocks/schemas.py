@@ -4,7 +4,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, computed_field, model_validator
 
-from app.identity.agents.schemas import AgentCreate
+from app.identity.agents.block_schemas import (
+    LONGEST_VALUE,
+    Label,
+    Limit,
+    MemoryBlockCreate,
+    Tags,
+    Value,
+)
 from app.platform.values.fields import (
     Description,
     Id,
@@ -18,51 +25,9 @@ from app.platform.values.fields import (
 )
 from app.platform.values.pagination import PageQuery
 
-LONGEST_VALUE = 100_000
-DEFAULT_LIMIT = 5000
-
 Event = Literal["create", "copy", "update", "append", "replace", "insert", "rewrite"]
 
-Label = Annotated[
-    str,
-    StringConstraints(pattern=r"^\w(?:[\w -]{0,48}\w)?$", min_length=1, max_length=50),
-    Field(
-        description="What the block is about: 1 to 50 letters, digits, spaces, _ or -.",
-        examples=["human"],
-    ),
-    Storable,
-]
-Value = Annotated[str, StringConstraints(max_length=LONGEST_VALUE), Storable]
 SomeText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_VALUE), Storable]
-Limit = Annotated[
-    int, Field(ge=1, le=LONGEST_VALUE, description="Most characters (code points) it may hold.")
-]
-Tags = Annotated[list[Kind], Field(max_length=20)]
-
-
-class MemoryBlockCreate(Schema):
-    """A block that is made with its agent."""
-
-    block_id: Id | None = Field(default=None, description="Generated when left out.")
-    label: Label
-    value: Value = Field(default="", examples=["Her name is Ana. She lives in Bonn."])
-    limit: Limit = DEFAULT_LIMIT
-    description: Description | None = Field(
-        default=None,
-        description="Tells the model what belongs in it; `human` and `persona` have one already.",
-    )
-    tags: Tags = []
-    metadata: Metadata = {}
-    read_only: bool = Field(
-        default=False,
-        description="Tools and edits may not change it; a PATCH needs an admin key.",
-    )
-    hidden: bool = Field(default=False, description="Kept out of the context and of lists.")
-    per_user: bool | None = Field(
-        default=None,
-        description="A template: the first edit in a session makes that user's own copy, so that "
-        "nothing crosses users. True for `human` and `persona` unless you say otherwise.",
-    )
 
 
 class BlockCreate(MemoryBlockCreate):
@@ -201,24 +166,3 @@ class BlockDeleted(Shown):
     agents: int = Field(description="It was attached to so many.")
     copies: int = Field(description="Users' own copies, which went with it.")
     dry_run: bool
-
-
-class AgentEquip(AgentCreate):
-    """An agent, with the blocks that its model always sees."""
-
-    model_config = example(
-        agent_id="support",
-        agent_name="Support assistant",
-        agent_type="chatbot",
-        memory_blocks=[
-            {"label": "persona", "value": "You are patient and to the point."},
-            {"label": "human"},
-        ],
-    )
-
-    memory_blocks: list[MemoryBlockCreate] = Field(
-        default=[], max_length=20, description="Made with the agent and attached to it."
-    )
-    block_ids: list[Id] = Field(
-        default=[], max_length=20, description="Blocks there are, to be attached to it."
-    )

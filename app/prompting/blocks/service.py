@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
 from app.errors import ConfirmationRequiredError
+from app.identity.agents.block_errors import TemplateBoundError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
@@ -16,7 +17,7 @@ from app.platform.values.pagination import Page, PageQuery, decode_moment, decod
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.blocks.edits import edit_text
-from app.prompting.blocks.errors import BlockReadOnlyError, TemplateBoundError
+from app.prompting.blocks.errors import BlockReadOnlyError
 from app.prompting.blocks.models import Block, BlockHistory
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import (

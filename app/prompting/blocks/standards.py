@@ -1,8 +1,8 @@
 """The two labels that every framework knows (M-21), and a new block as the table wants it."""
 
+from app.identity.agents.block_schemas import MemoryBlockCreate
 from app.platform.database.ids import new_id
 from app.prompting.blocks.models import Block
-from app.prompting.blocks.schemas import MemoryBlockCreate
 
 DESCRIPTIONS = {
     "human": "What is known about the person you talk to: who they are, what they like, what they "

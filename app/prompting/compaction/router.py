@@ -13,8 +13,8 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
+from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.errors import ModelUnavailableError, UnknownModelError
-from app.memory.extraction.errors import QuotaExhaustedError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id

@@ -8,9 +8,9 @@ from app.conversation.messages.pressure import Pressure
 from app.conversation.messages.schemas import PressureRead
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
+from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser
-from app.memory.extraction.errors import QuotaExhaustedError
 from app.platform.values.pagination import Page, decode_moment, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

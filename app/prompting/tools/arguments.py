@@ -12,10 +12,11 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from app.conversation.messages.search_schemas import FoundRole
+from app.identity.agents.block_schemas import LONGEST_VALUE, Value
 from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import Content, MemoryType
 from app.platform.values.fields import Id, Moment, Schema, Storable
-from app.prompting.blocks.schemas import LONGEST_VALUE, SomeText, Value
+from app.prompting.blocks.schemas import SomeText
 from app.prompting.tools.errors import CallRefusedError
 
 Arguments = TypeVar("Arguments", bound=Schema)
