@@ -38,7 +38,7 @@ from app.memory.memories.usage import MemoryUse
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema
 from app.platform.plugins.catalogue import allowed_processors
-from app.platform.plugins.running import processors_of
+from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.keeper import CheckpointKeeper
 from app.prompting.context.usage import Injections

@@ -154,7 +154,7 @@ ID = 'character varying(64) COLLATE "C"'
 TIME = "timestamp(6) with time zone"
 REQUIRED = " NOT NULL"
 
-# KeMem's four tables (K-53 to K-70), translated (B-07), with what design.md adds marked +.
+# The four tables of the first product, translated to PostgreSQL; + marks what was added.
 COLUMNS = {
     "agents": {
         "tenant_id": ID + REQUIRED,  # +
@@ -164,11 +164,11 @@ COLUMNS = {
         "description": "text",
         "config": "jsonb" + REQUIRED,
         "status": "smallint" + REQUIRED,
-        "memory_enabled": "boolean" + REQUIRED,  # + B-41
-        "injection_enabled": "boolean" + REQUIRED,  # + B-41
-        "window_policy": "jsonb",  # + B-25
+        "memory_enabled": "boolean" + REQUIRED,  # + switches
+        "injection_enabled": "boolean" + REQUIRED,  # + switches
+        "window_policy": "jsonb",  # + own policy
         "creator": ID,
-        "version": "bigint" + REQUIRED,  # + B-65
+        "version": "bigint" + REQUIRED,  # + optimistic locking
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
     },
@@ -178,11 +178,11 @@ COLUMNS = {
         "agent_id": ID + REQUIRED,
         "user_name": "character varying(255)",
         "user_type": "character varying(50)",
-        "external_id": "character varying(255)",  # + B-06
+        "external_id": "character varying(255)",  # + the client's own id
         "profile": "jsonb" + REQUIRED,
         "status": "smallint" + REQUIRED,
         "last_active_time": TIME,
-        "version": "bigint" + REQUIRED,  # + B-65
+        "version": "bigint" + REQUIRED,  # + optimistic locking
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
     },
@@ -191,28 +191,29 @@ COLUMNS = {
         "session_id": ID + REQUIRED,
         "agent_id": ID + REQUIRED,
         "user_id": ID + REQUIRED,
-        "project_id": ID,  # + B-23
+        "project_id": ID,  # + its project
         "session_name": "character varying(255)",
         "session_type": "character varying(50)",
         "context": "jsonb" + REQUIRED,
         "status": "smallint" + REQUIRED,
         "end_time": TIME,
-        "memory_enabled": "boolean" + REQUIRED,  # + B-41
-        "injection_enabled": "boolean" + REQUIRED,  # + B-41
-        "last_sequence_no": "bigint" + REQUIRED,  # + design.md 13, Sequence
-        "last_message_time": TIME,  # + design.md 13, Sequence
-        "last_extracted_seq": "bigint" + REQUIRED,  # + design.md 13, how far it was read
-        "in_context_from": "bigint" + REQUIRED,  # + M-36
-        "set_aside": "int8multirange" + REQUIRED,  # + B-44, messages of other branches
-        "window_tokens": "bigint" + REQUIRED,  # + from here M-09, what stands in the window
+        "memory_enabled": "boolean" + REQUIRED,  # + switches
+        "injection_enabled": "boolean" + REQUIRED,  # + switches
+        "last_sequence_no": "bigint" + REQUIRED,  # + the order of messages
+        "last_message_time": TIME,  # + the order of messages
+        "last_extracted_seq": "bigint" + REQUIRED,  # + how far it was read
+        "in_context_from": "bigint" + REQUIRED,  # + where the window begins
+        "set_aside": "int8multirange" + REQUIRED,  # + messages of other branches
+        "window_tokens": "bigint" + REQUIRED,  # + from here on, what stands in the window
         "window_messages": "bigint" + REQUIRED,
         "window_seq": "bigint" + REQUIRED,
-        "last_user_seq": "bigint" + REQUIRED,  # + C-38, the current request
-        "token_scale": "double precision" + REQUIRED,  # + C-71
-        "summary_ids": 'character varying(64)[] COLLATE "C"' + REQUIRED,  # + B-52
+        "last_user_seq": "bigint" + REQUIRED,  # + the current request
+        "token_scale": "double precision" + REQUIRED,  # + measured tokens over estimated
+        "summary_ids": 'character varying(64)[] COLLATE "C"'
+        + REQUIRED,  # + summaries in the window
         "summary_tokens": "bigint" + REQUIRED,
-        "window_policy": "jsonb",  # + B-25
-        "version": "bigint" + REQUIRED,  # + B-65
+        "window_policy": "jsonb",  # + own policy
+        "version": "bigint" + REQUIRED,  # + optimistic locking
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
     },
@@ -225,18 +226,18 @@ COLUMNS = {
         "role": "character varying(20)" + REQUIRED,
         "content": "text" + REQUIRED,
         "content_type": "character varying(50)" + REQUIRED,
-        "content_parts": "jsonb",  # + B-10
-        "tool_calls": "jsonb",  # + B-09
-        "tool_call_id": "character varying(255)",  # + B-09
-        "name": "character varying(255)",  # + B-09
+        "content_parts": "jsonb",  # + parts of the content
+        "tool_calls": "jsonb",  # + calls of tools
+        "tool_call_id": "character varying(255)",  # + calls of tools
+        "name": "character varying(255)",  # + calls of tools
         "metadata": "jsonb" + REQUIRED,
         "parent_message_id": ID,
-        "input_hash": "bytea",  # + B-42, what a processor changed can be sent again
-        "captured": "boolean" + REQUIRED,  # + design.md 13, what extraction leaves out
+        "input_hash": "bytea",  # + what a processor changed can be sent again
+        "captured": "boolean" + REQUIRED,  # + what extraction leaves out
         "create_time": TIME + REQUIRED,
         "sequence_no": "bigint" + REQUIRED,
-        "token_count": "bigint",  # + B-66
-        "said_at": TIME,  # + B-08, the client's own time
+        "token_count": "bigint",  # + estimated tokens
+        "said_at": TIME,  # + the client's own time
         "terms": "sparsevec",  # + from here on what searches read (decision 0010)
         "term_count": "smallint",
         "word_count": "smallint",

@@ -1,4 +1,4 @@
-"""Claiming: who gets what, in which order, and what it costs to look (D-26, D-27, B-30)."""
+"""Claiming: who gets what, in which order, and what it costs to look."""
 
 import asyncio
 import json

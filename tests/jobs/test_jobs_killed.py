@@ -1,4 +1,4 @@
-"""Workers and databases that die under a job: nothing is lost, nothing is done twice (B-30)."""
+"""Workers and databases that die under a job: nothing is lost, nothing is done twice."""
 
 import asyncio
 import json

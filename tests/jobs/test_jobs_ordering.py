@@ -1,4 +1,4 @@
-"""Ordering work: what joins what, when it is due, and what wakes a worker (C-01, D-17 to D-25)."""
+"""Ordering work: what joins what, when it is due, and what wakes a worker."""
 
 import asyncio
 from datetime import timedelta
@@ -67,7 +67,7 @@ class TestNew:
     async def test_other_keys_kinds_and_tenants_stay_apart(
         self, queue: Queue, other_queue: Queue
     ) -> None:
-        """C-01: different users or agents in one thread are processed separately."""
+        """Different users or agents in one thread are processed separately."""
         made = [
             await queue.order("extract", "s/ana/helper"),
             await queue.order("extract", "s/ben/helper"),
@@ -89,7 +89,7 @@ class TestJoiningWhatWaits:
         assert len(await queue.rows()) == 1
 
     async def test_signals_are_united(self, queue: Queue) -> None:
-        """D-21, C-02: a correction stays one, and both hints may stand in one prompt."""
+        """A correction stays one, and both hints may stand in one prompt."""
         await queue.order(delay=WAIT, signals=frozenset({"correction"}))
         await queue.order(delay=WAIT, signals=frozenset())
         await queue.order(signals=frozenset({"reinforcement", "correction"}))
@@ -103,7 +103,7 @@ class TestJoiningWhatWaits:
         assert (await queue.claim_one()).payload == {"a": 1, "b": 2, "c": 2}
 
     async def test_the_wait_begins_again(self, queue: Queue) -> None:
-        """D-19: the work begins after so much silence."""
+        """The work begins after so much silence."""
         made = await queue.order(delay=WAIT, longest=LONGEST)
         await queue.pass_time(20 * SECOND)
 
@@ -139,7 +139,6 @@ class TestJoiningWhatWaits:
         assert near((await queue.row(made.job_id))["due_in"], WAIT)
 
     async def test_an_urgent_order_pulls_it_forward(self, queue: Queue) -> None:
-        """D-23."""
         made = await queue.order(delay=WAIT)
         urgent = await queue.order()
 
@@ -147,7 +146,7 @@ class TestJoiningWhatWaits:
         assert (await queue.row(made.job_id))["due_in"] <= timedelta(0)
 
     async def test_and_nobody_pushes_it_back(self, queue: Queue) -> None:
-        """B-32: a turn that is appended later does not cancel the rescue."""
+        """A turn that is appended later does not cancel the rescue."""
         made = await queue.order()
         due = made.due_at
         await queue.order(delay=WAIT, longest=LONGEST)
@@ -186,7 +185,7 @@ class TestJoiningWhatWaits:
 
 class TestJoiningWhatRuns:
     async def test_it_runs_once_more_afterwards(self, queue: Queue) -> None:
-        """D-25, C-18: one marker, honoured once, whatever is ordered meanwhile."""
+        """One marker, honoured once, whatever is ordered meanwhile."""
         made = await queue.order(signals=frozenset({"first"}), payload={"a": 1})
         job = await queue.claim_one()
         for signal in ("second", "third"):
@@ -232,7 +231,7 @@ class TestJoiningWhatRuns:
         assert (await queue.claim_one()).job_id == job.job_id
 
     async def test_it_is_never_run_twice_at_once(self, queue: Queue) -> None:
-        """D-26: what is about one thing is done in order."""
+        """What is about one thing is done in order."""
         await queue.order()
         await queue.claim_one()
         await queue.order()

@@ -1,4 +1,4 @@
-"""A whole worker on a real database: slots, leases, time limits, draining (B-30, C-19)."""
+"""A whole worker on a real database: slots, leases, time limits, draining."""
 
 import asyncio
 import contextlib
@@ -135,7 +135,7 @@ class TestWorking:
         assert json.loads((await queue.row(made.job_id))["result"]) == {"by": "itself"}
 
     async def test_what_is_ordered_while_it_runs_runs_afterwards(self, queue: Queue) -> None:
-        """C-01, D-25: at once, and never beside the first run."""
+        """At once, and never beside the first run."""
         book = Book(hold=True)
         await queue.order(signals=frozenset({"first"}))
         async with working(queue, {"extract": book}):
@@ -424,7 +424,6 @@ async def one_of(queue: Queue, row: asyncpg.Record) -> ClaimedJob:
 
 class TestDraining:
     async def test_what_runs_may_end_and_nothing_else_begins(self, queue: Queue) -> None:
-        """C-19."""
         book = Book(hold=True)
         for number in range(5):
             await queue.order(key=str(number))

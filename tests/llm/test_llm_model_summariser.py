@@ -55,7 +55,7 @@ class TestAsking:
         assert (summariser.name, summariser.model) == ("openai/short-model", "short-model")
 
     async def test_first_person_and_the_limit_are_asked_for(self, server, summariser):
-        """M-38, B-28"""
+        """The model is told how many words it has, and counts two characters as one."""
         system = system_of(await asked(server, summariser, SummaryRequest(70, SAID)))
 
         assert "at most 70 words" in system
@@ -63,7 +63,7 @@ class TestAsking:
         assert "In the first person" in system
 
     async def test_an_acknowledgement_stands_before_the_conversation(self, server, summariser):
-        """M-45; after a turn of the user, because some providers want them in turns (C-72)."""
+        """It stands after a turn of the user, because some providers want them in turns."""
         request = await asked(server, summariser, SummaryRequest(100, SAID))
 
         roles = [turn["role"] for turn in request.body["messages"]]
@@ -71,7 +71,7 @@ class TestAsking:
         assert request.body["messages"][2]["content"] == ACKNOWLEDGEMENT
 
     async def test_each_line_has_its_role_and_its_event(self, server, summariser):
-        """M-39"""
+        """An event that nobody said is told as one."""
         lines = (
             SummaryLine("user", "The user has logged in.", event_type="login"),
             SummaryLine("assistant", "", calls=("search", "book")),
@@ -92,7 +92,7 @@ class TestAsking:
         ]
 
     async def test_summaries_before_it_come_first(self, server, summariser):
-        """M-12, C-39"""
+        """What was summarised before is given beside the messages, to be understood only."""
         request = await asked(
             server, summariser, SummaryRequest(100, SAID, ["The first.", "The second."])
         )
@@ -128,7 +128,7 @@ class TestAsking:
 
 
 class TestTrimming:
-    """C-57, C-63, C-65, C-68: the input is shortened, and nothing of it is left out."""
+    """The input is shortened, and nothing of it is left out."""
 
     def test_at_the_limit_nothing_is_cut(self):
         assert allowance([10, 20, 70], most=100) >= 70
@@ -153,7 +153,7 @@ class TestTrimming:
     async def test_a_part_without_a_word_of_the_user_is_summarised_all_the_same(
         self, server, summariser
     ):
-        """C-68"""
+        """What an assistant did alone has a summary, too."""
         lines = tuple(SummaryLine("assistant", f"Step {number} done.") for number in range(50))
 
         request = await asked(server, summariser, SummaryRequest(100, lines))
@@ -162,7 +162,7 @@ class TestTrimming:
 
 
 class TestFailing:
-    """C-70: three tries, then the error; and an error's text is never a summary."""
+    """Three tries, then the error; and an error's text is never a summary."""
 
     @pytest.mark.parametrize(
         "bad",

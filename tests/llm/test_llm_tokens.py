@@ -57,7 +57,7 @@ class TestEstimate:
         assert 0.5 <= counter.count(text) / real(tokenizer, text) <= 2
 
     def test_100_chinese_characters_are_not_29_tokens(self, tokenizer: "Tokenizer") -> None:
-        """C-74: four characters a token is far too few for Chinese."""
+        """Four characters a token is far too few for Chinese."""
         text = SEEN["chinese-letter"][:100]
 
         assert counter.count(text) == pytest.approx(real(tokenizer, text), rel=0.15)
@@ -84,20 +84,20 @@ class TestMessages:
         assert message_tokens(counter, content="") == OVERHEAD
 
     def test_calls_count_as_they_are_sent(self) -> None:
-        """C-74: a message with nothing but a large call is not a small one."""
+        """A message with nothing but a large call is not a small one."""
         call = {"id": "c1", "function": {"name": "save", "arguments": '{"text": "天气"}' * 50}}
 
         assert message_tokens(counter, content="", tool_calls=[call]) > 400
 
     def test_what_is_not_english_is_sent_as_it_is(self) -> None:
-        """C-74: escaped, Chinese arguments would count several times what they are."""
+        """Escaped, Chinese arguments would count several times what they are."""
         text = "明天的天气怎么样" * 20
         call = {"id": "c1", "function": {"name": "save", "arguments": text}}
 
         assert message_tokens(counter, content="", tool_calls=[call]) < counter.count(text) + 40
 
     def test_an_image_counts_as_one_however_long_its_data(self) -> None:
-        """C-74: base64 is not text."""
+        """Base64 is not text."""
         image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9999}}
         text = {"type": "text", "text": "What is this?"}
 

@@ -636,7 +636,7 @@ class TestInstructions:
         assert len({plain, *hinted}) == len(hinted) + 1
 
     def test_name_nobody(self):
-        """An example's name comes back as a memory (peers.md, mem0's "John Doe")."""
+        """An example's name comes back as a memory ("John Doe" did)."""
         inside = re.compile(r"(?<![.:!?] )(?<!- )(?<!^)(?<!# )\b[A-Z][a-z]+\b", re.MULTILINE)
 
         assert {word for text in INSTRUCTIONS for word in inside.findall(text)} <= {"English"}
@@ -644,7 +644,7 @@ class TestInstructions:
     async def test_never_come_back_as_memories(
         self, server: OpenAIServer, extractor: ModelExtractor
     ):
-        """Junk of mem0's audit: the system prompt said back (C-94)."""
+        """Junk of mem0's audit: the system prompt said back."""
 
         async def parrot(request: Request):
             said = re.split(r"(?<=[.:;])\s+|\n+", system_of(request))

@@ -199,7 +199,7 @@ class TestChoosing:
 
 class TestBeforeAppend:
     async def test_a_reply_with_a_stop_word_is_not_stored(self, ana):
-        """L-31, by the package of the docs."""
+        """With the package that the docs show."""
         await choose(ana, "stop_words")
         call = {"role": "assistant", "content": "my secret", "tool_calls": [{"id": "c1"}]}
         result = {"role": "tool", "tool_call_id": "c1", "content": "done"}

@@ -11,7 +11,7 @@ import structlog
 
 from app.identity.tenants.access import Principal
 from app.platform.database.engine import Database
-from app.platform.plugins.running import CONFIG, NO_CHAIN, Chain, Processors
+from app.platform.plugins.runner import CONFIG, NO_CHAIN, ProcessorChain, Processors
 
 log = structlog.get_logger()
 
@@ -47,7 +47,7 @@ class Processing:
         """What an agent may choose from."""
         return self.allowed.names
 
-    async def of_agent(self, principal: Principal, agent_id: str | None) -> Chain:
+    async def of_agent(self, principal: Principal, agent_id: str | None) -> ProcessorChain:
         """Those of an agent; the tenant's where there is none."""
         if not self.names:
             return NO_CHAIN
@@ -58,7 +58,7 @@ class Processing:
 
     async def of_session(
         self, principal: Principal, session_id: str, *, agent_id: str | None, user_id: str | None
-    ) -> Chain:
+    ) -> ProcessorChain:
         """Those of a session's agent, or of the one it would get when it is opened."""
         if not self.names:
             return NO_CHAIN
@@ -77,7 +77,7 @@ class Processing:
         """Raises InvalidProcessorsError: `processors` names one that is not allowed here."""
         self.allowed.check(config)
 
-    def _chain(self, principal: Principal, chosen: object) -> Chain:
+    def _chain(self, principal: Principal, chosen: object) -> ProcessorChain:
         if not isinstance(chosen, list):
             chosen = principal.config.get(CONFIG)
         if not isinstance(chosen, list):

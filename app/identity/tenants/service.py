@@ -34,7 +34,7 @@ from app.identity.tenants.schemas import (
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.platform.database.engine import enter_tenant
 from app.platform.database.ids import new_id
-from app.platform.plugins.running import Processors
+from app.platform.plugins.runner import Processors
 from app.platform.values.pagination import Page, decode_moment, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

@@ -1,4 +1,4 @@
-"""What the assistant said about the user, and whether the user's next words affirm it (B-69)."""
+"""What the assistant said about the user, and whether the user's next words affirm it."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""What an ended session taught (K-14), put together from what was decided, mended and planned."""
+"""What an ended session taught, put together from what was decided, mended and planned."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Who and what a stored sentence joins, as triples for the graph, in English and Chinese (K-51).
+"""Who and what a stored sentence joins, as triples for the graph, in English and Chinese.
 
 Reads sentences in the third person, however they came to be stored, as `attributes` does. A
 name is taken as it is written, and where it is not plain who or what it names there is none:

@@ -6,7 +6,7 @@ from typing import Final
 EXPLICIT: Final = 0.95
 """Confidence of what somebody says outright about themselves."""
 ASKED: Final = 1.0
-"""Of what somebody asks to be remembered: a wish is as good as a save by hand (B-14)."""
+"""Of what somebody asks to be remembered: a wish is as good as a save by hand."""
 CORRECTED: Final = 0.98
 CONFIRMED: Final = 0.9
 """Of what the assistant said and the user affirmed."""

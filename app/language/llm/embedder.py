@@ -30,7 +30,7 @@ class DuplicateThreshold:
     """Cosine similarity from which a near item is *nominated* as a duplicate.
 
     It belongs to the embedder, because the same number means different things in different
-    spaces. It never decides alone: a guard on numbers, negation and names does (design.md 5).
+    spaces. It never decides alone: a guard on numbers, negation and names does.
     """
 
     latin: float
@@ -106,7 +106,7 @@ class Embedder(Protocol):
 
     @property
     def neighbour_floor(self) -> float:
-        """Cosine similarity below which a memory is no neighbour of a new statement (B-01)."""
+        """Cosine similarity below which a memory is no neighbour of a new statement."""
         ...
 
     async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:

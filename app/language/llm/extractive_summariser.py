@@ -35,7 +35,7 @@ ALIKE: Final = 0.6
 """From which share of common terms on a sentence says what another said already."""
 
 _ATTENTION: Final = {"user": 3.0, "assistant": 1.0, "system": 1.0, "tool": 0.5}
-"""How often PageRank begins anew at a sentence of theirs: what is asked for stays (C-38)."""
+"""How often PageRank begins anew at a sentence of theirs: what is asked for stays."""
 
 _LABELS: Final = {
     "user": ("User", "用户"),

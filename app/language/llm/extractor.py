@@ -2,7 +2,7 @@
 
 Adapters: `rules/extractor` (keyless, deterministic) and `llm/model_extractor` (any
 OpenAI-compatible endpoint). What an adapter proposes is judged afterwards, by code that
-trusts neither: the gate, the evidence, the limits (`design.md` 5).
+trusts neither: the gate, the evidence, the limits.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class ExtractionRequest:
         prompt: the caller's or the agent's own instructions, added to ours.
         scopes: for whom a proposal may be meant here.
         recalled: memories that stood in the model's context meanwhile; saying them back is no
-            news (B-58).
+            news.
 
     """
 
@@ -71,13 +71,13 @@ MOST_RELATIONS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ProposedRelation:
-    """Who or what a statement joins, as one triple (K-50).
+    """Who or what a statement joins, as one triple.
 
     Args:
         source, destination: names letter for letter, in the language of the message; SPEAKER
             is the user themself.
         source_type, destination_type: what they are, in one English word: `person`.
-        relation: in English snake_case (K-51): `studies_at`.
+        relation: in English snake_case: `studies_at`.
 
     """
 
@@ -182,7 +182,7 @@ class Extractor(Protocol):
         ...
 
     async def summarise(self, request: ExtractionRequest) -> Extraction:
-        """At most one proposal of type `experience`: what an ended session taught (K-14).
+        """At most one proposal of type `experience`: what an ended session taught.
 
         Raises:
             ModelUnavailableError: as in `extract`.

@@ -102,7 +102,7 @@ def _entity_type(value: Any) -> str:
     return name if name is not None and len(name) <= _LONGEST_TYPE else _ANYTHING
 
 
-# As if the model had hesitated: it fails the gate (B-14).
+# As if the model had hesitated: it fails the gate.
 _NO_CONFIDENCE: Final = 0.5
 
 _ATTRIBUTE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
@@ -138,7 +138,7 @@ def remark(value: Any) -> str | None:
 
 
 def confidence_of(value: Any) -> float:
-    """0 to 1; a value out of bounds is the bound, and what is no number counts as unsure (C-04)."""
+    """0 to 1; a value out of bounds is the bound, and what is no number counts as unsure."""
     if isinstance(value, str):
         try:
             value = float(value)

@@ -1,7 +1,7 @@
 """The extractor that asks a model: any that can be chatted with.
 
 What it answers is a wish. Here it is made strict entry by entry, so that one bad entry costs
-none of the others; whether a statement stands is judged afterwards, by code (`design.md` 5).
+none of the others; whether a statement stands is judged afterwards, by code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -135,7 +135,7 @@ def _read(entries: Sequence[Any], message_ids: Mapping[str, str], use: ModelUse)
 
 
 def _not_ours(proposed: Proposed) -> Proposed:
-    """The proposal, unless it is a piece of our own instructions (C-94).
+    """The proposal, unless it is a piece of our own instructions.
 
     Raises:
         MalformedEntryError: nobody said it.

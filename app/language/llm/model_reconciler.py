@@ -1,8 +1,8 @@
 """The reconciler that asks a model, once for all statements that have neighbours.
 
-The model sees short names for memories and answers with them (peers.md 1.6). An answer that
-does not hold together never removes or drops anything: the statement is added, and the reason
-says why. Limits and protection are the room's.
+The model sees short names for memories and answers with them. An inconsistent answer never removes
+or drops anything: the statement is added, and the reason says why. Limits and protection are
+applied by the caller.
 """
 
 from collections.abc import Mapping, Sequence
@@ -228,7 +228,7 @@ def _ended(
         return _added("The model did not name one memory.")
     if event == "DELETE" and question.proposed.retracts:
         return ReconcileDecision("DELETE", named, reason=reason)
-    # The old one goes either way; deleting it for a new one would lose that, too (peers.md 1.3).
+    # The old one goes either way; deleting it for a new one would lose that, too.
     return ReconcileDecision("SUPERSEDE", named, reason=reason)
 
 

@@ -66,7 +66,7 @@ ACKNOWLEDGEMENT: Final = (
     "Understood. When I have it I will answer with the summary alone, in the first person, and "
     "nothing else."
 )
-"""A turn in which the model has already agreed keeps it from answering the conversation (M-45)."""
+"""A turn in which the model has already agreed keeps it from answering the conversation."""
 
 INSTRUCTIONS: Final = (_TASK, _SEGMENT, _FOLD, _RULES, _WISHES, ANNOUNCEMENT, ACKNOWLEDGEMENT)
 """All that is ours, for whoever checks that none of it comes back as a summary."""
@@ -88,10 +88,10 @@ def summary_prompt(*, words: int, fold: bool, wishes: str | None) -> str:
 
 
 TRIES: Final = 3
-"""Of an answer that cannot be used (C-70); what does not arrive at all the client repeats."""
+"""Of an answer that cannot be used; what does not arrive at all the client repeats."""
 
 CHARACTERS: Final = 50_000
-"""Of messages that are shown at most; longer ones are cut, and none is left out (C-57, C-68)."""
+"""Of messages that are shown at most; longer ones are cut, and none is left out."""
 
 SHORTEST: Final = 120
 """So much is left of each message, whatever the others need."""

@@ -31,7 +31,7 @@ KNOWN_DIMENSIONS: Final = {
 }
 _SHORTENED: Final = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
 
-# 0.85 is the seed's number for text-embedding-3-small (features.md Z-33), for any language.
+# 0.85 is the usual number for text-embedding-3-small, for any language; not measured here.
 # Other models start from it until somebody measures them: too high a threshold nominates
 # too few duplicates, which costs a second copy; too low a one costs a memory.
 _THRESHOLDS: Final = {"text-embedding-3-small": DuplicateThreshold(latin=0.85, cjk=0.85)}
@@ -190,7 +190,7 @@ class OpenAIEmbedder:
 
     @property
     def neighbour_floor(self) -> float:
-        # B-01 names it for the models of its sources; none was measured here.
+        # The usual number for such models; none was measured here.
         return 0.45
 
     async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:

@@ -1,7 +1,7 @@
-"""Data in a prompt: one JSON object per line, out of which no text can break (C-15).
+"""Data in a prompt: one JSON object per line, out of which no text can break.
 
-Whoever reads it sees roles apart, as they were (C-94), and letters of every script as they
-were written (C-06). Turns are called t1, t2, … here: a model copies two letters without a
+Whoever reads it sees roles apart, as they were, and letters of every script as they
+were written. Turns are called t1, t2, … here: a model copies two letters without a
 mistake, and costs less than with ids of 36.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 
 # A statement about oneself is short; what is longer is mostly pasted. Of an assistant's
-# message only the drift is needed (C-06).
+# message only the drift is needed.
 _LONGEST: Final = {"user": 8_000, "assistant": 1_000}
 _CUT: Final = " […] "
 

@@ -1,8 +1,8 @@
-"""The port to whatever decides how new statements change what is remembered (B-01).
+"""The port to whatever decides how new statements change what is remembered.
 
 Adapters: `rules/reconciler` (keyless) and `llm/model_reconciler`. What one decides is a
 wish: ids outside the candidates are refused, protected memories stay, and removals are
-counted, all in code afterwards (`design.md` 5).
+counted, all in code afterwards.
 """
 
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ class AgendaMemory:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What a model looks at besides, in a call that is made anyway (C-24, C-25).
+    """What a model looks at besides, in a call that is made anyway.
 
     Args:
         today: the day of the call.

@@ -15,10 +15,10 @@ Speaker = Literal["user", "assistant", "system", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """One message as a summariser sees it: never its metadata (C-71).
+    """One message as a summariser sees it: never its metadata.
 
     Args:
-        event_type: what kind of event it is, when nobody said it, such as `login` (M-39).
+        event_type: what kind of event it is, when nobody said it, such as `login`.
         name: the speaker's own, or the tool's.
         calls: names of the tools it calls.
 
@@ -38,7 +38,7 @@ class SummaryRequest:
     Args:
         words: how many, at most; two signs of Chinese count as one word.
         lines: messages in their order. Without any, the earlier summaries are to become one.
-        earlier: summaries of what was said before, oldest first (M-12, C-39). Beside lines they
+        earlier: summaries of what was said before, oldest first. Beside lines they
             are there to be understood, and stay as they are.
         instructions: the caller's own wishes about the contents.
 

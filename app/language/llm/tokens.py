@@ -138,7 +138,7 @@ def message_tokens(
     """What a message takes of a model's window.
 
     Its text, its calls as they are sent, its name and its frame; an image counts as one, however
-    long its data. Metadata is never sent, and counts nothing (C-71).
+    long its data. Metadata is never sent, and counts nothing.
     """
     total = OVERHEAD + counter.count(content)
     if tool_calls:

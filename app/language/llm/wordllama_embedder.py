@@ -50,7 +50,7 @@ class WordLlamaEmbedder:
     name: Final = f"wordllama/{MODEL}:{DIMENSION}"
     model: Final = MODEL
     dimension: Final = DIMENSION
-    # Measured on 120 labelled pairs, with the guard behind it (design.md 5): English at 0.75
+    # Measured on 120 labelled pairs, with the guard behind it: English at 0.75
     # merges 13 % of contradictions and loses no paraphrase; Chinese scores run higher.
     duplicate_threshold: Final = DuplicateThreshold(latin=0.75, cjk=0.85)
     # Measured on LoCoMo and on Chinese dialogues (`benchmarks/results/recall.md`): its table

@@ -1,4 +1,4 @@
-"""Texts that only keep a conversation going: "ok", "thanks!!", "嗯嗯", "👍" (C-22).
+"""Texts that only keep a conversation going: "ok", "thanks!!", "嗯嗯", "👍".
 
 They start no extraction. What says anything besides is read, so a missing phrase costs one run,
 and a wrong one could cost a memory: phrases stay out that can be an answer with content.

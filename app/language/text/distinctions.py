@@ -1,7 +1,7 @@
 """What keeps two near-identical sentences apart: a number, a no, an opposite, a name, a term.
 
 Nearness alone cannot tell a duplicate from a contradiction ("lives in Berlin", "lives in
-Munich"), so it nominates and this decides (design 5). Meant for single statements that an
+Munich"), so it nominates and this decides. Meant for single statements that an
 embedder already found close; of unrelated texts it says nothing useful.
 """
 

@@ -1,7 +1,7 @@
-"""Telling news from what was said back: a recalled memory, a system text, an injected block (B-58).
+"""Telling news from what was said back: a recalled memory, a system text, an injected block.
 
 An extractor reads them beside the conversation and proposes them again; an audit of such loops
-found 97.8 % junk (C-94). Words decide, not vectors: a restated sentence keeps its words.
+found 97.8 % junk. Words decide, not vectors: a restated sentence keeps its words.
 """
 
 from collections.abc import Iterator, Sequence

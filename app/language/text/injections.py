@@ -1,4 +1,4 @@
-"""Text that addresses the model instead of telling of a user or a project (B-61, C-94).
+"""Text that addresses the model instead of telling of a user or a project.
 
 A memory is put before a model later, so an order inside it would be obeyed by every session to
 come. Whoever only speaks about such texts, or says how they like their own answers, passes.

@@ -48,7 +48,7 @@ def content_hash(text: str) -> bytes:
 
 
 def length(text: str) -> int:
-    """Count the Unicode code points left after trimming (B-15)."""
+    """Count the Unicode code points left after trimming."""
     return len(text.strip())
 
 

@@ -1,4 +1,4 @@
-"""What must not be remembered: secrets, and numbers that name a person to a bank or a state (B-48).
+"""What must not be remembered: secrets, and numbers that name a person to a bank or a state.
 
 Names, addresses, mail addresses and phone numbers are what a memory is for and pass. A value that
 was found is never returned, so that no error, log or row can carry it: a finding is a place.

@@ -1,4 +1,4 @@
-"""What people say when they correct, confirm, prefer, introduce, plan and decide, as data (B-39).
+"""What people say when they correct, confirm, prefer, introduce, plan and decide, as data.
 
 Expressions for text that `signals.py` has folded: lower case, half width, simplified characters.
 Of each pair, the first is searched for once the second, its lookalikes, is blanked out. English

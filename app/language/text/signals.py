@@ -1,4 +1,4 @@
-"""What the manner of a text says about it: that it corrects, confirms, prefers or decides (C-22).
+"""What the manner of a text says about it: that it corrects, confirms, prefers or decides.
 
 A signal is a hint for whoever extracts, never a fact; a missing one costs a hint, and a wrong one
 the same. Patterns are data, in `signal_patterns.py`.
@@ -18,8 +18,8 @@ BLANK: Final = "\x00"
 def find_signals(text: str) -> frozenset[Signal]:
     """The signals of one text, in English or Chinese or both.
 
-    A text that corrects does not also confirm (C-09); of several texts the union is taken, and
-    may hold both (B-40). Takes time linear in the length of the text.
+    A text that corrects does not also confirm; of several texts the union is taken, and
+    may hold both. Takes time linear in the length of the text.
     """
     form = fold_lines(text)
     found = {signal for signal in ENGLISH if _says(form, signal)}

@@ -1,4 +1,4 @@
-"""Words that a deployment keeps out of memory (L-31): compiled once, asked of every text."""
+"""Words that a deployment keeps out of memory: compiled once, asked of every text."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -89,7 +89,7 @@ LOOKALIKES: Final = (
     r"|哔哩哔哩|github|gitlab|s3|网盘|百度|抖音|小红书|微博|服务器|云|官网|网站|博客|朋友圈|知乎"
     r"|优酷|阿里)",
 )
-"""What happens again, elsewhere, or in the user's own software: worth knowing (C-08)."""
+"""What happens again, elsewhere, or in the user's own software: worth knowing."""
 
 _PATH = lazy_pattern("|".join(PATHS))
 _EVENT = lazy_pattern("|".join(EVENTS))
@@ -163,7 +163,7 @@ def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, i
 def scrub_upload_mentions(text: str) -> str:
     """Take out the sentences that tell of an upload or name a place of uploads.
 
-    What the user does with files elsewhere or again and again stays (C-08). A text without such a
+    What the user does with files elsewhere or again and again stays. A text without such a
     sentence comes back as it was. Takes time linear in the length of the text.
     """
     sentences = _SENTENCE.findall(text)

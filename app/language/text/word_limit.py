@@ -29,7 +29,7 @@ _PLACE = lazy_pattern(rf"(?<=\S)(?=\s)|(?<=[{_SIGN}])")
 
 
 def word_count(text: str) -> int:
-    """Words of the text; two signs of a script without spaces count as one (B-28)."""
+    """Words of the text; two signs of a script without spaces count as one."""
     return len(_WORD.findall(text)) + math.ceil(len(_SIGNS.findall(text)) / 2)
 
 

@@ -24,12 +24,12 @@ from app.platform.plugins.points import (
     ReadTurn,
     StoredMemory,
 )
-from app.platform.plugins.running import Chain
+from app.platform.plugins.runner import ProcessorChain
 
 _SHARE: TypeAdapter[float] = TypeAdapter(Annotated[float, Field(ge=0, le=1)])
 
 
-async def before_extract(chain: Chain, work: Work) -> Work:
+async def before_extract(chain: ProcessorChain, work: Work) -> Work:
     """The work with the turns that processors left.
 
     Raises:
@@ -60,7 +60,7 @@ def is_silent(work: Work) -> bool:
     return not any(not turn.context for turn in work.request.turns)
 
 
-async def after_extract(chain: Chain, work: Work, extraction: Extraction) -> Extraction:
+async def after_extract(chain: ProcessorChain, work: Work, extraction: Extraction) -> Extraction:
     """The extraction with the proposals that processors left, as they are to be judged.
 
     Raises:

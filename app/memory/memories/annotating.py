@@ -7,7 +7,7 @@ from typing import Any
 from app.memory.memories.finding import Found
 from app.memory.memories.processing import METADATA
 from app.platform.plugins.points import AFTER_SEARCH, About, AfterSearch, FoundMemory
-from app.platform.plugins.running import Chain
+from app.platform.plugins.runner import ProcessorChain
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,9 @@ class Annotated:
     annotations: Mapping[str, Mapping[str, Any]]
 
 
-async def after_search(chain: Chain, about: About, query: str, found: Sequence[Found]) -> Annotated:
+async def after_search(
+    chain: ProcessorChain, about: About, query: str, found: Sequence[Found]
+) -> Annotated:
     """The hits in another order, without some, or with notes.
 
     Raises:

@@ -11,7 +11,7 @@ from app.memory.memories.models import Memory
 from app.memory.memories.place import Place
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
 from app.platform.plugins.points import BEFORE_STORE, About, BeforeStore, StoredMemory
-from app.platform.plugins.running import Chain
+from app.platform.plugins.runner import ProcessorChain
 from app.platform.values.fields import Metadata
 
 METADATA: TypeAdapter[dict[str, Any]] = TypeAdapter(Metadata)
@@ -19,7 +19,7 @@ _SAID = TypeAdapter(SaidMessage)
 
 
 async def before_store(
-    chain: Chain, principal: Principal, body: MemoryCreate, place: Place
+    chain: ProcessorChain, principal: Principal, body: MemoryCreate, place: Place
 ) -> MemoryCreate:
     """The request as processors leave it; the gate judges that.
 
@@ -71,7 +71,7 @@ async def before_store(
 
 
 async def before_change(
-    chain: Chain, principal: Principal, row: Memory, changes: dict[str, Any]
+    chain: ProcessorChain, principal: Principal, row: Memory, changes: dict[str, Any]
 ) -> None:
     """Put into `changes` what processors leave of a new content or new metadata.
 

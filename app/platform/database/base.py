@@ -20,7 +20,7 @@ class Base(DeclarativeBase):
 
     metadata = MetaData(
         naming_convention={
-            # Index names are schema-wide in PostgreSQL, so each begins with its table (B-07).
+            # Index names are schema-wide in PostgreSQL, so each begins with its table.
             "ix": "%(table_name)s_idx_%(column_0_N_name)s",
             "uq": "%(table_name)s_uk_%(column_0_N_name)s",
             "ck": "%(table_name)s_ck_%(constraint_name)s",
@@ -36,7 +36,7 @@ class Base(DeclarativeBase):
 
 
 class Timed:
-    """When a row was made and last changed; the second is kept by a trigger (B-07)."""
+    """When a row was made and last changed; the second is kept by a trigger."""
 
     create_time: Mapped[datetime] = mapped_column(server_default=func.now())
     update_time: Mapped[datetime] = mapped_column(server_default=func.now())

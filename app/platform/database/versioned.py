@@ -1,4 +1,4 @@
-"""Editing a row that carries a `version`: refused when the caller's one is stale (B-65)."""
+"""Editing a row that carries a `version`: refused when the caller's one is stale."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ class Versioned(Protocol):
 async def apply_changes(
     db: AsyncSession, row: Versioned, changes: Mapping[str, Any], *, expected: int | None
 ) -> bool:
-    """Write `changes` into a locked row; what changes nothing writes nothing (C-44).
+    """Write `changes` into a locked row; what changes nothing writes nothing.
 
     Args:
         expected: the version the caller read, or None for "whatever it is now".

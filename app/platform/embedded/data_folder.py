@@ -61,7 +61,7 @@ class DataFolder:
         return self.root / "kemem.lock"
 
     @property
-    def guests(self) -> Path:
+    def clients(self) -> Path:
         return self.root / "guests.lock"
 
     @property

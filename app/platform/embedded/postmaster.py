@@ -144,7 +144,7 @@ class Postmaster:
                 ) from error
             except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
                 if time.monotonic() > reminder:
-                    log.info("postgres_still_starting", pid=process.pid)
+                    log.info("postgres_start_delayed", pid=process.pid)
                     reminder += _STILL_STARTING_LOG_SECONDS
                 await asyncio.sleep(_READY_POLL_SECONDS)
                 continue
@@ -157,14 +157,14 @@ class Postmaster:
         process = self._process
         if process is None:
             return
-        for number, patience in (
+        for number, timeout in (
             (signal.SIGINT, _FAST_SHUTDOWN_SECONDS),
             (signal.SIGQUIT, _IMMEDIATE_SHUTDOWN_SECONDS),
         ):
             # Popen sends nothing to a process whose end it has seen.
             process.send_signal(number)
             with suppress(TimeoutError):
-                await asyncio.wait_for(ended(process), patience)
+                await asyncio.wait_for(ended(process), timeout)
                 return
         process.kill()
         await ended(process)

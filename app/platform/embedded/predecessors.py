@@ -88,13 +88,13 @@ def _recorded_pid(pid_file: Path) -> int | None:
 
 
 async def _end(leader: psutil.Process) -> None:
-    for number, patience in (
+    for number, timeout in (
         (signal.SIGINT, _FAST_SHUTDOWN_SECONDS),
         (signal.SIGQUIT, _IMMEDIATE_SHUTDOWN_SECONDS),
         (signal.SIGKILL, _IMMEDIATE_SHUTDOWN_SECONDS),
     ):
         _signal(leader, number)
-        if await _are_gone([leader], patience):
+        if await _are_gone([leader], timeout):
             return
 
 
@@ -116,8 +116,8 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-async def _are_gone(processes: list[psutil.Process], patience: float) -> bool:
-    deadline = time.monotonic() + patience
+async def _are_gone(processes: list[psutil.Process], limit_seconds: float) -> bool:
+    deadline = time.monotonic() + limit_seconds
     while any(_is_alive(process) for process in processes):
         if time.monotonic() > deadline:
             return False

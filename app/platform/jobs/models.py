@@ -1,4 +1,4 @@
-"""The table of jobs: work that is owed, being done, or over (B-30, B-31)."""
+"""The table of jobs: work that is owed, being done, or over."""
 
 from datetime import datetime
 from typing import Any

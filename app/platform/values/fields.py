@@ -152,7 +152,7 @@ RUNNING = {"ended": 0, "running": 1}
 
 
 def status_word(words: dict[str, int], value: Any) -> Any:
-    """The API's word for a stored status; words pass through (B-07)."""
+    """The API's word for a stored status; words pass through."""
     if isinstance(value, bool):
         return value
     return {str(number): word for word, number in words.items()}.get(str(value), value)

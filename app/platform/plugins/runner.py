@@ -18,9 +18,9 @@ import structlog
 
 from app.platform.observability.metrics import PROCESSOR_CALLS, PROCESSOR_SECONDS
 from app.platform.plugins.catalogue import LoadedProcessor
-from app.platform.plugins.checking import P, Settle, checked
 from app.platform.plugins.errors import InvalidProcessorsError, ProcessorFailedError
 from app.platform.plugins.points import Point
+from app.platform.plugins.results import P, Validate, checked_result
 
 log = structlog.get_logger()
 
@@ -39,19 +39,19 @@ class _StuckError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _CallOutcome:
     """What a call ended with; an exception is a value here, so that none can end the process."""
 
     value: object = None
     error: BaseException | None = None
 
 
-class Runner:
+class ProcessorRunner:
     """Asks one processor. Belongs to one event loop."""
 
     def __init__(self, loaded: LoadedProcessor) -> None:
         self.loaded = loaded
-        self._left: set[asyncio.Future[_Outcome]] = set()
+        self._left: set[asyncio.Future[_CallOutcome]] = set()
         self._free = asyncio.Semaphore(MOST_AT_ONCE)
 
     @property
@@ -59,7 +59,7 @@ class Runner:
         """Calls that were left and have not ended."""
         return len(self._left)
 
-    async def ask(self, given: P, settle: Settle) -> P:
+    async def ask(self, given: P, validate: Validate) -> P:
         """The point as the processor leaves it, or as it was when it fails and may.
 
         Raises:
@@ -80,7 +80,7 @@ class Runner:
         finally:
             PROCESSOR_SECONDS.labels(name, point).observe(perf_counter() - started)
         try:
-            result = checked(given, answer, settle)
+            result = checked_result(given, answer, validate)
         except Exception as error:  # noqa: BLE001 (its values may do anything when looked at)
             return self._failed(given, "invalid", error)
         PROCESSOR_CALLS.labels(name, point, "ok").inc()
@@ -118,7 +118,7 @@ class Runner:
             raise ended.error
         return ended.value
 
-    def _leave(self, call: "asyncio.Future[_Outcome]") -> None:
+    def _leave(self, call: "asyncio.Future[_CallOutcome]") -> None:
         """Let go of a call that is still at work, and count it until it ends."""
         if call.done():
             return
@@ -128,31 +128,31 @@ class Runner:
             call.cancel()
 
 
-def _in_loop(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_Outcome]":
-    async def call() -> _Outcome:
+def _in_loop(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_CallOutcome]":
+    async def call() -> _CallOutcome:
         try:
-            return _Outcome(await method(given))
+            return _CallOutcome(await method(given))
         except BaseException as error:  # noqa: BLE001 (an exit would end the service)
-            return _Outcome(error=_harmless(error))
+            return _CallOutcome(error=_harmless(error))
 
     return asyncio.create_task(call())
 
 
-def _in_thread(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_Outcome]":
+def _in_thread(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_CallOutcome]":
     """In a thread of its own, which nobody waits for when the process ends."""
     loop = asyncio.get_running_loop()
-    ended: asyncio.Future[_Outcome] = loop.create_future()
+    ended: asyncio.Future[_CallOutcome] = loop.create_future()
     context = copy_context()
 
-    def tell(outcome: _Outcome) -> None:
+    def tell(outcome: _CallOutcome) -> None:
         if not ended.done():
             ended.set_result(outcome)
 
     def call() -> None:
         try:
-            outcome = _Outcome(context.run(method, given))
+            outcome = _CallOutcome(context.run(method, given))
         except BaseException as error:  # noqa: BLE001 (as above)
-            outcome = _Outcome(error=_harmless(error))
+            outcome = _CallOutcome(error=_harmless(error))
         try:
             loop.call_soon_threadsafe(tell, outcome)
         except RuntimeError:
@@ -171,16 +171,16 @@ def _harmless(error: BaseException) -> Exception:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ProcessorChain:
     """The processors that serve one caller, in the deployment's order."""
 
-    runners: Sequence[Runner] = ()
+    runners: Sequence[ProcessorRunner] = ()
 
     def at(self, point: str) -> bool:
         """Whether one of them is asked at `point`."""
         return any(point in one.loaded.points for one in self.runners)
 
-    async def ask(self, given: P, settle: Settle) -> P:
+    async def ask(self, given: P, validate: Validate) -> P:
         """The point as the last of them leaves it; each sees what the one before it left.
 
         Raises:
@@ -189,26 +189,26 @@ class Chain:
         """
         for one in self.runners:
             if given.NAME in one.loaded.points:
-                given = await one.ask(given, settle)
+                given = await one.ask(given, validate)
         return given
 
 
-NO_CHAIN: Final = Chain()
+NO_CHAIN: Final = ProcessorChain()
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
     """All that the deployment allows, by name and in order."""
 
-    runners: Mapping[str, Runner] = field(default_factory=dict)
+    runners: Mapping[str, ProcessorRunner] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.runners)
 
-    def chain(self, names: Sequence[str]) -> Chain:
+    def chain(self, names: Sequence[str]) -> ProcessorChain:
         """Those of `names` that are allowed, in the deployment's order."""
-        return Chain([one for name, one in self.runners.items() if name in names])
+        return ProcessorChain([one for name, one in self.runners.items() if name in names])
 
     def check(self, config: Mapping[str, Any]) -> None:
         """Raises InvalidProcessorsError: `config` names one that is not allowed here."""
@@ -221,4 +221,4 @@ class Processors:
 
 
 def processors_of(loaded: Sequence[LoadedProcessor]) -> Processors:
-    return Processors({one.name: Runner(one) for one in loaded})
+    return Processors({one.name: ProcessorRunner(one) for one in loaded})

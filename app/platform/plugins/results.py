@@ -8,19 +8,19 @@ from app.platform.plugins.points import Item, Point
 
 P = TypeVar("P", bound=Point)
 
-Settle = Callable[[Any], Any]
-"""The item as it may go on, by the rules of the room that asked; raises ValueError."""
+Validate = Callable[[Any], Any]
+"""The item as it may go on, by the rules of the package that asked; raises ValueError."""
 
 
 class InvalidResultError(ValueError):
     """What came back is not what may. Its text holds names of fields and no content."""
 
 
-def checked(before: P, after: object, settle: Settle) -> P:
+def checked_result(before: P, after: object, validate: Validate) -> P:
     """The point that came back, if a processor may make this of it.
 
     Raises:
-        ValueError: it may not, or a value breaks a rule of the room's.
+        ValueError: it may not, or a value breaks a rule of the package.
 
     """
     if after is None:
@@ -38,13 +38,13 @@ def checked(before: P, after: object, settle: Settle) -> P:
     for one in given:
         if not isinstance(one, Item) or one.id not in known:
             raise InvalidResultError("something was added, or is there twice")
-        items.append(_item(known.pop(one.id), one, settle))
+        items.append(_item(known.pop(one.id), one, validate))
     _check_missing(before, [one.id for one in items], known)
     changes: dict[str, Any] = {before.ITEMS: tuple(items)}
     return replace(before, **changes)
 
 
-def _item(before: Item, after: Item, settle: Settle) -> Item:
+def _item(before: Item, after: Item, validate: Validate) -> Item:
     if type(after) is not type(before):
         raise InvalidResultError("an item is of another kind")
     changed = {
@@ -54,8 +54,8 @@ def _item(before: Item, after: Item, settle: Settle) -> Item:
         return before
     if wrong := sorted(changed - before.CHANGEABLE):
         raise InvalidResultError(f"{', '.join(wrong)} cannot be changed")
-    settled: Item = settle(after)
-    return settled
+    valid: Item = validate(after)
+    return valid
 
 
 def _check_missing(before: Point, kept: list[str], missing: dict[str, Item]) -> None:

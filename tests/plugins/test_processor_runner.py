@@ -19,14 +19,16 @@ from app.platform.plugins.points import (
     FoundMemory,
     StoredMemory,
 )
-from app.platform.plugins.running import MOST_HANGING, NO_CHAIN, Chain, Runner
+from app.platform.plugins.runner import MOST_HANGING, NO_CHAIN, ProcessorChain, ProcessorRunner
 
 ABOUT = About("acme", "ana", "default", "s1")
 
 
-def runner(processor, *, seconds: float = 1.0, on_error="skip", waits=()) -> Runner:
+def runner(processor, *, seconds: float = 1.0, on_error="skip", waits=()) -> ProcessorRunner:
     points = frozenset(name for name in POINTS if hasattr(processor, name))
-    return Runner(LoadedProcessor("acme", processor, points, frozenset(waits), seconds, on_error))
+    return ProcessorRunner(
+        LoadedProcessor("acme", processor, points, frozenset(waits), seconds, on_error)
+    )
 
 
 def said(*texts: str) -> BeforeAppend:
@@ -44,9 +46,9 @@ class Doing:
         setattr(self, name, do)
 
 
-async def ask(do, point=None, *, settle=lambda one: one, **options):
+async def ask(do, point=None, *, validate=lambda one: one, **options):
     point = point or said("one", "two", "bound")
-    return await runner(Doing(do, point.NAME), **options).ask(point, settle)
+    return await runner(Doing(do, point.NAME), **options).ask(point, validate)
 
 
 def louder(point):
@@ -126,9 +128,9 @@ async def test_what_breaks_a_rule_of_requests_is_a_failure():
     def strict(one):
         raise ValueError("too long")
 
-    assert await ask(louder, settle=strict) == said("one", "two", "bound")
+    assert await ask(louder, validate=strict) == said("one", "two", "bound")
     with pytest.raises(ProcessorFailedError):
-        await ask(louder, settle=strict, on_error="refuse")
+        await ask(louder, validate=strict, on_error="refuse")
 
 
 async def test_what_is_changed_in_place_is_not_changed():
@@ -205,7 +207,7 @@ async def test_a_coroutine_that_will_not_end_is_left():
 
 
 async def test_each_sees_what_the_one_before_left():
-    chain = Chain([runner(Doing(louder)), runner(Doing(louder))])
+    chain = ProcessorChain([runner(Doing(louder)), runner(Doing(louder))])
 
     assert (await chain.ask(said("one"), lambda one: one)).messages[0].content == "one!!"
     assert chain.at("before_append")
