@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from app.conversation.messages.scheduling import CaptureRules
+from app.conversation.sessions.jobs import Debounce
 from app.conversation.sessions.policy import WindowPolicy
-from app.conversation.sessions.reading_order import Debounce
 from app.errors import ConfigurationError
 from app.identity.agents.retention import ForgettingPolicy
 from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weights

@@ -16,8 +16,7 @@ import httpx
 from app.conversation.messages.filling import MessageFilling
 from app.conversation.messages.jobs import MessageJobs
 from app.conversation.messages.scheduling import INDEX
-from app.conversation.sessions.compaction_order import COMPACT
-from app.conversation.sessions.reading_order import EXTRACT, RESCUE
+from app.conversation.sessions.jobs import COMPACT, EXTRACT, RESCUE
 from app.factory import Factory
 from app.governance.forgetting.forgetting import Forgetting
 from app.governance.forgetting.jobs import ForgettingJobs
@@ -27,8 +26,6 @@ from app.governance.operations.retention import Retention
 from app.governance.webhooks import delivery
 from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
-from app.identity.users.graph_order import GRAPH_TIDY
-from app.identity.users.profile_order import PROFILE
 from app.language.parsing.parser_pool import ParserPool
 from app.memory.extraction.inference_order import INFER
 from app.memory.extraction.inferring import InferringService
@@ -38,6 +35,7 @@ from app.memory.graph.jobs import GraphJobs
 from app.memory.memories import bulk_delete
 from app.memory.memories.earning import EXACT_ROWS, EarningService
 from app.memory.memories.filling import MemoryFilling
+from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
 from app.memory.profiles.deriving import Deriving
 from app.memory.profiles.jobs import ProfileJobs
 from app.platform.jobs.listening import Listener

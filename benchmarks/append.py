@@ -25,7 +25,7 @@ import asyncpg
 from app.conversation.messages import service
 from app.conversation.messages.scheduling import CaptureRules, Noticed, notice
 from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
-from app.conversation.sessions.reading_order import Debounce
+from app.conversation.sessions.jobs import Debounce
 from app.language.text.offload import read_text
 from app.main import create_app
 from app.platform.observability.logging import configure_logging

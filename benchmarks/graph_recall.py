@@ -29,7 +29,6 @@ from app.cli.evaluation_report import report_of
 from app.cli.evaluation_run import Asked, Evaluation, Loaded, Plan
 from app.factory import Factory
 from app.identity.tenants.access import Access
-from app.identity.users.graph_order import GRAPH_TIDY
 from app.language.keyless.extractor import propose
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.text.names import name_candidates, name_key
@@ -38,6 +37,7 @@ from app.memory.extraction.relating import Speaker, triples_of
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace, Named, Statement
 from app.memory.graph.writing import GraphWriting
+from app.memory.memories.refreshes import GRAPH_TIDY
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
 from app.worker import handlers_of, worker_of

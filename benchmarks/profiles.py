@@ -20,8 +20,8 @@ from sqlalchemy import text
 
 from app.identity.tenants.access import Access, Principal
 from app.identity.usage.ledger import ModelLedger
-from app.identity.users.profile_order import derive_soon
 from app.language.keyless.profile import RulesProfiler
+from app.memory.memories.refreshes import derive_soon
 from app.memory.profiles.deriving import Deriving, Seen
 from app.memory.profiles.repository import MOST_KNOWN
 from app.memory.profiles.service import ProfileService

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.conversation.sessions.reading_order import EXTRACT
+from app.conversation.sessions.jobs import EXTRACT
 from app.factory import Factory
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import ModelUnavailableError

@@ -9,7 +9,7 @@ from typing import Any
 from httpx import AsyncClient
 
 from app.governance.webhooks.delivery import KIND as DELIVER
-from app.identity.users.profile_order import PROFILE
+from app.memory.memories.refreshes import PROFILE
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
 from app.worker import worker_of

@@ -14,7 +14,7 @@ from app.conversation.messages.capture import (
     worth_reading,
 )
 from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
-from app.conversation.sessions.reading_order import Debounce
+from app.conversation.sessions.jobs import Debounce
 from app.conversation.sessions.repository import Opened
 from app.identity.tenants.access import Principal
 from app.language.text.stop_words import NO_STOP_WORDS, StopWords

@@ -27,7 +27,7 @@ from app.conversation.messages.schemas import (
 )
 from app.conversation.messages.storing import Batch, Stored, store
 from app.conversation.messages.window_repository import WindowRepository
-from app.conversation.sessions.compaction_order import compact_soon
+from app.conversation.sessions.jobs import compact_soon
 from app.conversation.sessions.keeping import Keeper, awaited_calls
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve

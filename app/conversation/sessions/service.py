@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.keeping import Keeper
 from app.conversation.sessions.models import Session
-from app.conversation.sessions.reading_order import read_now
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.conversation.sessions.schemas import (
     SessionCreate,

@@ -14,9 +14,7 @@ from app.conversation.sessions.models import Session, SessionState, SessionState
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
 from app.identity.tenants.models import ApiKey
-from app.identity.users.graph_order import GRAPH_TIDY
 from app.identity.users.models import User
-from app.identity.users.profile_order import PROFILE
 from app.memory.extraction.models import ExtractionRun
 from app.memory.feedback.models import MemoryFeedback
 from app.memory.graph.models import (
@@ -33,6 +31,7 @@ from app.memory.memories.models import (
     MemoryBucket,
     MemoryHistory,
 )
+from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.platform.database.base import TenantOwned
 from app.platform.jobs.models import Job

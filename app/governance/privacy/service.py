@@ -19,7 +19,7 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.repository import UserRepository
-from app.memory.memories.owing import graphs_owed, owe_profiles
+from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.database.ids import subject_hash
 from app.platform.outbox.events import Event
@@ -104,8 +104,8 @@ class ErasureService:
         self, db: AsyncSession, principal: Principal, told: Sequence[Mapping[str, Any]]
     ) -> None:
         """Have what others still know told anew: profiles and graphs that stood on it too."""
-        owe_profiles(db, principal.tenant_id, told, principal.key_id, gone=True)
-        graphs = graphs_owed(db, principal.tenant_id, principal.key_id)
+        refresh_profiles(db, principal.tenant_id, told, principal.key_id, gone=True)
+        graphs = pending_graphs(db, principal.tenant_id, principal.key_id)
         for row in told:
             graphs.note(row)
 

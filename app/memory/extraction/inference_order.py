@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.conversation.sessions.reading_order import ATTEMPTS
+from app.conversation.sessions.jobs import ATTEMPTS
 from app.identity.tenants.access import Principal
 from app.memory.memories.place import Place
 from app.platform.database.ids import new_id

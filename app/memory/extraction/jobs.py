@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.reading_order import RESCUE, TO_SEQ, read_now, rescue_now
+from app.conversation.sessions.jobs import RESCUE, TO_SEQ, read_now, rescue_now
 from app.identity.tenants.access import Access
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue

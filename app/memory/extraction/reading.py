@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.capture import TEXT_LENGTH, CapturedTurn, Said, readable
 from app.conversation.messages.models import Message
+from app.conversation.sessions.jobs import RESCUE, TO_SEQ
 from app.conversation.sessions.models import Session
-from app.conversation.sessions.reading_order import RESCUE, TO_SEQ
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
 from app.errors import DisabledError
 from app.identity.agents.repository import AgentRepository

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, and_, func, insert, or_, select, tuple_, u
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.models import Message
+from app.conversation.sessions.jobs import EXTRACT, RESCUE
 from app.conversation.sessions.models import Session
-from app.conversation.sessions.reading_order import EXTRACT, RESCUE
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.projects.models import Project
 from app.identity.tenants.access import Access

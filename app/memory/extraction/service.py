@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
-from app.conversation.sessions.reading_order import read_now
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal

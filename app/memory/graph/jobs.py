@@ -11,11 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.identity.tenants.repository import TenantRepository
-from app.identity.users.graph_order import bucket_of, reworded, to_read
 from app.memory.graph.owner_repository import OwnerRepository
 from app.memory.graph.tidying import Tidying
 from app.memory.graph.timeline import RelationTimeline
 from app.memory.memories.models import Memory
+from app.memory.memories.refreshes import bucket_of, reworded, to_read
 from app.memory.memories.repository import MemoryRepository
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob

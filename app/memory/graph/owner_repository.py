@@ -11,11 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project
-from app.identity.users.graph_order import Bucket
 from app.identity.users.models import User
 from app.memory.graph.models import GraphEntity
 from app.memory.graph.statements import GraphPlace
 from app.memory.memories.models import Memory
+from app.memory.memories.refreshes import Bucket
 
 _OWNERS = ((User, "user_id"), (Project, "project_id"), (Agent, "agent_id"))
 

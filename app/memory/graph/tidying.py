@@ -12,10 +12,10 @@ from sqlalchemy import CursorResult, delete, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from app.identity.users.graph_order import Bucket
 from app.memory.graph.models import GraphMention, GraphRelation
 from app.memory.graph.timeline import RelationTimeline
 from app.memory.memories.models import Memory
+from app.memory.memories.refreshes import Bucket
 
 GONE: Final = "no memory that counts says so any more"
 BACK: Final = "a memory that says so counts again"

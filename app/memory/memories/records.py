@@ -35,7 +35,7 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.offload import read_text
 from app.memory.memories.errors import HistoryNotFoundError
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
-from app.memory.memories.owing import graphs_owed, owe_profiles
+from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.memory.memories.searchable import DERIVED_FROM, row_terms
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
@@ -185,7 +185,7 @@ class RecordRepository:
         await self._db.execute(insert(MemoryHistory), lines)
         about = [(change.event, change.after or change.before or {}) for change in changes]
         await self._tell(about, job_id)
-        owe_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
+        refresh_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
         self._owe_graphs(changes, actor, by_hand=job_id is None)
 
     def _owe_graphs(self, changes: Sequence[Change], actor: str | None, *, by_hand: bool) -> None:
@@ -197,7 +197,7 @@ class RecordRepository:
             active = row["status"] == "active"
             read = active and (by_hand or event == "RESTORE")
             if read or not active:
-                owed = graphs_owed(self._db, self._tenant_id, actor)
+                owed = pending_graphs(self._db, self._tenant_id, actor)
                 owed.note(row, read=read, reworded=replaced is not None)
 
     async def _tell(
@@ -269,10 +269,10 @@ class RecordRepository:
         )
         every = [dict(row) for row in gone.mappings()]
         for row in every:
-            graphs_owed(self._db, self._tenant_id, actor).note(row)
+            pending_graphs(self._db, self._tenant_id, actor).note(row)
         rows = [row for row in every if row.pop("status") != "deleted"]
         await self._tell([("DELETE", row) for row in rows], job_id)
-        owe_profiles(self._db, self._tenant_id, rows, actor, gone=True)
+        refresh_profiles(self._db, self._tenant_id, rows, actor, gone=True)
 
     async def _forget_words(self, ids: list[str]) -> None:
         chosen = func.any(cast(ids, ARRAY(Text)))

@@ -20,9 +20,9 @@ from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.quota import Exhausted
-from app.identity.users.profile_order import Owner
 from app.identity.users.repository import UserRepository
 from app.language.llm.profiler import Profiler, ProfileRequest, Slot
+from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import MemoryRepository
 from app.memory.profiles.decisions import decisions_of
 from app.memory.profiles.drafts import Author, Change, Row

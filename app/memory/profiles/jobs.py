@@ -7,10 +7,10 @@ from typing import Final
 from app.errors import DisabledError
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
-from app.identity.users.profile_order import derive_soon, owner_of
 from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
+from app.memory.memories.refreshes import derive_soon, owner_of
 from app.memory.profiles.choosing import chosen
 from app.memory.profiles.deriving import Deriving, Seen
 from app.platform.jobs.errors import DeferJobError

@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
-from app.identity.users.profile_order import Owner
 from app.language.llm.profiler import KnownMemory
 from app.memory.memories.models import Memory
+from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import current, existing
 from app.memory.profiles.drafts import Author, Change, Row
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue

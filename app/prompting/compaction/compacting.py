@@ -18,10 +18,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.pressure import Pressure, pressure_of
 from app.conversation.messages.window import Cut, Window, cut
 from app.conversation.messages.window_repository import Reading, WindowRepository
+from app.conversation.sessions.jobs import rescue_now
 from app.conversation.sessions.keeping import Keeper
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
-from app.conversation.sessions.reading_order import rescue_now
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.agents.repository import AgentRepository

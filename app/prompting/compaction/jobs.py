@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from app.conversation.sessions.compaction_order import compact_soon
+from app.conversation.sessions.jobs import compact_soon
 from app.errors import DisabledError
 from app.identity.tenants.access import Principal
 from app.language.llm.errors import UnknownModelError

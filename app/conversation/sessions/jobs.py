@@ -1,5 +1,5 @@
-"""The order to read a session for memories; any room may place it, `extraction` carries it
-out. Pure.
+"""What is ordered for a session: to read it for memories, to rescue what leaves its window, and
+to compact the window. Extraction and compaction have the handlers.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,10 @@ from app.platform.jobs.orders import Order
 EXTRACT = "extract"
 
 RESCUE = "rescue"
-"""Reads what left the window, at once and whatever else the session waits for (D-76)."""
+"""Reads what left the window, at once and whatever else the session waits for."""
+
+COMPACT = "compact"
+"""Puts the older messages of the window into a summary."""
 
 TO_SEQ = "to_seq"
 """In the payload of a rescue: up to where it reads."""
@@ -28,20 +31,20 @@ REPLY = 2
 """How many times the debounce a message waits for the reply that will probably come."""
 
 CAP = 10
-"""How many times the debounce a session that never falls silent may wait (spec D.3)."""
+"""How many times the debounce a session that never falls silent may wait."""
 
 
 def reading_key(session: Session) -> str:
-    """One live job per agent, user and session (D-18)."""
+    """One live job per agent, user and session."""
     return f"{session.agent_id}/{session.user_id}/{session.session_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Debounce:
-    """How long a session must be silent before it is read (D-19).
+    """How long a session must be silent before it is read.
 
     An append that a reply will probably follow waits longer: it is read even if the reply
-    never comes, and the reply shortens the wait (D-07).
+    never comes, and the reply shortens the wait.
     """
 
     silence: timedelta
@@ -62,7 +65,7 @@ class Debounce:
         """The order of an append.
 
         Args:
-            complete: whether the turn ended with the assistant's reply (D-06).
+            complete: whether the turn ended with the assistant's reply.
             postpone_only: there is nothing to read in it, but it goes on with what there is.
 
         """
@@ -82,8 +85,8 @@ class Debounce:
 
 
 def read_now(session: Session, *, creator: str | None, payload: Mapping[str, Any]) -> Order:
-    """The order of somebody who asks, of a session's end, or of what a run left: due at once
-    (D-23).
+    """The order of somebody who asks, of a session's end, or of what a run left: due at
+    once.
     """
     return Order(
         kind=EXTRACT,
@@ -112,4 +115,16 @@ def rescue_now(
         payload={**payload, TO_SEQ: to_seq},
         priority=URGENT_PRIORITY,
         max_attempts=ATTEMPTS,
+    )
+
+
+def compact_soon(session: Session, *, creator: str | None) -> Order:
+    """Due at once; one live job per session, however many appends ask for it."""
+    return Order(
+        kind=COMPACT,
+        key=session.session_id,
+        agent_id=session.agent_id,
+        user_id=session.user_id,
+        session_id=session.session_id,
+        creator=creator,
     )
