@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from app.conversation.messages.scheduling import CaptureRules
+from app.conversation.messages.extraction_order import CaptureRules
 from app.conversation.sessions.jobs import Debounce
 from app.conversation.sessions.policy import WindowPolicy
 from app.errors import ConfigurationError
@@ -11,8 +11,8 @@ from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weig
 from app.language.text.stop_words import StopWords, stop_words
 from app.memory.memories.gate import Gate
 from app.memory.memories.ranking import SCOPES, RankWeights, ScopeWeights
-from app.memory.memories.saving import SavingRules
-from app.memory.memories.search import SearchRanks
+from app.memory.memories.save_service import SavingRules
+from app.memory.memories.search_service import SearchRanks
 from app.settings import Settings
 
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from app.conversation.messages.filling import MessageFilling
-from app.conversation.messages.search import MessageSearchService
+from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.service import SessionService
@@ -18,14 +18,14 @@ from app.conversation.sessions.state_service import StateService
 from app.deployment import forgetting_policy
 from app.governance.exports.import_service import ImportService
 from app.governance.exports.service import ExportService
-from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
 from app.governance.forgetting.service import ForgettingService
+from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.governance.operations.service import JobService
 from app.governance.privacy.service import ErasureService
 from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
+from app.identity.agents.agent_processors import Processing
 from app.identity.agents.creation import AgentCreation
-from app.identity.agents.processing import Processing
 from app.identity.agents.service import AgentService
 from app.identity.erasure import Erasure
 from app.identity.projects.service import ProjectService
@@ -43,30 +43,30 @@ from app.memory.extraction.pipeline import Pipeline, PipelineRules
 from app.memory.extraction.reading import Limits
 from app.memory.extraction.service import ExtractionService
 from app.memory.feedback.service import FeedbackService
-from app.memory.graph.editing import GraphEditingService
-from app.memory.graph.regrouping import RegroupingService
+from app.memory.graph.edit_service import GraphEditingService
+from app.memory.graph.merge_service import RegroupingService
 from app.memory.graph.service import GraphService
 from app.memory.memories.creation import MemoryCreation
-from app.memory.memories.editing import EditingService
-from app.memory.memories.recalling import RecallService
-from app.memory.memories.saving import SavingService
-from app.memory.memories.search import SearchService
+from app.memory.memories.edit_service import EditingService
+from app.memory.memories.recall_service import RecallService
+from app.memory.memories.save_service import SavingService
+from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
-from app.memory.profiles.importing import DocumentService
+from app.memory.profiles.document_service import DocumentService
 from app.memory.profiles.service import ProfileService
 from app.platform.http.health import Probe
-from app.prompting.blocks.editing import BlockEditing
-from app.prompting.blocks.equipping import EquippingService
+from app.prompting.blocks.agent_creation import EquippingService
+from app.prompting.blocks.edit_service import BlockEditing
 from app.prompting.blocks.service import BlockService
 from app.prompting.checkpoints.approval_service import ApprovalService
 from app.prompting.checkpoints.service import CheckpointService
-from app.prompting.compaction.compacting import Compactor
+from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.service import CompactionService
 from app.prompting.context.service import ContextRules, ContextService, Noted
-from app.prompting.documents.extracting import FileExtracting
+from app.prompting.documents.extract_service import FileExtracting
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageService
-from app.prompting.documents.search import PassageSearchService
+from app.prompting.documents.search_service import PassageSearchService
 from app.prompting.documents.service import FolderService
 from app.prompting.tools.handlers import ToolHandlers
 from app.prompting.tools.service import ToolService

@@ -10,10 +10,10 @@ from typing import Final
 
 import structlog
 
-from app.conversation.messages.indexing import Indexer
-from app.conversation.messages.scheduling import CaptureRules
-from app.conversation.messages.trimming import StrategyFactory, installed_strategies
-from app.conversation.sessions.keeping import Keeper
+from app.conversation.messages.extraction_order import CaptureRules
+from app.conversation.messages.message_index import Indexer
+from app.conversation.messages.window_strategies import StrategyFactory, installed_strategies
+from app.conversation.sessions.checkpoint_store import Keeper
 from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
     capture_rules,
@@ -22,8 +22,8 @@ from app.deployment import (
     window_policy,
 )
 from app.governance.exports.slots import ExportSlots
-from app.identity.agents.embedding import Embedders
-from app.identity.agents.processing import Processing
+from app.identity.agents.agent_processors import Processing
+from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
 from app.identity.usage.ledger import EmbeddingLedger
@@ -32,16 +32,16 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
-from app.memory.memories.saving import SavingRules
-from app.memory.memories.search import SearchRanks
-from app.memory.memories.usage import MemoryUse
+from app.memory.memories.save_service import SavingRules
+from app.memory.memories.search_service import SearchRanks
+from app.memory.memories.use_repository import MemoryUse
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.keeper import CheckpointKeeper
-from app.prompting.context.usage import Injections
+from app.prompting.checkpoints.checkpoint_store import CheckpointKeeper
+from app.prompting.context.injection_repository import Injections
 from app.providers import Providers, open_providers
 from app.settings import Settings, metrics_folder, tiktoken_folder
 

@@ -13,14 +13,14 @@ from datetime import timedelta
 
 import httpx
 
-from app.conversation.messages.filling import MessageFilling
+from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.extraction_order import INDEX
 from app.conversation.messages.jobs import MessageJobs
-from app.conversation.messages.scheduling import INDEX
 from app.conversation.sessions.jobs import COMPACT, EXTRACT, RESCUE
 from app.factory import Factory
-from app.governance.forgetting.forgetting import Forgetting
 from app.governance.forgetting.jobs import ForgettingJobs
 from app.governance.forgetting.service import KIND as FORGET
+from app.governance.forgetting.steps import Forgetting
 from app.governance.operations import housekeeping
 from app.governance.operations.retention import Retention
 from app.governance.webhooks import delivery
@@ -33,20 +33,20 @@ from app.memory.extraction.jobs import SessionJobs
 from app.memory.extraction.rereading import Rereading
 from app.memory.graph.jobs import GraphJobs
 from app.memory.memories import bulk_delete
-from app.memory.memories.earning import EXACT_ROWS, EarningService
-from app.memory.memories.filling import MemoryFilling
+from app.memory.memories.backfill import MemoryFilling
+from app.memory.memories.quantisation import EXACT_ROWS, EarningService
 from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
-from app.memory.profiles.deriving import Deriving
+from app.memory.profiles.derivation import Deriving
 from app.memory.profiles.jobs import ProfileJobs
 from app.platform.jobs.listening import Listener
 from app.platform.jobs.orders import Handler
 from app.platform.jobs.recurring import Recurring
 from app.platform.jobs.ticking import Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
-from app.prompting.compaction.compacting import Compactor
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.jobs import CompactionJobs
-from app.prompting.documents.extracting import EXTRACT_FILE, FileExtracting
+from app.prompting.documents.extract_service import EXTRACT_FILE, FileExtracting
 from app.prompting.documents.file_service import INGEST
 from app.prompting.documents.jobs import FileJobs
 from app.runtime import Runtime

@@ -24,8 +24,8 @@ from app.language.ranking.records import read_records
 from app.main import create_app
 from app.memory.memories.hybrid import Cut, Ranking, ranked
 from app.memory.memories.ranking import RankWeights
-from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_service import SearchService
 from app.memory.memories.search_sql import (
     SearchPlan,
     features_statement,

@@ -36,7 +36,7 @@ from app.memory.extraction.graphing import note_spoken
 from app.memory.extraction.relating import Speaker, triples_of
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace, Named, Statement
-from app.memory.graph.writing import GraphWriting
+from app.memory.graph.writer import GraphWriting
 from app.memory.memories.refreshes import GRAPH_TIDY
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings

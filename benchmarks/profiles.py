@@ -22,7 +22,7 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.usage.ledger import ModelLedger
 from app.language.keyless.profile import RulesProfiler
 from app.memory.memories.refreshes import derive_soon
-from app.memory.profiles.deriving import Deriving, Seen
+from app.memory.profiles.derivation import Deriving, Seen
 from app.memory.profiles.repository import MOST_KNOWN
 from app.memory.profiles.service import ProfileService
 from app.platform.jobs.repository import JobRepository

@@ -17,9 +17,9 @@ import uvloop
 
 from app.factory import Factory
 from app.language.ranking.boosts import Boosts
-from app.memory.memories.finding import by_all
-from app.memory.memories.search import SearchService
+from app.memory.memories.candidate_search import by_all
 from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_service import SearchService
 from app.memory.memories.search_sql import features_statement, hits_statement, search_statement
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

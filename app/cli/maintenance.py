@@ -16,9 +16,9 @@ from app.governance.operations.retention import Retention
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.memory.graph.vector_repository import EntityVectorRepository
-from app.memory.memories.reembed import Plan, ReembedService
+from app.memory.memories.reembed_service import Plan, ReembedService
 from app.platform.database.engine import Database
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 from app.prompting.documents.vector_repository import PassageVectorRepository
 from app.providers import open_catalogue
 from app.settings import Settings

@@ -7,7 +7,7 @@ import typer
 from app.cli.console import print_table, progress
 from app.cli.maintenance import DryRunOption, tenant_ids
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
-from app.memory.memories.earning import EarningService, Outcome, refused
+from app.memory.memories.quantisation import EarningService, Outcome, refused
 from app.settings import Settings
 
 

@@ -13,7 +13,7 @@ from app.prompting.blocks.errors import (
     TextNotFoundError,
     TextNotUniqueError,
 )
-from app.prompting.blocks.rendering import ShownBlock, render_block
+from app.prompting.blocks.prompt_block import ShownBlock, render_block
 from app.prompting.blocks.schemas import BlockAppend, BlockInsert, BlockReplace, BlockRewrite
 from tests.support.api import fields, ok, problem
 from tests.support.threads import watched_threads

@@ -3,7 +3,7 @@
 import pytest
 from httpx import AsyncClient
 
-from app.prompting.blocks.timeline import KEPT
+from app.prompting.blocks.history_repository import KEPT
 from app.runtime import Runtime
 from tests.support.api import every_page, ok, problem
 from tests.support.tenants import Caller

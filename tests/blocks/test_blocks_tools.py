@@ -12,7 +12,7 @@ from app.identity.agents.block_errors import BlockLimitError
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 from app.platform.work.unit import Work
-from app.prompting.blocks.editing import BlockEditing
+from app.prompting.blocks.edit_service import BlockEditing
 from app.prompting.blocks.errors import (
     BlockReadOnlyError,
     LabelNotFoundError,

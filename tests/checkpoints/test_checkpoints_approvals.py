@@ -8,7 +8,7 @@ from checkpoints_support import APPROVALS, SESSION, answering, asking, checkpoin
 from httpx import AsyncClient
 
 from app.prompting.checkpoints.approval_repository import LISTED
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, execute, ok, problem, tables_with
 from tests.support.tenants import Caller

@@ -18,7 +18,7 @@ from httpx import AsyncClient
 
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, ok, problem, tables_with
 from tests.support.tenants import Caller

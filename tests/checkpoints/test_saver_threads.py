@@ -5,7 +5,7 @@ import json
 import pytest
 from httpx import AsyncClient
 
-from app.prompting.checkpoints.saver_keeping import Step, kept
+from app.prompting.checkpoints.saver_retention import Step, kept
 from tests.checkpoints.saver_support import held, listed, put, rows, write
 from tests.support.api import append, execute, ok, problem
 from tests.support.tenants import Caller

@@ -9,9 +9,9 @@ from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.embedder import DenseShare, DuplicateThreshold
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
-from app.memory.memories.editing import EditingService
-from app.memory.memories.reembed import ReembedService
-from app.memory.memories.saving import SavingService
+from app.memory.memories.edit_service import EditingService
+from app.memory.memories.reembed_service import ReembedService
+from app.memory.memories.save_service import SavingService
 from app.memory.memories.schemas import MemoryCreate, MemoryPatch
 from app.platform.embedded.attachment import attach
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens
 from app.language.text.word_limit import cut_at_sentence, sentences, word_count
-from app.prompting.compaction.planning import FOLDED, SUMMARY_SHARE, Fold, Limits, fold_of
+from app.prompting.compaction.eviction import FOLDED, SUMMARY_SHARE, Fold, Limits, fold_of
 from tests.support.api import append, every_page
 from tests.support.conversations import compact, policy, turns, window
 

@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 from app.conversation.messages.window import Window, WindowMessage
 from app.language.llm.tokens import EstimatedTokens, message_tokens
-from app.prompting.context.clearing import PLACEHOLDER, cleared
+from app.prompting.context.cleared_results import PLACEHOLDER, cleared
 from app.prompting.context.dialects import Spoken
 from app.prompting.context.scene import Conversation
 from app.prompting.context.schemas import ClearToolResults

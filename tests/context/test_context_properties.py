@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.conversation.messages.schemas import WindowStrategy
-from app.conversation.messages.trimming import pick_of
+from app.conversation.messages.window_strategies import pick_of
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.language.text.prompt_text import escape_line
-from app.memory.memories.finding import Found
+from app.memory.memories.candidate_search import Found
 from app.memory.memories.hybrid import Ranked
 from app.memory.memories.ranking import RankWeights
-from app.memory.memories.recalling import Recalled
-from app.prompting.context.composing import Composition, Wishes
+from app.memory.memories.recall_service import Recalled
+from app.prompting.context.composition import Composition, Wishes
 from app.prompting.context.scene import Scene, stored_conversation
 from app.prompting.context.schemas import ContextRequest
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.language.llm.tokens import EstimatedTokens
-from app.memory.memories.finding import Found
+from app.memory.memories.candidate_search import Found
 from app.memory.memories.hybrid import Ranked
-from app.memory.profiles.rendering import Line, Told, project_lines, user_lines
-from app.prompting.context.assembling import Remembered, remembered
+from app.memory.profiles.prompt_lines import Line, Told, project_lines, user_lines
+from app.prompting.context.assembly import Remembered, remembered
 
 COUNTER = EstimatedTokens()
 NURSE = "The user works as a nurse."

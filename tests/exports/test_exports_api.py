@@ -13,7 +13,7 @@ from httpx import AsyncClient
 from sqlalchemy import LargeBinary
 
 from app.governance.exports.errors import ExportsBusyError
-from app.governance.exports.nouns import (
+from app.governance.exports.exported_tables import (
     BELONGS,
     NOT_EXPORTED,
     NOUNS,

@@ -8,7 +8,7 @@ from app.memory.extraction.drafts import Draft
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
 from app.memory.extraction.upkeep import Seen, Shown, Upkeep, extended, settle
 from app.memory.memories.gate import Gate
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 
 PLACE = Place("user", "ana", "ana", None, None, None)
 ELSEWHERE = Place("session", "talk", "ana", None, "talk", None)

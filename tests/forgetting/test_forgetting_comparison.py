@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import true
 
-from app.governance.forgetting.forgetting import Forgetting, ForgettingRules
+from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.identity.agents.retention import Eviction, ForgettingPolicy
 from app.identity.tenants.access import Access
 from app.memory.memories.eviction import Evictable, weakest

@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.factory import Factory
-from app.governance.forgetting.forgetting import Forgetting
+from app.governance.forgetting.steps import Forgetting
 from app.governance.operations.housekeeping import KIND as HOUSEKEEPING
 from app.platform.database.ids import new_id
 from app.platform.embedded.server import EmbeddedPostgres

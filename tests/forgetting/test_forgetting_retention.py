@@ -7,8 +7,8 @@ import pytest
 from httpx import AsyncClient
 
 from app.factory import Factory
-from app.governance.forgetting.forgetting import Forgetting
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.governance.forgetting.steps import Forgetting
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 from app.runtime import Runtime
 from tests.checkpoints.saver_support import put
 from tests.support.api import append, every_page, execute, ok

@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from app.identity.tenants.access import Access
 from app.memory.graph.statements import Statement
 from app.memory.graph.store import Written
-from app.memory.graph.writing import GraphWriting
+from app.memory.graph.writer import GraphWriting
 from app.runtime import Runtime, utc_now
 from tests.support.api import ok, problem, save
 from tests.support.graph import ANA, entity, known, people, said, state, write

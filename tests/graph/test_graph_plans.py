@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from app.identity.tenants.access import Access
-from app.memory.graph.neighbourhood import MOST_VISITED, Neighbourhood, When
+from app.memory.graph.neighbourhood_repository import MOST_VISITED, Neighbourhood, When
 from app.platform.database.engine import Database
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime, utc_now

@@ -18,7 +18,7 @@ from app.memory.graph.likeness import NEAR
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace, Named, Statement
 from app.memory.graph.store import NearMemory, Written
-from app.memory.graph.writing import GraphWriting
+from app.memory.graph.writer import GraphWriting
 from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime
 from tests.support.api import ok, save

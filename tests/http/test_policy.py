@@ -701,7 +701,7 @@ RESTRICTIONS = {
 
 MADE_ON_FIRST_USE = {"POST /v1/sessions/{session_id}/messages"}
 
-# What a key restricted to a user may see beyond its own rows (`app/memory/memories/visibility.py`):
+# What a key restricted to a user may see beyond its own rows (memories/visibility_sql.py):
 # agents, and what is known to all users of an agent.
 SHARED_WITH_USERS = {
     "GET /v1/agents/{agent_id}",

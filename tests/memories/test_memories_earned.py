@@ -15,9 +15,9 @@ from app.identity.tenants.access import Access
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
-from app.memory.memories.codes import CANDIDATES, MINIMUM_DIMENSION
-from app.memory.memories.earning import EarningService, Outcome
-from app.memory.memories.finding import Found, by_all, by_vectors
+from app.memory.memories.candidate_search import Found, by_all, by_vectors
+from app.memory.memories.quantisation import EarningService, Outcome
+from app.memory.memories.quantised_codes import CANDIDATES, MINIMUM_DIMENSION
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
 from app.memory.memories.searchable import row_terms
 from app.memory.memories.timeline_sql import known_features_statement, known_statement

@@ -9,8 +9,8 @@ from httpx import AsyncClient
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
 from app.language.text.terms import ANALYSER_VERSION
-from app.memory.memories import filling
-from app.memory.memories.filling import MemoryFilling
+from app.memory.memories import backfill
+from app.memory.memories.backfill import MemoryFilling
 from app.runtime import Runtime
 from tests.support.api import execute, found, ok, save
 from tests.support.tenants import Caller
@@ -80,7 +80,7 @@ async def test_a_run_stops_at_its_bound(
 async def test_more_than_a_batch_is_read(
     client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
 ) -> None:
-    for start in range(0, filling.BATCH + 1, 100):
+    for start in range(0, backfill.BATCH + 1, 100):
         texts = [{"content": f"Entry {n} of the list."} for n in range(start, start + 100)]
         body = {"messages": texts, "user_id": "ana", "infer": False, "on_duplicate": "allow"}
         assert (await client.post("/memories", json=body)).status_code == 200
@@ -89,7 +89,7 @@ async def test_more_than_a_batch_is_read(
 
     await MemoryFilling(runtime.database).read(acme.tenant_id, most=None, finished=done.append)
 
-    assert done == [filling.BATCH, 300 - filling.BATCH]
+    assert done == [backfill.BATCH, 300 - backfill.BATCH]
 
 
 async def test_deleted_ones_stay_without_words(

@@ -5,10 +5,10 @@ import pytest
 from app.identity.tenants.access import Access
 from app.identity.users.repository import UserRepository
 from app.language.text.names import name_keys
+from app.memory.graph.refresh_repository import Tidying
+from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace
-from app.memory.graph.tidying import Tidying
-from app.memory.graph.timeline import RelationTimeline
 from app.memory.memories.graph_sql import MOST_MENTIONS, links_of
 from tests.support.api import append, ok, save
 from tests.support.service import SELDOM, client_of, service, wiretap

@@ -18,7 +18,7 @@ from app.language.ranking.fusion import Boosts
 from app.language.ranking.packing import DIMENSION, stored_terms
 from app.language.ranking.query import ParsedQuery, parse_query
 from app.language.ranking.records import read_records
-from app.memory.memories.finding import by_all
+from app.memory.memories.candidate_search import by_all
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, hits_statement
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.conversation.messages.search import MessageSearchService
 from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
+from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.search_sql import MOST_MESSAGES
 from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts

@@ -15,14 +15,14 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.conversation.messages.filling import MessageFilling
-from app.conversation.messages.indexing import INDEXED_AT_ONCE
+from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.message_index import INDEXED_AT_ONCE
 from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.memory.memories.reembed import ReembedService
+from app.memory.memories.reembed_service import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

@@ -8,7 +8,8 @@ import pytest
 
 from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
 from app.conversation.messages.schemas import WindowStrategy
-from app.conversation.messages.trimming import (
+from app.conversation.messages.window import Window, WindowMessage, cut
+from app.conversation.messages.window_strategies import (
     Pick,
     first_last,
     installed_strategies,
@@ -18,9 +19,8 @@ from app.conversation.messages.trimming import (
     pick_of,
     trim,
 )
-from app.conversation.messages.window import Window, WindowMessage, cut
 from app.conversation.sessions.policy import WindowPolicy
-from app.prompting.compaction.planning import eviction_of
+from app.prompting.compaction.eviction import eviction_of
 from tests.messages.window_support import (
     LONG_AGO,
     assistant,

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.conversation.messages.trimming import (
+from app.conversation.messages.window import Window, WindowMessage, cut, groups_of, starts_with_user
+from app.conversation.messages.window_strategies import (
     Pick,
     first_last,
     last_messages,
@@ -15,7 +16,6 @@ from app.conversation.messages.trimming import (
     message_fraction,
     trim,
 )
-from app.conversation.messages.window import Window, WindowMessage, cut, groups_of, starts_with_user
 from app.conversation.sessions.policy import WindowPolicy
 from tests.messages.window_support import LONG_AGO, NOW, said, window
 

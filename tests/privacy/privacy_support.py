@@ -10,7 +10,7 @@ from typing import Any
 from httpx import AsyncClient
 
 from app.governance.tables import TABLES
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 from app.runtime import Runtime
 from tests.checkpoints.saver_support import b64, content, value
 from tests.support.api import append, execute, ok

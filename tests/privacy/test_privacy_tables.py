@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.governance.privacy.holdings import Holdings
+from app.governance.privacy.holdings_sql import Holdings
 from app.governance.tables import TABLES
 
 OWNERS = {"sessions": "of_session", "users": "of_user", "agents": "of_agent"}

@@ -12,7 +12,7 @@ from app.identity.projects.policy import Action, Visibility, allows
 from app.identity.projects.schemas import Role
 from app.identity.tenants.access import Access
 from app.memory.memories.models import Memory
-from app.memory.memories.visibility import removable, visible
+from app.memory.memories.visibility_sql import removable, visible
 from tests.projects.conftest import PROJECT, ROLES, WAYS, WHO, Team
 from tests.support.api import listed, ok, problem
 

@@ -8,7 +8,7 @@ from httpx import AsyncClient
 from app.identity.tenants.access import Access
 from app.memory.graph.statements import GraphPlace, Named, Statement
 from app.memory.graph.store import Written
-from app.memory.graph.writing import GraphWriting
+from app.memory.graph.writer import GraphWriting
 from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, ok

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.conversation.messages.capture import Said
 from app.conversation.messages.cursors import KEPT, Reached, decode, encode, mark, marks
 from app.conversation.messages.errors import OtherSearchError
-from app.conversation.messages.indexing import (
+from app.conversation.messages.message_index import (
     INDEXED_LENGTH,
     client_time,
     searchable_text,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text.prompt_text import escape_line
-from app.memory.memories.rendering import HEADER, render
+from app.memory.memories.prompt_lines import HEADER, render
 
 
 def memory(content: str, *, source_error: str | None = None) -> dict:

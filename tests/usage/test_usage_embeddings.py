@@ -14,7 +14,7 @@ from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.repository import UsageRepository
 from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.memory.memories.reembed import ReembedService
+from app.memory.memories.reembed_service import ReembedService
 from app.providers import open_catalogue
 from app.runtime import Runtime
 from app.settings import Settings

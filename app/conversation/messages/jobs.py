@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from app.conversation.messages.filling import MessageFilling
+from app.conversation.messages.backfill import MessageFilling
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
 from app.platform.database.engine import Database

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.capture import Said
 from app.conversation.messages.models import WAITING
-from app.identity.agents.embedding import InForce
+from app.identity.agents.embedders import InForce
 from app.language.text.terms import ANALYSER_VERSION
 
 _COLUMNS = """

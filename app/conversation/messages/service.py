@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.messages.batch import Batch, Stored, store
 from app.conversation.messages.errors import MessageNotFoundError
-from app.conversation.messages.indexing import Indexer
-from app.conversation.messages.pairing import closure
+from app.conversation.messages.extraction_order import CaptureRules, as_said, notice, schedule
+from app.conversation.messages.message_index import Indexer
+from app.conversation.messages.message_processors import processed
 from app.conversation.messages.pressure import Pressure, is_to_order, pressure_of
-from app.conversation.messages.processing import processed
 from app.conversation.messages.repository import MessageRepository
-from app.conversation.messages.scheduling import CaptureRules, as_said, notice, schedule
 from app.conversation.messages.schemas import (
     ExtractionScheduled,
     MessageAppend,
@@ -25,16 +25,16 @@ from app.conversation.messages.schemas import (
     MessagesDeleted,
     PressureRead,
 )
-from app.conversation.messages.storing import Batch, Stored, store
+from app.conversation.messages.tool_calls import closure
 from app.conversation.messages.window_repository import WindowRepository
+from app.conversation.sessions.checkpoint_store import Keeper, awaited_calls
 from app.conversation.sessions.jobs import compact_soon
-from app.conversation.sessions.keeping import Keeper, awaited_calls
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.conversation.sessions.state_repository import StateRepository
 from app.errors import ConfirmationRequiredError
-from app.identity.agents.processing import Processing
+from app.identity.agents.agent_processors import Processing
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter, message_tokens

@@ -8,7 +8,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.pressure import Counted, pressure_of, room_for_messages
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.schemas import MessageRead, PressureRead
-from app.conversation.messages.trimming import StrategyFactory, pick_of, trim
 from app.conversation.messages.window_repository import Reading, WindowRepository
 from app.conversation.messages.window_schemas import (
     WindowPolicyRead,
@@ -16,6 +15,7 @@ from app.conversation.messages.window_schemas import (
     WindowTrim,
     WindowTrimmed,
 )
+from app.conversation.messages.window_strategies import StrategyFactory, pick_of, trim
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import SessionRepository

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.sessions.checkpoint_store import Keeper
 from app.conversation.sessions.jobs import read_now
-from app.conversation.sessions.keeping import Keeper
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.conversation.sessions.schemas import (

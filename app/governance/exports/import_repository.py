@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.types import LargeBinary, Text
 
-from app.governance.exports.encoding import as_stored, written
-from app.governance.exports.nouns import (
+from app.governance.exports.columns_sql import as_stored, written
+from app.governance.exports.exported_tables import (
     DERIVED,
     NO_MODEL,
     RECEIPTS,

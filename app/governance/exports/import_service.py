@@ -9,7 +9,6 @@ import structlog
 from pydantic import JsonValue
 from sqlalchemy import ForeignKeyConstraint
 
-from app.governance.exports.comparing import difference, is_another, is_same
 from app.governance.exports.errors import (
     MOST_TOLD,
     AnotherRowError,
@@ -17,9 +16,10 @@ from app.governance.exports.errors import (
     ImportConflictError,
     InvalidImportError,
 )
+from app.governance.exports.exported_tables import NOUNS, key_of, reference_columns, references_of
 from app.governance.exports.import_repository import ImportRepository, RefusedRowsError
-from app.governance.exports.nouns import NOUNS, key_of, reference_columns, references_of
 from app.governance.exports.parts import Line, Part, groups, read_part
+from app.governance.exports.row_comparison import difference, is_another, is_same
 from app.governance.exports.schemas import ImportQuery, ImportReport
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError

@@ -10,9 +10,15 @@ from typing import Any
 from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
-from app.governance.exports.encoding import fault
+from app.governance.exports.columns_sql import fault
 from app.governance.exports.errors import MOST_TOLD, InvalidImportError
-from app.governance.exports.nouns import TABLE_OF, columns_of, key_of, may_be_left_out, stub_columns
+from app.governance.exports.exported_tables import (
+    TABLE_OF,
+    columns_of,
+    key_of,
+    may_be_left_out,
+    stub_columns,
+)
 from app.governance.exports.schemas import FORMAT
 from app.governance.exports.vectors import VectorLengths
 

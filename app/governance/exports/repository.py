@@ -23,8 +23,8 @@ from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.types import LargeBinary, Text
 
-from app.governance.exports.encoding import written
-from app.governance.exports.nouns import (
+from app.governance.exports.columns_sql import written
+from app.governance.exports.exported_tables import (
     TENANT,
     columns_of,
     key_of,
@@ -33,7 +33,7 @@ from app.governance.exports.nouns import (
     self_reference,
     stub_columns,
 )
-from app.governance.exports.scopes import Scope
+from app.governance.exports.scope_sql import Scope
 
 PAGE: Final = 100
 BULKY_PAGE: Final = 4

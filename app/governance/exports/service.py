@@ -10,10 +10,10 @@ import structlog
 from pydantic_core import to_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.governance.exports.nouns import ANCHORS, NOUNS, TABLES
+from app.governance.exports.exported_tables import ANCHORS, NOUNS, TABLES
 from app.governance.exports.repository import ExportRepository
 from app.governance.exports.schemas import FORMAT, ExportQuery
-from app.governance.exports.scopes import Scope
+from app.governance.exports.scope_sql import Scope
 from app.governance.exports.slots import ExportSlots
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.repository import ProjectRepository

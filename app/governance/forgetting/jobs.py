@@ -5,8 +5,8 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.governance.forgetting.forgetting import Forgetting
 from app.governance.forgetting.schemas import STEPS
+from app.governance.forgetting.steps import Forgetting
 from app.platform.jobs.errors import LeaseLostError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository

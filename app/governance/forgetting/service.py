@@ -8,7 +8,6 @@ from typing import Final
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.governance.forgetting.forgetting import Forgetting
 from app.governance.forgetting.schemas import (
     STEPS,
     ForgettingRead,
@@ -17,6 +16,7 @@ from app.governance.forgetting.schemas import (
     LastRun,
     PolicyRead,
 )
+from app.governance.forgetting.steps import Forgetting
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError

@@ -5,15 +5,15 @@ from typing import Any
 
 import structlog
 
-from app.conversation.messages.filling import MessageFilling
+from app.conversation.messages.backfill import MessageFilling
 from app.governance.operations.repository import Old, UpkeepRepository, old_rows
 from app.governance.operations.retention import Retention
-from app.memory.memories.earning import EarningService
-from app.memory.memories.filling import MemoryFilling
-from app.memory.memories.purge import BATCH, PurgeService, Removed
+from app.memory.memories.backfill import MemoryFilling
+from app.memory.memories.purge_service import BATCH, PurgeService, Removed
+from app.memory.memories.quantisation import EarningService
 from app.platform.database.engine import Database
 from app.platform.jobs.orders import ClaimedJob
-from app.prompting.checkpoints.archiving import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 
 log = structlog.get_logger()
 

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
-from app.governance.privacy.holdings import EXTRACTED, READ, Holding
+from app.governance.privacy.holdings_sql import EXTRACTED, READ, Holding
 from app.governance.privacy.models import Erasure
 from app.identity.tenants.models import ApiKey
 from app.identity.users.models import User

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import SessionRepository
 from app.errors import ConfirmationRequiredError
-from app.governance.privacy.holdings import Holding, Holdings
+from app.governance.privacy.holdings_sql import Holding, Holdings
 from app.governance.privacy.repository import ErasureRepository
 from app.governance.privacy.schemas import ErasureListQuery, ErasureRead
 from app.identity.agents.errors import AgentInUseError

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
+from app.identity.agents.agent_processors import Processing
 from app.identity.agents.block_errors import (
     BlockLimitError,
     BlockNotFoundError,
@@ -14,7 +15,6 @@ from app.identity.agents.block_errors import (
 from app.identity.agents.block_schemas import AgentEquip
 from app.identity.agents.creation import AgentCreation
 from app.identity.agents.errors import AgentInUseError, AgentNotFoundError, InvalidConfigError
-from app.identity.agents.processing import Processing
 from app.identity.agents.schemas import (
     AgentPatch,
     AgentQuery,

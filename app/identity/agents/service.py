@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from app.identity.agents.agent_processors import Processing
 from app.identity.agents.errors import InvalidConfigError
 from app.identity.agents.models import Agent
-from app.identity.agents.processing import Processing
 from app.identity.agents.profile_slots import profile_slots
 from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead

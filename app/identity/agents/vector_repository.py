@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.embedding import InForce
+from app.identity.agents.embedders import InForce
 
 
 class VectorRepository:

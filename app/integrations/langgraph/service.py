@@ -15,15 +15,6 @@ from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundE
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.errors import UserRequiredError
-from app.integrations.langgraph.pages import (
-    PAGE_BYTES,
-    Values,
-    chunks_of,
-    fitting,
-    metadata_of,
-    page_json,
-    place_of,
-)
 from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.saver_chunks import CHUNK_BYTES, check_content, value_digest
@@ -33,6 +24,15 @@ from app.prompting.checkpoints.saver_errors import (
 )
 from app.prompting.checkpoints.saver_list_repository import SaverLists, Wanted
 from app.prompting.checkpoints.saver_models import SaverCheckpoint
+from app.prompting.checkpoints.saver_pages import (
+    PAGE_BYTES,
+    Values,
+    chunks_of,
+    fitting,
+    metadata_of,
+    page_json,
+    place_of,
+)
 from app.prompting.checkpoints.saver_repository import Look, SaverRepository
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 

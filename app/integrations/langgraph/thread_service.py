@@ -16,8 +16,8 @@ from app.integrations.langgraph.schemas import (
 )
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.saver_keeping import kept
 from app.prompting.checkpoints.saver_list_repository import SaverLists
+from app.prompting.checkpoints.saver_retention import kept
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 
 log = structlog.get_logger()

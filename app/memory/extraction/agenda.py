@@ -14,9 +14,9 @@ from app.language.llm.reconciler import Agenda, AgendaMemory
 from app.memory.extraction.models import ExtractionRun
 from app.memory.extraction.upkeep import VALID_DAYS, Seen, Shown, category
 from app.memory.memories.models import Memory
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 from app.memory.memories.repository import bucket, current
-from app.memory.memories.visibility import visible
+from app.memory.memories.visibility_sql import visible
 
 FEWEST_DUE = 3
 """So few old memories are not worth a model's attention (C-24)."""

@@ -23,10 +23,10 @@ from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.eviction_repository import OVER_CAPACITY
 from app.memory.memories.gate import Reason
 from app.memory.memories.models import Memory
-from app.memory.memories.place import Place
-from app.memory.memories.records import Change, RecordRepository, rewrite, snapshot
+from app.memory.memories.owner import Place
+from app.memory.memories.record_repository import Change, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.saving import cut_short, superseded
+from app.memory.memories.save_service import cut_short, superseded
 from app.memory.memories.verdicts import verdict_row
 from app.platform.database.ids import new_id
 

@@ -7,7 +7,7 @@ from typing import Any
 from app.language.llm.extractor import Proposed, Scope
 from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
 from app.memory.memories.gate import Reason
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 from app.memory.memories.schemas import Event
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.sessions.repository import SessionRepository
 from app.memory.extraction.reading import Reading
 from app.memory.extraction.repository import ExtractionRepository
-from app.memory.memories.records import RecordRepository, rewrite
+from app.memory.memories.record_repository import RecordRepository, rewrite
 from app.platform.jobs.orders import ClaimedJob
 
 REASON = "the session has ended"

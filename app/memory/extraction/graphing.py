@@ -17,7 +17,7 @@ from app.memory.extraction.speaker_repository import SpeakerRepository
 from app.memory.extraction.work import Work
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace, Statement
-from app.memory.graph.writing import GraphWriting
+from app.memory.graph.writer import GraphWriting
 
 MOST_KEYS: Final = 1_000
 """Pieces of one statement that are looked up as names."""

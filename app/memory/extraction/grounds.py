@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.language.llm.extractor import Scope
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 
 
 @dataclass(frozen=True, slots=True)

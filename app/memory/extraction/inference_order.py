@@ -5,7 +5,7 @@ from typing import Any
 
 from app.conversation.sessions.jobs import ATTEMPTS
 from app.identity.tenants.access import Principal
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 from app.platform.database.ids import new_id
 from app.platform.jobs.orders import Order
 

@@ -27,8 +27,8 @@ from app.memory.extraction.reading import Limits, principal_of, turn_of, writabl
 from app.memory.extraction.work import Ran
 from app.memory.extraction.work import Work as Run
 from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError, NotInferredError
-from app.memory.memories.place import Place, place_of, settle
-from app.memory.memories.saving import SavingService
+from app.memory.memories.owner import Place, place_of, settle
+from app.memory.memories.save_service import SavingService
 from app.memory.memories.schemas import JobAccepted, MemoryAdded, MemoryCreate, SaidMessage
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob

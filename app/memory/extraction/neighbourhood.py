@@ -23,9 +23,9 @@ from app.language.llm.reconciler import Neighbour
 from app.memory.extraction.drafts import Draft
 from app.memory.memories.eviction_repository import EvictionRepository
 from app.memory.memories.models import Memory
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 from app.memory.memories.repository import asked, bucket, current
-from app.memory.memories.visibility import visible
+from app.memory.memories.visibility_sql import visible
 
 NEAREST = 10
 """How many memories a reconciler sees beside a proposal (B-01)."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.embedding import Embedders, embed
-from app.identity.agents.processing import Processing
+from app.identity.agents.agent_processors import Processing
+from app.identity.agents.embedders import Embedders, embed
 from app.identity.agents.repository import PolicyRepository
 from app.identity.agents.retention import ForgettingPolicy
 from app.language.llm.embedder import Embedder
@@ -48,7 +48,7 @@ from app.memory.extraction.waves import Company, meet
 from app.memory.extraction.work import BarredError, MovedError, Ran, Work
 from app.memory.memories.gate import Gate, Proposal
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.saving import SavingRules
+from app.memory.memories.save_service import SavingRules
 from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS

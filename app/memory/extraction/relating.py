@@ -12,7 +12,7 @@ from app.language.llm.extractor import Proposed, ProposedRelation
 from app.language.text.names import name_key
 from app.memory.extraction.drafts import Draft
 from app.memory.graph.statements import GraphPlace, Named, Statement, fits
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 
 PERSON: Final = "person"
 

@@ -21,9 +21,9 @@ from app.memory.extraction.relating import graph_place, triples_of
 from app.memory.extraction.speaker_repository import SpeakerRepository
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphPlace
-from app.memory.graph.writing import GraphWriting
+from app.memory.graph.writer import GraphWriting
 from app.memory.memories.models import Memory
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 
 
 class Rereading:

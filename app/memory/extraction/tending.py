@@ -26,8 +26,8 @@ from app.memory.extraction.upkeep import (
 from app.memory.extraction.work import Work
 from app.memory.memories.gate import Reason
 from app.memory.memories.models import Memory
-from app.memory.memories.place import Place
-from app.memory.memories.records import Change, RecordRepository, rewrite, snapshot
+from app.memory.memories.owner import Place
+from app.memory.memories.record_repository import Change, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.verdicts import verdict_row
 

@@ -24,7 +24,7 @@ from app.language.text.normal_forms import content_hash
 from app.memory.extraction.drafts import Draft, Words
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
 from app.memory.memories.gate import Gate, Proposal, Reason
-from app.memory.memories.place import Place
+from app.memory.memories.owner import Place
 
 VALID_DAYS = 90
 """How long a memory is taken to hold where nobody said for how long (C-24)."""

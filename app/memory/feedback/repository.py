@@ -12,7 +12,7 @@ from app.identity.users.repository import visible_user_ids
 from app.memory.feedback.models import MemoryFeedback
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.models import Memory
-from app.memory.memories.visibility import visible
+from app.memory.memories.visibility_sql import visible
 from app.platform.database.constraints import conflicts
 from app.platform.database.keyset import after
 

@@ -17,7 +17,7 @@ from app.memory.feedback.schemas import (
     FeedbackStatsQuery,
     Rating,
 )
-from app.memory.memories.place import refuse_closed
+from app.memory.memories.owner import refuse_closed
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.ids import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page

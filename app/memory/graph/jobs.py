@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.identity.tenants.repository import TenantRepository
 from app.memory.graph.owner_repository import OwnerRepository
-from app.memory.graph.tidying import Tidying
-from app.memory.graph.timeline import RelationTimeline
+from app.memory.graph.refresh_repository import Tidying
+from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import bucket_of, reworded, to_read
 from app.memory.memories.repository import MemoryRepository

@@ -26,7 +26,7 @@ from app.identity.tenants.access import Access
 from app.memory.graph.errors import AliasNotFoundError, EntityMergedError, EntityNotFoundError
 from app.memory.graph.models import GraphAlias, GraphEntity, GraphMention
 from app.memory.graph.statements import GraphPlace
-from app.memory.graph.visibility import spoken_of, visible
+from app.memory.graph.visibility_sql import spoken_of, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
 from app.platform.database.keyset import after

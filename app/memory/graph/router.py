@@ -15,7 +15,7 @@ from app.identity.tenants.principal import (
     WriterDep,
 )
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
-from app.memory.graph.editing import GraphEditingService
+from app.memory.graph.edit_service import GraphEditingService
 from app.memory.graph.errors import (
     AliasNotFoundError,
     ChangedSinceError,
@@ -34,7 +34,7 @@ from app.memory.graph.errors import (
     SameEntityError,
     TooManyRowsError,
 )
-from app.memory.graph.regrouping import RegroupingService
+from app.memory.graph.merge_service import RegroupingService
 from app.memory.graph.schemas import (
     AliasCreate,
     AliasQuery,

@@ -9,7 +9,8 @@ from app.identity.tenants.access import Principal
 from app.language.text.names import name_key
 from app.memory.graph.answers import entities_shown, relations_shown
 from app.memory.graph.models import GraphEntity, GraphRelation
-from app.memory.graph.neighbourhood import MOST_EDGES, Neighbourhood, When
+from app.memory.graph.neighbourhood_repository import MOST_EDGES, Neighbourhood, When
+from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.schemas import (
     EntityDetail,
@@ -30,7 +31,6 @@ from app.memory.graph.schemas import (
     WhenQuery,
 )
 from app.memory.graph.statements import keys_in
-from app.memory.graph.timeline import RelationTimeline
 from app.platform.values.pagination import (
     Page,
     PageQuery,

@@ -11,7 +11,7 @@ from app.memory.memories.duplicates import make_room
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
 from app.memory.memories.gate import Gate, Proposal, Reason
 from app.memory.memories.models import Memory
-from app.memory.memories.records import Change
+from app.memory.memories.record_repository import Change
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryPatch, MemorySupersede
 from app.memory.memories.verdicts import verdict_row

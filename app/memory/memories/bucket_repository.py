@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.memory.memories.codes import code_of
+from app.memory.memories.quantised_codes import code_of
 
 _OF_BUCKET = """
 m.tenant_id = CAST(:tenant_id AS text) AND m.status = 'active'

@@ -8,7 +8,7 @@ import structlog
 
 from app.identity.tenants.access import Access
 from app.memory.memories.maintenance_repository import MaintenanceRepository
-from app.memory.memories.records import RecordRepository
+from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.engine import Database
 from app.platform.database.ids import new_id

@@ -15,7 +15,7 @@ from app.memory.memories.candidates import (
     nearest_duplicates,
 )
 from app.memory.memories.models import Memory
-from app.memory.memories.records import Change, snapshot
+from app.memory.memories.record_repository import Change, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import OnDuplicate
 from app.platform.database.ids import new_id

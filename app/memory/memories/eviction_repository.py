@@ -22,7 +22,7 @@ from app.memory.memories.eviction import (
 )
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import bucket, current
-from app.memory.memories.visibility import visible
+from app.memory.memories.visibility_sql import visible
 
 OVER_CAPACITY = "over_capacity"
 """Why the history says that a memory was archived which its bucket had no place for."""

@@ -25,9 +25,9 @@ from app.identity.tenants.access import Access
 from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
-from app.memory.memories.records import Change, snapshot
+from app.memory.memories.record_repository import Change, snapshot
 from app.memory.memories.repository import compiled
-from app.memory.memories.visibility import to_remove
+from app.memory.memories.visibility_sql import to_remove
 from app.platform.work.idempotency import StoredAnswer
 
 _HANDLES = """

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.memory.memories.models import Memory
-from app.memory.memories.visibility import removable
+from app.memory.memories.visibility_sql import removable
 from app.platform.database.keyset import after
 
 

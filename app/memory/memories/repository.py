@@ -33,7 +33,7 @@ from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.models import Memory
 from app.memory.memories.searchable import NO_TERMS, characters, with_terms
-from app.memory.memories.visibility import removable, to_remove, visible
+from app.memory.memories.visibility_sql import removable, to_remove, visible
 from app.platform.database.keyset import after
 
 

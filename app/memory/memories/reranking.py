@@ -5,7 +5,7 @@ from time import perf_counter
 
 import structlog
 
-from app.identity.agents.embedding import Spending
+from app.identity.agents.embedders import Spending
 from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.reranker import Reranker, RerankUnavailableError
 from app.platform.observability.metrics import RERANK_SECONDS, RERANKS

@@ -31,7 +31,7 @@ from app.language.llm.errors import (
     UnknownModelError,
 )
 from app.memory.memories.creation import MemoryCreation
-from app.memory.memories.editing import EditingService
+from app.memory.memories.edit_service import EditingService
 from app.memory.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
@@ -56,7 +56,7 @@ from app.memory.memories.record_schemas import (
     MemoryStats,
     StatsQuery,
 )
-from app.memory.memories.saving import SavingService
+from app.memory.memories.save_service import SavingService
 from app.memory.memories.schemas import (
     AddQuery,
     JobAccepted,
@@ -70,8 +70,8 @@ from app.memory.memories.schemas import (
     MemoryValidated,
     Outcome,
 )
-from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
+from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for

@@ -18,8 +18,9 @@ from app.memory.memories.amendments import was_closed
 from app.memory.memories.bulk_delete import MOST_AT_ONCE, Selection
 from app.memory.memories.filters import InvalidFilterError
 from app.memory.memories.models import MemoryHistory
-from app.memory.memories.place import permit
+from app.memory.memories.owner import permit
 from app.memory.memories.project_repository import ProjectItemRepository
+from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.record_schemas import (
     BulkDelete,
     BulkDeleteQuery,
@@ -33,11 +34,10 @@ from app.memory.memories.record_schemas import (
     ProjectItemRead,
     StatsQuery,
 )
-from app.memory.memories.records import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryRead
 from app.memory.memories.search_schemas import MemoryQuery
-from app.memory.memories.timeline import TimelineRepository
+from app.memory.memories.timeline_repository import TimelineRepository
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, PageQuery, decode_moment, page
 from app.platform.work.idempotency import IdempotencyKey

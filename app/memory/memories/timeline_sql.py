@@ -11,7 +11,7 @@ from datetime import datetime
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Column, SearchStatement
-from app.memory.memories.comparing_sql import Source
+from app.memory.memories.comparison_sql import Source
 from app.memory.memories.search_sql import (
     COLUMNS,
     SearchPlan,

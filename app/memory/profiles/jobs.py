@@ -11,8 +11,8 @@ from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
 from app.memory.memories.refreshes import derive_soon, owner_of
-from app.memory.profiles.choosing import chosen
-from app.memory.profiles.deriving import Deriving, Seen
+from app.memory.profiles.derivation import Deriving, Seen
+from app.memory.profiles.profiler_choice import chosen
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository

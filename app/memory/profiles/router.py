@@ -22,8 +22,8 @@ from app.memory.profiles.document_schemas import (
     ImportQuery,
     MemoryDocument,
 )
+from app.memory.profiles.document_service import DocumentService
 from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
-from app.memory.profiles.importing import DocumentService
 from app.memory.profiles.schemas import (
     ProfileChangeRead,
     ProfileContextQuery,

@@ -15,13 +15,13 @@ from app.identity.projects.policy import WRITING
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
-from app.memory.memories.place import place_of_user, settle
+from app.memory.memories.owner import place_of_user, settle
 from app.memory.memories.refreshes import Owner, derive_now, derive_soon
 from app.memory.profiles.answers import project_profile, user_profile
 from app.memory.profiles.drafts import Author, Change
 from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
-from app.memory.profiles.rendering import Told, project_lines, user_lines
+from app.memory.profiles.prompt_lines import Told, project_lines, user_lines
 from app.memory.profiles.repository import ProfileRepository
 from app.memory.profiles.schemas import (
     ProfileChangeRead,

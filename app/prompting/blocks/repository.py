@@ -23,7 +23,7 @@ from app.prompting.blocks.context_sql import IN_CONTEXT
 from app.prompting.blocks.edits import refuse_too_long
 from app.prompting.blocks.errors import BlockNotAttachedError
 from app.prompting.blocks.models import AgentBlock, Block
-from app.prompting.blocks.rendering import ShownBlock
+from app.prompting.blocks.prompt_block import ShownBlock
 
 _IN_CONTEXT = text(IN_CONTEXT.format(tenant=":tenant_id", agent=":agent_id", user=":user_id"))
 

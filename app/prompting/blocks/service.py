@@ -18,6 +18,7 @@ from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.blocks.edits import edit_text
 from app.prompting.blocks.errors import BlockReadOnlyError
+from app.prompting.blocks.history_repository import Author, BlockTimeline
 from app.prompting.blocks.models import Block, BlockHistory
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import (
@@ -31,7 +32,6 @@ from app.prompting.blocks.schemas import (
     Edit,
 )
 from app.prompting.blocks.standards import new_block
-from app.prompting.blocks.timeline import Author, BlockTimeline
 
 log = structlog.get_logger()
 

@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.models import Message
-from app.conversation.sessions.keeping import AwaitedCall
+from app.conversation.sessions.checkpoint_store import AwaitedCall
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
 from app.platform.database.ids import new_id

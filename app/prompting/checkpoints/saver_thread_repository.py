@@ -17,13 +17,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.prompting.checkpoints.saver_keeping import Step
 from app.prompting.checkpoints.saver_models import (
     SaverCheckpoint,
     SaverChunk,
     SaverValue,
     SaverWrite,
 )
+from app.prompting.checkpoints.saver_retention import Step
 
 DELTA_COUNTERS = "counters_since_delta_snapshot"
 """Key of LangGraph's metadata: channels whose value is rebuilt from earlier writes."""

@@ -7,7 +7,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.window_repository import WindowRepository
-from app.conversation.sessions.keeping import LONGEST_CALL_ID, AwaitedCall
+from app.conversation.sessions.checkpoint_store import LONGEST_CALL_ID, AwaitedCall
 from app.conversation.sessions.opening import open_running
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Opened, SessionRepository
@@ -17,8 +17,8 @@ from app.platform.values.pagination import Page, decode_moment, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
-from app.prompting.checkpoints.keeper import add_automatic, contents_of
-from app.prompting.checkpoints.packing import Packed, read_parts
+from app.prompting.checkpoints.checkpoint_store import add_automatic, contents_of
+from app.prompting.checkpoints.packed_parts import Packed, read_parts
 from app.prompting.checkpoints.repository import CheckpointRepository, Draft, Kept
 from app.prompting.checkpoints.schemas import (
     CheckpointCreate,

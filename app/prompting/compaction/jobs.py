@@ -17,8 +17,8 @@ from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 from app.prompting.compaction.choosing import chosen
-from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
-from app.prompting.compaction.planning import Wish
+from app.prompting.compaction.compactor import Compactor, Seen, Stored, Written
+from app.prompting.compaction.eviction import Wish
 
 REASON = "pressure"
 

@@ -15,9 +15,9 @@ from app.platform.values.pagination import Page, decode_moment, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.compaction.choosing import chosen
-from app.prompting.compaction.compacting import Compactor, Seen, Stored, Written
+from app.prompting.compaction.compactor import Compactor, Seen, Stored, Written
+from app.prompting.compaction.eviction import Wish
 from app.prompting.compaction.models import SessionSummary
-from app.prompting.compaction.planning import Wish
 from app.prompting.compaction.repository import SummaryRepository
 from app.prompting.compaction.schemas import (
     CompactAnswer,

@@ -13,8 +13,8 @@ from app.conversation.messages.schemas import MessageCreate, call_ids
 from app.conversation.messages.window import EVENT_TYPE, Window, WindowMessage, window_message
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import TokenCounter, message_tokens
-from app.memory.profiles.rendering import Line, Told, project_lines, user_lines
-from app.prompting.blocks.rendering import ShownBlock
+from app.memory.profiles.prompt_lines import Line, Told, project_lines, user_lines
+from app.prompting.blocks.prompt_block import ShownBlock
 from app.prompting.context.dialects import Spoken
 from app.prompting.context.sections import profile_lines
 

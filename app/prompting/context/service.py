@@ -7,19 +7,20 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from app.conversation.messages.schemas import CONTENT_LENGTH
-from app.conversation.messages.trimming import StrategyFactory, pick_of
+from app.conversation.messages.window_strategies import StrategyFactory, pick_of
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
-from app.memory.memories.recalling import Recall, Recalled, RecallService
-from app.memory.memories.usage import MemoryUse
+from app.memory.memories.recall_service import Recall, Recalled, RecallService
+from app.memory.memories.use_repository import MemoryUse
 from app.platform.database.engine import Database
-from app.prompting.context.assembling import CORRECTIONS_SHARE
-from app.prompting.context.clearing import FURTHER
-from app.prompting.context.composing import Composition, Wishes
+from app.prompting.context.assembly import CORRECTIONS_SHARE
+from app.prompting.context.cleared_results import FURTHER
+from app.prompting.context.composition import Composition, Wishes
 from app.prompting.context.context_sql import CONTEXT
+from app.prompting.context.injection_repository import Injections
 from app.prompting.context.scene import (
     Conversation,
     Scene,
@@ -29,9 +30,8 @@ from app.prompting.context.scene import (
 )
 from app.prompting.context.schemas import ContextRequest
 from app.prompting.context.templates import fill
-from app.prompting.context.usage import Injections
-from app.prompting.documents.search import PassageSearchService
 from app.prompting.documents.search_schemas import PassageHit, PassageHits, PassageSearch
+from app.prompting.documents.search_service import PassageSearchService
 
 LEAST_LINE: Final = 12
 """Tokens that a remembered line has, nearly always; so more than fit need not be looked up."""

@@ -14,8 +14,8 @@ from app.platform.jobs.errors import LeaseLostError
 from app.platform.jobs.models import Job
 from app.platform.jobs.orders import ClaimedJob
 from app.prompting.documents.errors import FileNotFoundInFolderError
+from app.prompting.documents.file_names import suffixed
 from app.prompting.documents.models import File, FileChunk, Folder
-from app.prompting.documents.naming import suffixed
 from app.prompting.documents.repository import visible
 
 CANDIDATES = 1_000

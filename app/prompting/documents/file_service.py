@@ -23,11 +23,11 @@ from app.prompting.documents.errors import (
     TypeMismatchError,
     UnsupportedMediaTypeError,
 )
+from app.prompting.documents.file_names import clean_name, free_name
 from app.prompting.documents.file_repository import FileRepository, FileRow
+from app.prompting.documents.folder_access import writable_folder
 from app.prompting.documents.models import File, Folder
-from app.prompting.documents.naming import clean_name, free_name
 from app.prompting.documents.passage_repository import PassageRepository
-from app.prompting.documents.place import writable_folder
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.schemas import (
     DeleteQuery,

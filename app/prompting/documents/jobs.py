@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from app.errors import DomainError, NotFoundError
-from app.identity.agents.embedding import Embedders, embed
+from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.parsing.errors import ParseError
@@ -27,9 +27,9 @@ from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
-from app.prompting.documents.indexing import rows_of
 from app.prompting.documents.models import File
 from app.prompting.documents.passage_repository import PassageRepository
+from app.prompting.documents.passage_rows import rows_of
 from app.prompting.documents.repository import FolderRepository
 
 log = structlog.get_logger()

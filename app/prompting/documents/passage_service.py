@@ -1,6 +1,6 @@
 """Use cases of passages: those of files, and texts put into a folder by themselves."""
 
-from app.identity.agents.embedding import Embedders, embed
+from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.parsing.passages import text_passages
@@ -9,10 +9,10 @@ from app.platform.values.pagination import Page, PageQuery, decode_moment, decod
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
-from app.prompting.documents.indexing import rows_of
+from app.prompting.documents.folder_access import writable_folder
 from app.prompting.documents.models import Passage
 from app.prompting.documents.passage_repository import PassageRepository
-from app.prompting.documents.place import writable_folder
+from app.prompting.documents.passage_rows import rows_of
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.schemas import PassageCreate, PassageRead, PassagesAdded
 

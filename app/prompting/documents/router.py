@@ -53,10 +53,9 @@ from app.prompting.documents.errors import (
     TypeMismatchError,
     UnsupportedMediaTypeError,
 )
-from app.prompting.documents.extracting import FileExtracting
+from app.prompting.documents.extract_service import FileExtracting
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageService
-from app.prompting.documents.receiving import idempotency_key_of, upload_of
 from app.prompting.documents.schemas import (
     DeleteQuery,
     ExtractOrdered,
@@ -75,9 +74,10 @@ from app.prompting.documents.schemas import (
     PassagesAdded,
     UploadOptions,
 )
-from app.prompting.documents.search import PassageSearchService
 from app.prompting.documents.search_schemas import PassageHits, PassageSearch
+from app.prompting.documents.search_service import PassageSearchService
 from app.prompting.documents.service import FolderService
+from app.prompting.documents.upload import idempotency_key_of, upload_of
 
 router = APIRouter(prefix="/v1", tags=["folders"], responses=responses_for(*KEY_ERRORS))
 

@@ -14,9 +14,9 @@ from app.platform.values.pagination import Page, decode_moment, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
+from app.prompting.documents.folder_access import owner_of, refuse_outsiders, writable_folder
 from app.prompting.documents.models import Folder
 from app.prompting.documents.passage_repository import PassageRepository
-from app.prompting.documents.place import owner_of, refuse_outsiders, writable_folder
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.schemas import (
     DeleteQuery,

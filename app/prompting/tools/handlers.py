@@ -10,20 +10,20 @@ from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 from typing_extensions import override
 
-from app.conversation.messages.search import MessageSearchService
 from app.conversation.messages.search_schemas import MessageSearch
+from app.conversation.messages.search_service import MessageSearchService
 from app.identity.tenants.access import Principal
 from app.language.text.offload import read_text
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.record_schemas import StatsQuery
-from app.memory.memories.saving import SavingService
+from app.memory.memories.save_service import SavingService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate
-from app.memory.memories.search import SearchService
 from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
 from app.platform.work.idempotency import IdempotencyKey
-from app.prompting.blocks.editing import BlockEditing
-from app.prompting.blocks.rendering import ShownBlock, render_block
+from app.prompting.blocks.edit_service import BlockEditing
+from app.prompting.blocks.prompt_block import ShownBlock, render_block
 from app.prompting.blocks.schemas import (
     BlockAppend,
     BlockInsert,
@@ -32,9 +32,9 @@ from app.prompting.blocks.schemas import (
     BlockRewrite,
     Edit,
 )
-from app.prompting.context.usage import Injections
-from app.prompting.documents.search import PassageSearchService
+from app.prompting.context.injection_repository import Injections
 from app.prompting.documents.search_schemas import PassageSearch
+from app.prompting.documents.search_service import PassageSearchService
 from app.prompting.tools.arguments import (
     AppendArguments,
     ConversationArguments,
@@ -47,8 +47,8 @@ from app.prompting.tools.arguments import (
     SaveArguments,
     SearchArguments,
 )
-from app.prompting.tools.paging import Budget, Reached, digest, mark, reached
-from app.prompting.tools.telling import (
+from app.prompting.tools.cursors import Budget, Reached, digest, mark, reached
+from app.prompting.tools.tool_results import (
     FOUND_MEMORIES,
     FOUND_MESSAGES,
     FOUND_PASSAGES,

@@ -25,13 +25,13 @@ from app.platform.work.idempotency import (
     RequestInProgressError,
 )
 from app.platform.work.unit import Work
-from app.prompting.blocks.editing import BlockEditing
+from app.prompting.blocks.edit_service import BlockEditing
 from app.prompting.tools.arguments import checked, understood
+from app.prompting.tools.cursors import Budget
 from app.prompting.tools.errors import CallRefusedError
 from app.prompting.tools.handlers import Calling, ToolHandlers
-from app.prompting.tools.paging import Budget
 from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
-from app.prompting.tools.telling import Told, error_text
+from app.prompting.tools.tool_results import Told, error_text
 from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered
 
 log = structlog.get_logger()

@@ -1,0 +1,176 @@
+"""What searches read of a message: its words, who said it and when, and its vector.
+
+Searched is what somebody said: text of users, assistants and systems, without the blocks that
+somebody else put into it. Calls of tools, their results and hidden messages are never found
+(C-51): they are marked as read and have no terms.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.conversation.messages.capture import Said, is_hidden, said_text
+from app.identity.agents.embedders import Embedders, embed
+from app.identity.tenants.access import Principal
+from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
+from app.language.text.offload import read_text
+from app.language.text.terms import ANALYSER_VERSION
+from app.language.text.uploads import strip_blocks
+from app.platform.values.fields import in_utc
+
+SPEAKER_KEYS: Final = ("name", "speaker")
+"""Keys of the metadata that may say who speaks, beside the message's own `name`."""
+
+CLIENT_TIME: Final = "client_time"
+"""Key of the metadata that may say when it was said (B-08)."""
+
+INDEXED_LENGTH: Final = 50_000
+"""Code points of a message that are searched by words."""
+
+EMBEDDED_LENGTH: Final = 4_000
+"""Code points that a vector is made of: a vector of more says nothing any more, and providers
+take some 8,000 tokens."""
+
+INDEXED_AT_ONCE: Final = 40_000
+"""Code points of a batch that are read before it is stored, some 0.1 s of work; what is over is
+left to a job."""
+
+NEVER_FOUND: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(INDEX_COLUMNS),
+    "analyser": ANALYSER_VERSION,
+    "said_at": None,
+    "embedding": None,
+    "embedding_model": None,
+}
+
+NOT_READ: Final[Mapping[str, Any]] = {**NEVER_FOUND, "analyser": None}
+
+
+def searchable_text(message: Said, tags: Collection[str]) -> str | None:
+    """What of a message is searched, from its beginning; None when nothing is.
+
+    Args:
+        tags: blocks of these are taken out.
+
+    """
+    if message.role == "tool" or message.tool_calls or is_hidden(message):
+        return None
+    text = strip_blocks(said_text(message.content, message.content_parts), tags).text
+    return text[:INDEXED_LENGTH] or None
+
+
+def client_time(metadata: Mapping[str, Any]) -> datetime | None:
+    """When the client says that it was said, in the client's own zone; UTC where none is named."""
+    told = metadata.get(CLIENT_TIME)
+    if not isinstance(told, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(told.strip())
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        in_utc(moment)
+    except (ValueError, OverflowError):
+        return None
+    return moment
+
+
+def words_of(message: Said, text: str | None) -> dict[str, Any]:
+    """The values of the columns that searches by words read.
+
+    Args:
+        text: as `searchable_text` gives it.
+
+    """
+    said_at = client_time(message.metadata)
+    stored = None if said_at is None else in_utc(said_at)
+    if text is None:
+        return {**NEVER_FOUND, "said_at": stored}
+    told = (message.name, *(message.metadata.get(key) for key in SPEAKER_KEYS))
+    speakers = [name for name in told if isinstance(name, str) and name.strip()]
+    # The day that the speaker called it.
+    read = index_values(text, speakers=speakers, said_at=said_at or message.create_time)
+    return {**NEVER_FOUND, **read, "said_at": stored}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is known of a batch before it is stored.
+
+    Args:
+        columns: values for the rows, by place in the batch; what is missing is left to a job.
+        model: what made the vectors; None when nothing was embedded.
+        vectors: of those that may be found, by place.
+
+    """
+
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model: str | None = None
+    vectors: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, place: int, *, embedded: bool) -> dict[str, Any]:
+        """Values for the row of one message.
+
+        Args:
+            embedded: whether the model is the one in force for the message's agent.
+
+        """
+        row = dict(self.columns.get(str(place), NOT_READ))
+        if embedded and str(place) in self.vectors:
+            row |= {"embedding": self.vectors[str(place)], "embedding_model": self.model}
+        return row
+
+
+def is_unfinished(row: Mapping[str, Any]) -> bool:
+    """Whether something is left to do for a message that is about to be stored so."""
+    unread = row["analyser"] is None
+    return unread or (row["terms"] is not None and row["embedding_model"] is None)
+
+
+class Indexer:
+    """Reads messages for searches; no transaction may be open meanwhile."""
+
+    def __init__(self, embedders: Embedders, tags: Sequence[str]) -> None:
+        """Prepare for blocks of `tags`, which somebody else put into messages."""
+        self._embedders = embedders
+        self._tags = tags
+
+    async def prepare(self, principal: Principal, batch: Sequence[Said]) -> Prepared:
+        """Read a batch, and embed it where that takes no call of a provider.
+
+        Args:
+            batch: each with its place in the batch as `message_id`.
+
+        """
+        now, characters = [], 0
+        for message in batch:
+            characters += len(said_text(message.content, message.content_parts))
+            if characters <= INDEXED_AT_ONCE:
+                now.append(message)
+        texts, columns = await read_text(characters, self.read, now)
+        embedder = await self._embedders.at_hand(principal)
+        if embedder is None or not texts:
+            return Prepared(columns)
+        made = await embed(embedder, list(texts.values()))
+        return Prepared(columns, embedder.name, dict(zip(texts, made, strict=True)))
+
+    def read(self, messages: Sequence[Said]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        """By id: what to embed of the messages that may be found, and the columns of all.
+
+        Takes time in proportion to the text.
+        """
+        texts, columns = {}, {}
+        for message in messages:
+            text = searchable_text(message, self._tags)
+            columns[message.message_id] = words_of(message, text)
+            if text is not None:
+                texts[message.message_id] = text[:EMBEDDED_LENGTH]
+        return texts, columns
+
+    def texts(self, messages: Sequence[Said]) -> dict[str, str]:
+        """The first half of `read`, at a fraction of its cost."""
+        found = {one.message_id: searchable_text(one, self._tags) for one in messages}
+        return {
+            message_id: text[:EMBEDDED_LENGTH]
+            for message_id, text in found.items()
+            if text is not None
+        }

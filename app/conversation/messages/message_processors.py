@@ -1,0 +1,132 @@
+"""Messages as processors see them before they are stored, and what may come back.
+
+Only new messages are shown: one that is stored already is answered as it is.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.conversation.messages.schemas import MessageAppend, MessageCreate
+from app.identity.agents.agent_processors import Processing
+from app.identity.tenants.access import Principal
+from app.platform.database.engine import Database
+from app.platform.plugins.points import BEFORE_APPEND, About, AppendedMessage, BeforeAppend
+
+_KNOWN = """
+SELECT messages.message_id FROM messages
+WHERE messages.tenant_id = tenant.id AND messages.message_id = ANY(CAST($2 AS text[]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """A batch as processors left it.
+
+    Args:
+        given: by place in `messages`, what the request said of those that were changed.
+        dropped: how many are not to be stored.
+
+    """
+
+    messages: list[MessageCreate]
+    given: Mapping[int, MessageCreate] = field(default_factory=dict)
+    dropped: int = 0
+
+
+async def processed(
+    processing: Processing,
+    database: Database,
+    principal: Principal,
+    session_id: str,
+    body: MessageAppend,
+) -> Processed:
+    """The batch of a request, after its processors.
+
+    Raises:
+        ProcessorFailedError: one failed that may not.
+
+    """
+    chain = await processing.of_session(
+        principal, session_id, agent_id=body.agent_id, user_id=body.user_id
+    )
+    if not chain.at(BEFORE_APPEND):
+        return Processed(body.messages)
+    ids = [one.message_id for one in body.messages if one.message_id is not None]
+    known: set[str] = set()
+    if ids:
+        rows = await database.fetch(principal.tenant_id, _KNOWN, ids)
+        known = {row["message_id"] for row in rows}
+    about = About(
+        principal.tenant_id,
+        body.user_id or principal.access.user_id,
+        body.agent_id or principal.access.agent_id,
+        session_id,
+    )
+    shown = _shown(body.messages, known)
+    given = {item.id: body.messages[int(item.id)] for item in shown}
+
+    def settle(item: AppendedMessage) -> AppendedMessage:
+        # Built anew, so that no processor keeps hold of what is stored.
+        settled = _message(given[item.id], item)
+        return AppendedMessage(
+            item.id, item.role, settled.content, item.name, settled.metadata, bound=item.bound
+        )
+
+    after = await chain.ask(BeforeAppend(about, shown), settle) if shown else None
+    return Processed(body.messages) if after is None else _taken(body.messages, shown, after)
+
+
+def _shown(
+    messages: Sequence[MessageCreate], known: Collection[str]
+) -> tuple[AppendedMessage, ...]:
+    parents = {one.parent_message_id for one in messages} - {None}
+    return tuple(
+        AppendedMessage(
+            str(place),
+            one.role,
+            one.content,
+            one.name,
+            one.metadata,
+            bound=bool(one.tool_calls or one.tool_call_id or one.message_id in parents),
+        )
+        for place, one in enumerate(messages)
+        if one.message_id not in known
+    )
+
+
+def _taken(
+    messages: Sequence[MessageCreate], shown: Sequence[AppendedMessage], after: BeforeAppend
+) -> Processed:
+    before = {item.id: item for item in shown}
+    left = {item.id: item for item in after.messages}
+    kept: list[MessageCreate] = []
+    given: dict[int, MessageCreate] = {}
+    for place, one in enumerate(messages):
+        item = left.get(str(place))
+        if item is None:
+            if str(place) not in before:
+                kept.append(one)
+        elif item == before[str(place)]:
+            kept.append(one)
+        else:
+            given[len(kept)] = one
+            kept.append(_message(one, item))
+    return Processed(kept, given, len(messages) - len(kept))
+
+
+def _message(one: MessageCreate, item: AppendedMessage) -> MessageCreate:
+    """The message with what a processor made of it, by the rules of requests."""
+    told = one.model_dump(exclude_unset=True)
+    return MessageCreate.model_validate(
+        told | {"content": item.content, "metadata": dict(item.metadata)}
+    )
+
+
+def input_hash(columns: Mapping[str, Any]) -> bytes:
+    """What a message is recognised by when it is sent again, though it was stored otherwise."""
+    told = {name: value for name, value in columns.items() if name != "parent_message_id"}
+    text = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,227 @@
+"""Searching what was said: at most two statements, and a page of what they found."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import asyncpg
+import numpy as np
+
+from app.conversation.messages.cursors import Reached, decode, encode, fingerprint, marks
+from app.conversation.messages.message_ranking import Cut, Ranked, RankedPage, ranked
+from app.conversation.messages.search_schemas import MessageSearch
+from app.conversation.messages.search_sql import (
+    MOST_MESSAGES,
+    MessagePlan,
+    features_statement,
+    hits_statement,
+)
+from app.errors import SelectorRequiredError
+from app.identity.agents.embedders import Embedders, QueryVectors
+from app.identity.tenants.access import Principal
+from app.identity.users.access import meant
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.packing import packed_query
+from app.language.ranking.query import parsed_query
+from app.language.ranking.records import EPOCH_2000, Records, read_records
+from app.language.text.offload import in_turn
+from app.language.text.prompt_text import time_ago
+from app.platform.database.engine import Database
+from app.platform.observability.metrics import MESSAGE_SEARCHES
+
+SELECTORS: Final = ("session_id", "user_id", "agent_id")
+
+_OF_A_PAGE: Final = {"limit", "cursor", "explain", "reference_time"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """A page of a ranking, and what was looked at for it.
+
+    Args:
+        newest: when the newest message looked at was stored.
+        searched: how many were looked at, of which nothing could compare `waiting`.
+        left_out: whether there are older ones.
+
+    """
+
+    page: RankedPage
+    newest: datetime
+    searched: int
+    waiting: int
+    left_out: bool
+
+
+class MessageSearchService:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        boosts: Boosts,
+        now: Callable[[], datetime],
+        *,
+        most: int = MOST_MESSAGES,
+    ) -> None:
+        """Let one search look at `most` messages, the newest."""
+        self._database = database
+        self._embedders = embedders
+        self._boosts = boosts
+        self._now = now
+        self._most = most
+
+    async def search(self, principal: Principal, body: MessageSearch) -> dict[str, Any]:
+        """What was said about a query, best first: the content of a `MessageSearchAnswer`.
+
+        Of several ids all must fit; a session, user or agent nobody has heard of has no
+        messages, which is no error. Without an embedder that answers, a hybrid search goes by
+        words and context alone.
+
+        Raises:
+            SelectorRequiredError: neither the request nor the key names whose.
+            UserNotFoundError, AgentNotFoundError: the key is another one's.
+            OtherSearchError: the cursor is of another search.
+            EmbeddingUnavailableError: no embedder answers, and the mode is `semantic`; safe to
+                retry.
+
+        """
+        user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+        if body.session_id is None and user_id is None and agent_id is None:
+            raise SelectorRequiredError("body", SELECTORS)
+        search = _fingerprint(principal, body)
+        reached = None if body.cursor is None else decode(body.cursor, search)
+        reference = body.reference_time or (reached.reference if reached else self._now())
+        plan, query = await self._plan(principal, body, reached, reference)
+        share = query.dense_share
+        boosts = self._boosts.with_changes(body.boosts or {})
+        boosts = boosts.with_dense(latin=share.latin, cjk=share.cjk)
+        ranking = await self._rank(principal, plan, body, reached, boosts)
+        page = ranking.page
+        shown = [one.message_id for one in page.hits]
+        rows = await self._fetch(principal, plan, shown)
+        MESSAGE_SEARCHES.labels("found" if rows else "empty").inc()
+        return {
+            "items": [
+                _hit(rows[one.message_id], one, reference, explain=body.explain)
+                for one in page.hits
+                if one.message_id in rows
+            ],
+            "next_cursor": encode(
+                Reached(page.count, marks(reached, shown), ranking.newest, reference), search
+            )
+            if page.more
+            else None,
+            "embedding_models": list(plan.vectors),
+            "waiting": ranking.waiting,
+            "searched": ranking.searched,
+            "left_out": ranking.left_out,
+            "degraded": query.degraded,
+            "mode": body.mode,
+        }
+
+    async def _plan(
+        self,
+        principal: Principal,
+        body: MessageSearch,
+        reached: Reached | None,
+        reference: datetime,
+    ) -> tuple[MessagePlan, QueryVectors]:
+        asked = await parsed_query(body.query, reference)
+        query = QueryVectors()
+        if body.mode != "lexical":
+            texts = [body.query, *(asked.ranked_texts if body.mode == "hybrid" else ())]
+            query = await self._embedders.for_query(
+                principal, texts, required=body.mode == "semantic"
+            )
+        if body.mode == "hybrid":
+            asked = asked.embedded(query.by_model)
+        elif body.mode == "semantic":
+            asked = replace(asked, packed=packed_query(()))
+        user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+        plan = MessagePlan(
+            access=principal.access,
+            vectors={model: rows[0] for model, rows in query.by_model.items()},
+            asked=asked,
+            session_id=body.session_id,
+            user_id=user_id,
+            agent_id=agent_id,
+            roles=body.roles,
+            since=body.since,
+            until=body.until,
+            newest=reached.newest if reached else None,
+            most=self._most,
+        )
+        return plan, query
+
+    async def _rank(
+        self,
+        principal: Principal,
+        plan: MessagePlan,
+        body: MessageSearch,
+        reached: Reached | None,
+        boosts: Boosts,
+    ) -> _Ranking:
+        text, values, columns = features_statement(plan)
+        [seen] = await self._database.fetch(principal.tenant_id, text, *values)
+        ids: Sequence[str] = seen["ids"] or ()
+        records = read_records(seen["records"], columns)
+        cut = Cut(body.mode, body.threshold, body.limit, reached)
+        work = plan.asked.products(len(ids))
+        page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)
+        waiting = 0
+        if body.mode != "lexical":
+            waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
+        newest = plan.newest or _newest(records)
+        return _Ranking(page, newest, len(ids), waiting, left_out=seen["left_out"])
+
+    async def _fetch(
+        self, principal: Principal, plan: MessagePlan, message_ids: Sequence[str]
+    ) -> dict[str, asyncpg.Record]:
+        """What is still there of some messages, by id."""
+        if not message_ids:
+            return {}
+        text, values = hits_statement(plan, message_ids)
+        rows = await self._database.fetch(principal.tenant_id, text, *values)
+        return {row["message_id"]: row for row in rows}
+
+
+def _fingerprint(principal: Principal, body: MessageSearch) -> str:
+    """Who asks for what; the moment it is asked at is in the cursor, unless the request says."""
+    asked = body.model_dump(mode="json", exclude=_OF_A_PAGE)
+    return fingerprint(
+        asked
+        | {
+            "reference": body.reference_time and body.reference_time.isoformat(),
+            "key": [principal.access.user_id, principal.access.agent_id],
+            "roles": sorted(set(body.roles)),
+        }
+    )
+
+
+def _newest(records: Records) -> datetime:
+    microseconds = int(records["created"].max(initial=0))
+    return datetime.fromtimestamp(EPOCH_2000, UTC) + timedelta(microseconds=microseconds)
+
+
+def _hit(
+    row: asyncpg.Record, ranking: Ranked, reference: datetime, *, explain: bool
+) -> dict[str, Any]:
+    """A hit as `search_schemas.MessageHit` shows it."""
+    elapsed = reference - row["said_at"]
+    shown = dict(row) | {
+        "score": ranking.relevance,
+        "relevance": ranking.relevance,
+        "similarity": ranking.similarity,
+        "lexical": ranking.lexical,
+        "said_ago": time_ago(elapsed),
+        "said_ago_seconds": round(elapsed.total_seconds()),
+        "explain": None,
+    }
+    if explain:
+        shown["explain"] = {
+            "cosine": ranking.similarity,
+            "lexical": ranking.lexical,
+            "fused": ranking.relevance,
+            "boosts": dict(ranking.boosts),
+        }
+    return shown

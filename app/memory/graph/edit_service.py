@@ -1,0 +1,378 @@
+"""What is written into the graph by hand: entities' names, relations and their corrections.
+
+A correction never overwrites: it closes the version that is known, and adds the next.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.errors import VersionConflictError
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import InsufficientScopeError
+from app.identity.users.access import meant
+from app.identity.users.errors import UserRequiredError
+from app.language.text.names import name_key
+from app.memory.graph.answers import entities_shown, relations_shown
+from app.memory.graph.errors import (
+    DifferentOwnersError,
+    EntityTakenError,
+    InvalidPeriodError,
+    NotYourGraphError,
+    RelationTakenError,
+    SameEntityError,
+)
+from app.memory.graph.models import GraphEntity, GraphRelation
+from app.memory.graph.owner_repository import OwnerRepository
+from app.memory.graph.relation_repository import RelationTimeline
+from app.memory.graph.repository import EntityRepository, place_of
+from app.memory.graph.schemas import (
+    EntityPatch,
+    EntityRead,
+    RelationCreate,
+    RelationPatch,
+    RelationRead,
+)
+from app.memory.graph.statements import GraphPlace, Named, Statement
+from app.memory.graph.writer import GraphWriting
+from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError
+from app.memory.memories.owner import Place, settle
+from app.memory.memories.repository import MemoryRepository
+from app.platform.database.constraints import conflicts
+from app.platform.database.versioned import apply_changes
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
+
+log = structlog.get_logger()
+
+_PERIOD = {"valid_from", "valid_to"}
+
+
+class GraphEditingService:
+    def __init__(self, work: Work, now: Callable[[], datetime]) -> None:
+        self._work = work
+        self._now = now
+
+    async def patch_entity(
+        self, principal: Principal, entity_id: str, body: EntityPatch, *, expected: int | None
+    ) -> EntityRead:
+        """The changed entity; its old name stays as an alias.
+
+        Raises:
+            EntityNotFoundError, VersionConflictError, EntityMergedError: as their names say.
+            EntityTakenError: another entity of the same owner has the name.
+            NotYourGraphError, InsufficientScopeError: it is only shared with the caller.
+            MemoryDisabledError and what `settle` raises: writing is switched off.
+
+        """
+        self._work.refuse_disabled()
+        changes = {
+            {"metadata": "metadata_"}.get(name, name): value
+            for name, value in body.model_dump(exclude_unset=True).items()
+            if value is not None
+        }
+        async with self._work.write(principal) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            row = await writable(unit.db, principal, entities, entity_id)
+            old_key, old_name = row.name_key, row.name
+            if "name" in changes:
+                changes["name_key"] = name_key(changes["name"])
+                await _refuse_taken(entities, row, changes["name_key"])
+            with conflicts({"graph_entities_uk_name_key": EntityTakenError(entity_id)}):
+                await apply_changes(unit.db, row, changes, expected=expected)
+            if row.name_key != old_key:
+                await entities.note_aliases([(entity_id, old_key, old_name)])
+            [shown] = await entities_shown(unit.db, principal.access, [row])
+        return shown
+
+    async def add_alias(
+        self, principal: Principal, entity_id: str, alias: str, *, key: IdempotencyKey | None = None
+    ) -> EntityRead:
+        """The entity with one name more; again changes nothing.
+
+        Raises:
+            EntityTakenError: another entity of the same owner has it as its name.
+            EntityNotFoundError, EntityMergedError, NotYourGraphError, InsufficientScopeError,
+            MemoryDisabledError: as in `patch_entity`.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            row = await writable(unit.db, principal, entities, entity_id)
+            alias_key = name_key(alias)
+            if alias_key != row.name_key:
+                await _refuse_taken(entities, row, alias_key)
+                await entities.note_aliases([(entity_id, alias_key, alias.strip())])
+            [shown] = await entities_shown(unit.db, principal.access, [row])
+            return unit.answer(shown, 200, user_id=row.user_id)
+
+    async def remove_alias(self, principal: Principal, entity_id: str, alias: str) -> None:
+        """Raises AliasNotFoundError, and what `add_alias` does."""
+        async with self._work.write(principal) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            await writable(unit.db, principal, entities, entity_id)
+            await entities.remove_alias(entity_id, name_key(alias))
+
+    async def add_relation(
+        self, principal: Principal, body: RelationCreate, *, key: IdempotencyKey | None = None
+    ) -> RelationRead:
+        """A relation, as a run would write it: said again it is confirmed, and another value of
+        a `single` one ends.
+
+        Raises:
+            EntityNotFoundError, MemoryNotFoundError: an id is none for this caller.
+            DifferentOwnersError, SameEntityError: no relation joins these two.
+            UserRequiredError, ScopeRequiresError: nobody says whose graph it is.
+            InsufficientScopeError, NotYourGraphError: it is only shared with the caller.
+            MemoryDisabledError and what `settle` raises: writing is switched off.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            place = await _place(principal, entities, body)
+            await hold(unit.db, principal, place)
+            await settle_at(unit.db, principal, place)
+            source = await _side(entities, body.source_id, body.source, body.source_type, place)
+            destination = await _side(
+                entities, body.destination_id, body.destination, body.destination_type, place
+            )
+            if name_key(source.name) == name_key(destination.name):
+                raise SameEntityError("destination")
+            if missing := await entities.missing_memories(body.memory_ids):
+                raise MemoryNotFoundError(min(missing))
+            row = await self._stated(
+                unit.db, principal, place, _statement(body, source, destination)
+            )
+            [shown] = await relations_shown(unit.db, principal.access, [row])
+            answer = unit.answer(shown, 201, user_id=place.user_id)
+        log.info("relation_added", relation_id=answer.relation_id)
+        return answer
+
+    async def patch_relation(
+        self, principal: Principal, relation_id: str, body: RelationPatch, *, expected: int | None
+    ) -> RelationRead:
+        """The next version of a relation; the one before stays to be read as of before.
+
+        Raises:
+            RelationNotFoundError, VersionConflictError, InvalidPeriodError: as their names say.
+            EntityNotFoundError, DifferentOwnersError, SameEntityError: of another destination.
+            RelationTakenError: another relation says that already.
+            NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as above.
+
+        """
+        self._work.refuse_disabled()
+        now = self._now()
+        async with self._work.write(principal) as unit:
+            timeline = RelationTimeline(unit.db, principal.access, now=now, actor=principal.key_id)
+            row = await self._writable(unit.db, principal, timeline, relation_id, expected)
+            changes = await self._changes(unit.db, principal, row, body)
+            changed = {name: new for name, new in changes.items() if new != getattr(row, name)}
+            if changed:
+                await _refuse_twin(timeline, row, changed)
+                row = timeline.revise(row, changed, body.reason)
+                await timeline.flush()
+            [shown] = await relations_shown(unit.db, principal.access, [row])
+        return shown
+
+    async def delete_relation(
+        self, principal: Principal, relation_id: str, *, expected: int | None
+    ) -> None:
+        """Know it no longer. It is read by what was known before, and in its history.
+
+        Raises:
+            RelationNotFoundError, VersionConflictError, NotYourGraphError,
+            InsufficientScopeError, MemoryDisabledError: as above.
+
+        """
+        async with self._work.write(principal) as unit:
+            timeline = RelationTimeline(unit.db, principal.access, now=self._now())
+            row = await self._writable(unit.db, principal, timeline, relation_id, expected)
+            timeline.withdraw(row)
+            await timeline.flush()
+        log.info("relation_withdrawn", relation_id=relation_id)
+
+    async def _writable(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        timeline: RelationTimeline,
+        relation_id: str,
+        expected: int | None,
+    ) -> GraphRelation:
+        seen = await timeline.get(relation_id)
+        refuse_strangers(principal, seen, relation_id)
+        await hold(db, principal, place_of(seen))
+        row = await timeline.get(relation_id, lock=True)
+        await settle_at(db, principal, place_of(row))
+        if expected is not None and row.version != expected:
+            raise VersionConflictError(row.version)
+        return row
+
+    async def _changes(
+        self, db: AsyncSession, principal: Principal, row: GraphRelation, body: RelationPatch
+    ) -> dict[str, Any]:
+        given = body.model_dump(exclude_unset=True)
+        changes = {name: given[name] for name in _PERIOD & given.keys()}
+        if body.confidence is not None:
+            changes["confidence"] = body.confidence
+        begins = changes.get("valid_from", row.valid_from)
+        ends = changes.get("valid_to", row.valid_to)
+        if begins is not None and ends is not None and ends < begins:
+            raise InvalidPeriodError
+        if body.destination_id is not None or body.destination is not None:
+            entities = EntityRepository(db, principal.access)
+            place = place_of(row)
+            destination = await _side(entities, body.destination_id, body.destination, "", place)
+            writing = GraphWriting(
+                db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
+            )
+            entity = await writing.entity(place, destination)
+            if entity.entity_id == row.source_id:
+                raise SameEntityError("destination")
+            changes["destination_id"] = entity.entity_id
+        return changes
+
+    async def _stated(
+        self, db: AsyncSession, principal: Principal, place: GraphPlace, statement: Statement
+    ) -> GraphRelation:
+        writing = GraphWriting(
+            db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
+        )
+        stored = await writing.state(place, statement)
+        if stored is None:
+            raise SameEntityError("destination")
+        return stored
+
+
+def refuse_strangers(principal: Principal, row: Any, thing_id: str) -> None:
+    """Whoever may read may not always change.
+
+    Raises:
+        InsufficientScopeError: what all users of an agent share changes with an admin key.
+        NotYourGraphError: a user's key changes what is that user's alone.
+
+    """
+    if row.scope == "agent" and not principal.may("admin"):
+        raise InsufficientScopeError("admin")
+    if principal.access.user_id not in {None, row.user_id}:
+        raise NotYourGraphError(thing_id)
+
+
+async def hold(db: AsyncSession, principal: Principal, place: GraphPlace) -> None:
+    """Let nobody else write this graph, and nobody whose it is be erased, until the transaction
+    ends. Comes before any row of the graph is locked.
+    """
+    await MemoryRepository(db, principal.access).lock_bucket(place.scope, place.scope_id)
+    await OwnerRepository(db, principal.tenant_id).hold(place)
+
+
+async def settle_at(db: AsyncSession, principal: Principal, place: GraphPlace) -> None:
+    """Make sure that everybody a graph belongs to is there and willing, as with a memory."""
+    settled = Place(
+        place.scope, place.scope_id, place.user_id, place.agent_id, None, place.project_id
+    )
+    await settle(db, principal, settled, create=False)
+
+
+async def writable(
+    db: AsyncSession, principal: Principal, entities: EntityRepository, entity_id: str
+) -> GraphEntity:
+    """An entity that the caller may change, locked, with its bucket."""
+    seen = await entities.get_live(entity_id)
+    refuse_strangers(principal, seen, entity_id)
+    await hold(db, principal, place_of(seen))
+    row = await entities.get_live(entity_id, lock=True)
+    await settle_at(db, principal, place_of(row))
+    return row
+
+
+async def _refuse_taken(entities: EntityRepository, row: GraphEntity, key: str) -> None:
+    taken = (await entities.by_keys(place_of(row), [key])).get(key)
+    if taken is not None and taken.entity_id != row.entity_id:
+        raise EntityTakenError(taken.entity_id)
+
+
+async def _refuse_twin(
+    timeline: RelationTimeline, row: GraphRelation, changed: dict[str, Any]
+) -> None:
+    destination_id = changed.get("destination_id", row.destination_id)
+    if changed.get("valid_to", row.valid_to) is not None:
+        return
+    for one in await timeline.known_of([(row.source_id, row.relation)]):
+        if (
+            one.relation_id != row.relation_id
+            and one.destination_id == destination_id
+            and one.valid_to is None
+        ):
+            raise RelationTakenError(one.relation_id)
+
+
+async def _place(
+    principal: Principal, entities: EntityRepository, body: RelationCreate
+) -> GraphPlace:
+    """Where a relation is wanted: where its entities are, or as the request says."""
+    ids = [one for one in (body.source_id, body.destination_id) if one is not None]
+    if ids:
+        rows = [await entities.get_live(one) for one in ids]
+        places = {place_of(row) for row in rows}
+        if len(places) > 1:
+            raise DifferentOwnersError("destination_id")
+        refuse_strangers(principal, rows[0], rows[0].entity_id)
+        return place_of(rows[0])
+    return _asked(principal, body)
+
+
+def _asked(principal: Principal, body: RelationCreate) -> GraphPlace:
+    user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+    scope = body.scope or _scope(user_id, body.project_id, agent_id)
+    if scope == "agent":
+        if not principal.may("admin"):
+            raise InsufficientScopeError("admin")
+        user_id = None
+    if scope == "user" and user_id is None:
+        raise UserRequiredError
+    scope_id = {"user": user_id, "project": body.project_id, "agent": agent_id}[scope]
+    if scope_id is None:
+        raise ScopeRequiresError(scope, f"{scope}_id")
+    return GraphPlace(
+        scope, scope_id, user_id, agent_id, body.project_id if scope == "project" else None
+    )
+
+
+def _scope(user_id: str | None, project_id: str | None, agent_id: str | None) -> str:
+    if project_id is not None:
+        return "project"
+    return "user" if user_id is not None or agent_id is None else "agent"
+
+
+async def _side(
+    entities: EntityRepository,
+    entity_id: str | None,
+    name: str | None,
+    entity_type: str,
+    place: GraphPlace,
+) -> Named:
+    """One end of a relation, as it is named. Raises what its id may."""
+    if entity_id is None:
+        return Named(name or "", entity_type)
+    row = await entities.get_live(entity_id)
+    if place_of(row) != place:
+        raise DifferentOwnersError("destination_id")
+    return Named(row.name, row.entity_type)
+
+
+def _statement(body: RelationCreate, source: Named, destination: Named) -> Statement:
+    return Statement(
+        source,
+        body.relation,
+        destination,
+        confidence=body.confidence,
+        evidence=tuple(body.evidence),
+        memory_ids=tuple(body.memory_ids),
+        valid_from=body.valid_from,
+        valid_to=body.valid_to,
+        single=body.single,
+    )

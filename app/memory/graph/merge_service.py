@@ -1,0 +1,348 @@
+"""Merging entities, splitting them, and taking it back: to the byte, or not at all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Principal
+from app.language.text.names import name_key
+from app.memory.graph.answers import change_shown
+from app.memory.graph.change_repository import (
+    ALIASES,
+    COLUMNS,
+    ENTITIES,
+    KEYS,
+    MENTIONS,
+    RELATIONS,
+    ChangeRepository,
+    fitting,
+)
+from app.memory.graph.edit_service import hold, refuse_strangers, settle_at, writable
+from app.memory.graph.errors import (
+    ChangedSinceError,
+    ChangeUndoneError,
+    DifferentOwnersError,
+    EntityTakenError,
+    InvalidChangeError,
+    NotOfEntityError,
+    SameEntityError,
+    TooManyRowsError,
+)
+from app.memory.graph.merge import Regrouping, Rows, merged, split
+from app.memory.graph.models import GraphChange, GraphEntity
+from app.memory.graph.repository import EntityRepository, place_of
+from app.memory.graph.schemas import ChangeRead, EntityMerge, EntitySplit
+from app.memory.graph.statements import GraphPlace
+from app.platform.database.constraints import conflicts
+from app.platform.database.ids import new_id
+from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
+
+log = structlog.get_logger()
+
+MOST_ROWS: Final = 20_000
+"""Rows around the entities of one merge or split; all of them are kept for the undo."""
+
+_NAMING: Final = {
+    ENTITIES: ("entity_id",),
+    ALIASES: ("entity_id",),
+    MENTIONS: ("entity_id",),
+    RELATIONS: ("source_id", "destination_id"),
+}
+"""Columns that name entities."""
+
+
+class RegroupingService:
+    def __init__(
+        self,
+        work: Work,
+        now: Callable[[], datetime],
+        *,
+        most_rows: int = MOST_ROWS,
+    ) -> None:
+        self._work = work
+        self._now = now
+        self._most_rows = most_rows
+
+    async def merge(
+        self,
+        principal: Principal,
+        entity_id: str,
+        body: EntityMerge,
+        *,
+        key: IdempotencyKey | None = None,
+    ) -> ChangeRead:
+        """Make several entities one: their names, relations and mentions become those of the
+        first. What is then there twice is folded.
+
+        Raises:
+            EntityNotFoundError, EntityMergedError: one of them is not there any more.
+            SameEntityError, DifferentOwnersError: these cannot be one.
+            TooManyRowsError: too much hangs on them.
+            NotYourGraphError, InsufficientScopeError: they are only shared with the caller.
+            MemoryDisabledError and what `settle` raises: writing is switched off.
+
+        """
+        self._work.refuse_disabled()
+        ids = list(dict.fromkeys(body.entity_ids))
+        if entity_id in ids:
+            raise SameEntityError("entity_ids")
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            target = await writable(unit.db, principal, entities, entity_id)
+            # In the order of ids; the bucket's lock alone would do, were there no older release.
+            sources = [await entities.get_live(one, lock=True) for one in sorted(ids)]
+            if any(place_of(one) != place_of(target) for one in sources):
+                raise DifferentOwnersError("entity_ids")
+            around = await self._around(unit.db, principal, [entity_id, *ids])
+            made = merged(around, _row(target), [_row(one) for one in sources], now=self._now())
+            change = _change("MERGE", target, [entity_id, *ids], made, body.reason, principal)
+            if body.dry_run:
+                return unit.answer_unkept(_counted(change, made))
+            changes = ChangeRepository(unit.db, principal.access)
+            await changes.swap(made.before, made.after)
+            answer = change_shown(await changes.add(change))
+            unit.answer(answer, 200, user_id=target.user_id)
+        log.info("entities_merged", entity_id=entity_id, entities=len(ids))
+        return answer
+
+    async def split(
+        self,
+        principal: Principal,
+        entity_id: str,
+        body: EntitySplit,
+        *,
+        key: IdempotencyKey | None = None,
+    ) -> ChangeRead:
+        """Make two entities of one; the new one is the second of `entity_ids`.
+
+        Raises:
+            EntityNotFoundError, EntityMergedError: it is not there any more.
+            EntityTakenError: another entity of the same owner has the name.
+            NotOfEntityError: an alias, relation or memory is not the entity's.
+            TooManyRowsError, NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as
+                in `merge`.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            entities = EntityRepository(unit.db, principal.access)
+            old = await writable(unit.db, principal, entities, entity_id)
+            new_key = name_key(body.name)
+            taken = (await entities.by_keys(place_of(old), [new_key])).get(new_key)
+            if taken is not None:
+                raise EntityTakenError(taken.entity_id)
+            around = await self._around(unit.db, principal, [entity_id])
+            new = _part(old, body, creator=principal.key_id)
+            keys = {name_key(one) for one in body.aliases}
+            _refuse_others(around, body, keys - {new_key})
+            made = split(
+                around,
+                entity_id,
+                new | {"version": 1},
+                aliases=keys,
+                relation_ids=set(body.relation_ids),
+                memory_ids=set(body.memory_ids),
+            )
+            ids = [entity_id, new["entity_id"]]
+            change = _change("SPLIT", old, ids, made, body.reason, principal)
+            if body.dry_run:
+                return unit.answer_unkept(_counted(change, made))
+            await entities.insert([new])
+            changes = ChangeRepository(unit.db, principal.access)
+            await changes.swap(made.before, made.after)
+            answer = change_shown(await changes.add(change))
+            unit.answer(answer, 200, user_id=old.user_id)
+        log.info("entity_split", entity_id=entity_id)
+        return answer
+
+    async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
+        """Merges and splits, newest first."""
+        start = decode_moment(query.cursor)
+        async with self._work.write(principal, while_disabled=True) as unit:
+            rows = await ChangeRepository(unit.db, principal.access).list(
+                start=start, limit=query.limit
+            )
+        return page(
+            rows, query.limit, show=change_shown, place=lambda row: (row.create_time, row.change_id)
+        )
+
+    async def undo(
+        self, principal: Principal, change_id: str, *, key: IdempotencyKey | None = None
+    ) -> ChangeRead:
+        """Put back every row that a merge or a split touched, as it was.
+
+        Raises:
+            ChangeNotFoundError: there is none for this caller.
+            ChangeUndoneError: it was undone before.
+            ChangedSinceError: a row was changed since; says which.
+            InvalidChangeError: it was imported, and is none of this graph.
+            NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as in `merge`.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            changes = ChangeRepository(unit.db, principal.access)
+            seen = await changes.get(change_id)
+            refuse_strangers(principal, seen, change_id)
+            await hold(unit.db, principal, place_of(seen))
+            change = await changes.get(change_id, lock=True)
+            if change.undone_at is not None:
+                raise ChangeUndoneError(change_id)
+            await settle_at(unit.db, principal, place_of(change))
+            with fitting(change_id):
+                await _put_back(changes, change)
+            change.undone_at = self._now()
+            await unit.db.flush()
+            answer = change_shown(change)
+            unit.answer(answer, 200, user_id=change.user_id)
+        log.info("graph_change_undone", change_id=change_id)
+        return answer
+
+    async def _around(self, db: AsyncSession, principal: Principal, ids: Sequence[str]) -> Rows:
+        rows = await ChangeRepository(db, principal.access).around(ids, most=self._most_rows + 1)
+        counted = sum(map(len, rows.values()))
+        if counted > self._most_rows:
+            raise TooManyRowsError(counted, self._most_rows)
+        return rows
+
+
+async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
+    before, after = change.before, change.after
+    place = place_of(change)
+    if not all(_of_graph(rows, place) for rows in (before, after)):
+        raise InvalidChangeError(change.change_id)
+    was = {row["entity_id"] for row in before.get(ENTITIES, [])}
+    made = [row["entity_id"] for row in after.get(ENTITIES, []) if row["entity_id"] not in was]
+    since = await changes.outside(place, _entities_in(before) | _entities_in(after))
+    since += await changes.different(after)
+    since += await changes.there(_without(before, after))
+    since += await changes.names_taken(sorted(was))
+    if made and not since:
+        # What came to hang on a new entity would go with it.
+        there = await changes.around(made, most=MOST_ROWS + 1)
+        counted = {table: len(rows) for table, rows in there.items()}
+        if any(counted[table] > len(after.get(table, ())) for table in counted):
+            since = [f"entity {entity_id}" for entity_id in made]
+    if since:
+        raise ChangedSinceError(list(dict.fromkeys(since)))
+    taken = ChangedSinceError([f"entity {one}" for one in change.entity_ids[:1]])
+    with conflicts(dict.fromkeys(("graph_relations_uk_current", "graph_aliases_pkey"), taken)):
+        await changes.swap(after, before)
+    await changes.remove_entities(made)
+
+
+def _of_graph(rows: Any, place: GraphPlace) -> bool:
+    """Whether rows are such as a merge or a split in this bucket keeps; values aside."""
+    return isinstance(rows, dict) and all(
+        table in COLUMNS
+        and isinstance(each, list)
+        and all(_of_table(table, row, place) for row in each)
+        for table, each in rows.items()
+    )
+
+
+def _of_table(table: str, row: Any, place: GraphPlace) -> bool:
+    if not isinstance(row, dict) or not COLUMNS[table].issuperset(row):
+        return False
+    names = (*KEYS.get(table, ("entity_id",)), *_NAMING[table])
+    if not all(isinstance(row.get(name), str | int) for name in names):
+        return False
+    if not isinstance(row.get("merged_into"), str | None):
+        return False
+    return table != RELATIONS or asdict(place).items() <= row.items()
+
+
+def _entities_in(rows: Rows) -> set[str]:
+    """Every entity that rows name."""
+    named = {row[name] for table, each in rows.items() for row in each for name in _NAMING[table]}
+    into = {row.get("merged_into") for row in rows.get(ENTITIES, [])}
+    return {str(one) for one in named | into if one is not None}
+
+
+def _without(rows: Rows, others: Rows) -> Rows:
+    """Rows whose keys are not among those of `others`."""
+    left: Rows = {}
+    for table, names in KEYS.items():
+        there = {tuple(row[name] for name in names) for row in others.get(table, [])}
+        left[table] = [
+            row for row in rows.get(table, []) if tuple(row[name] for name in names) not in there
+        ]
+    return left
+
+
+def _row(entity: GraphEntity) -> dict[str, Any]:
+    names = ("entity_id", "name", "name_key", "version")
+    return {name: getattr(entity, name) for name in names}
+
+
+def _part(old: GraphEntity, body: EntitySplit, *, creator: str) -> dict[str, Any]:
+    return {
+        "entity_id": new_id("ent"),
+        "name": body.name,
+        "name_key": name_key(body.name),
+        "entity_type": body.entity_type or old.entity_type,
+        "creator": creator,
+        "scope": old.scope,
+        "scope_id": old.scope_id,
+        "user_id": old.user_id,
+        "agent_id": old.agent_id,
+        "project_id": old.project_id,
+    }
+
+
+def _refuse_others(around: Rows, body: EntitySplit, keys: set[str]) -> None:
+    """Raises NotOfEntityError."""
+    wanted = (
+        ("aliases", keys, {row["alias_key"] for row in around[ALIASES]}),
+        (
+            "relation_ids",
+            set(body.relation_ids),
+            {row["relation_id"] for row in around[RELATIONS]},
+        ),
+        ("memory_ids", set(body.memory_ids), {row["memory_id"] for row in around[MENTIONS]}),
+    )
+    for name, asked, there in wanted:
+        if missing := sorted(asked - there):
+            raise NotOfEntityError(name, missing)
+
+
+def _change(
+    event: str,
+    entity: GraphEntity,
+    ids: list[str],
+    made: Regrouping,
+    reason: str | None,
+    principal: Principal,
+) -> GraphChange:
+    return GraphChange(
+        change_id=new_id("gch"),
+        event=event,
+        entity_ids=ids,
+        before=made.before,
+        after=made.after,
+        reason=reason,
+        actor=principal.key_id,
+        scope=entity.scope,
+        scope_id=entity.scope_id,
+        user_id=entity.user_id,
+        agent_id=entity.agent_id,
+        project_id=entity.project_id,
+    )
+
+
+def _counted(change: GraphChange, made: Regrouping) -> ChangeRead:
+    return ChangeRead(
+        change_id=None,
+        event=change.event,
+        entity_ids=change.entity_ids,
+        rows=made.rows,
+        reason=change.reason,
+        actor=change.actor,
+        create_time=None,
+        undone_at=None,
+        dry_run=True,
+    )

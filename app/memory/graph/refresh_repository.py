@@ -1,0 +1,209 @@
+"""SQL that brings one bucket's graph in line with its memories.
+
+What an archived or deleted memory said is closed, not removed, so that it comes back with the
+memory. What was removed for good leaves no row behind: the names would tell what it said.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import CursorResult, delete, func, or_, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from app.memory.graph.models import GraphMention, GraphRelation
+from app.memory.graph.relation_repository import RelationTimeline
+from app.memory.memories.models import Memory
+from app.memory.memories.refreshes import Bucket
+
+GONE: Final = "no memory that counts says so any more"
+BACK: Final = "a memory that says so counts again"
+REWORDED: Final = "the memory that said so says something else"
+
+_BEARING: Final = """
+EXISTS (
+    SELECT FROM memories m
+    WHERE m.tenant_id = r.tenant_id AND m.memory_id = ANY (r.memory_ids)
+        AND NOT (m.scope = 'project' AND m.visibility = 'owner_only')
+        AND (m.status = 'active' OR m.status = 'superseded' AND EXISTS (
+            SELECT FROM memory_history h JOIN memories n ON n.tenant_id = h.tenant_id
+                AND n.memory_id = h.memory_id AND n.status = 'active'
+            WHERE h.tenant_id = m.tenant_id AND h.memory_id = m.superseded_by
+                AND h.event = 'MERGE'))
+)
+"""
+"""Whether a memory that counts says so; one that was merged holds in other words."""
+
+_IN: Final = "r.tenant_id = :tenant_id AND r.{owner} = :scope_id AND r.scope = :scope"
+
+_UNBORNE: Final = """
+SELECT r.relation_id FROM graph_relations r
+WHERE {within} AND r.known_to IS NULL AND (r.valid_to IS NULL OR r.valid_to > :now)
+    AND cardinality(r.memory_ids) > 0 AND NOT {bearing}
+"""
+
+# As they were before they were closed, unless another says the same by now.
+_BORNE_AGAIN: Final = """
+SELECT r.relation_id, was.valid_to FROM graph_relations r JOIN graph_relations was
+    ON was.tenant_id = r.tenant_id AND was.relation_id = r.relation_id
+    AND was.version = r.version - 1
+WHERE {within} AND r.known_to IS NULL AND r.reason = :gone AND {bearing}
+    AND (was.valid_to IS NULL OR was.valid_to > :now) AND NOT EXISTS (
+        SELECT FROM graph_relations twin
+        WHERE twin.tenant_id = r.tenant_id AND twin.source_id = r.source_id
+            AND twin.relation = r.relation AND twin.destination_id = r.destination_id
+            AND twin.known_to IS NULL AND twin.valid_to IS NULL)
+"""
+
+_FORGOTTEN: Final = """
+DELETE FROM graph_relations r
+WHERE {within} AND cardinality(r.memory_ids) > 0 AND NOT EXISTS (
+    SELECT FROM graph_relations v
+    WHERE v.tenant_id = r.tenant_id AND v.relation_id = r.relation_id AND (
+        cardinality(v.memory_ids) = 0 OR EXISTS (
+            SELECT FROM memories m
+            WHERE m.tenant_id = v.tenant_id AND m.memory_id = ANY (v.memory_ids))))
+"""
+
+_SILENT: Final = """
+DELETE FROM graph_mentions g USING graph_entities r, memories m
+WHERE {within} AND g.tenant_id = r.tenant_id AND g.entity_id = r.entity_id
+    AND m.tenant_id = g.tenant_id AND m.memory_id = g.memory_id
+    AND (m.status = 'deleted' OR m.scope = 'project' AND m.visibility = 'owner_only')
+"""
+
+# A name given by hand leaves the old one as an alias; merges and splits are kept as changes.
+_NAMELESS: Final = """
+DELETE FROM graph_entities r
+WHERE {within} AND r.merged_into IS NULL AND r.metadata = '{{}}'
+    AND NOT EXISTS (SELECT FROM graph_mentions g
+        WHERE g.tenant_id = r.tenant_id AND g.entity_id = r.entity_id)
+    AND NOT EXISTS (SELECT FROM graph_relations e
+        WHERE e.tenant_id = r.tenant_id AND e.source_id = r.entity_id)
+    AND NOT EXISTS (SELECT FROM graph_relations e
+        WHERE e.tenant_id = r.tenant_id AND e.destination_id = r.entity_id)
+    AND NOT EXISTS (SELECT FROM graph_entities e
+        WHERE e.tenant_id = r.tenant_id AND e.merged_into = r.entity_id)
+    AND NOT (r.version > 1 AND EXISTS (SELECT FROM graph_aliases a
+        WHERE a.tenant_id = r.tenant_id AND a.entity_id = r.entity_id))
+    AND NOT EXISTS (SELECT FROM graph_changes c
+        WHERE c.tenant_id = r.tenant_id AND r.entity_id = ANY (c.entity_ids))
+"""
+
+
+class Tidying:
+    """One bucket of one tenant, under its lock. Never begins or ends a transaction."""
+
+    def __init__(
+        self, db: AsyncSession, tenant_id: str, bucket: Bucket, timeline: RelationTimeline
+    ) -> None:
+        self._db = db
+        self._timeline = timeline
+        self._tenant_id = tenant_id
+        scope, scope_id = bucket
+        self._values = {"tenant_id": tenant_id, "scope": scope, "scope_id": scope_id}
+        self._within = _IN.format(owner=f"{scope}_id")
+
+    async def readable(self, memory_ids: Sequence[str]) -> Sequence[Memory]:
+        """Memories that count, of which the graph may speak, the oldest first."""
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == func.any(list(memory_ids)),
+                Memory.scope == self._values["scope"],
+                Memory.scope_id == self._values["scope_id"],
+                Memory.status == "active",
+                or_(Memory.scope != "project", Memory.visibility != "owner_only"),
+            )
+            .order_by(Memory.create_time, Memory.memory_id)
+        )
+        return rows.all()
+
+    async def unsay(self, memory_ids: Sequence[str], now: datetime) -> int:
+        """Let relations stand no longer on memories that say something else now, and let these
+        mention nobody; how many were closed.
+        """
+        if not memory_ids:
+            return 0
+        closed = 0
+        said = aliased(GraphMention)
+        spoken = select(said.entity_id).where(
+            said.tenant_id == self._tenant_id, said.memory_id == func.any(list(memory_ids))
+        )
+        rows = await self._db.scalars(
+            select(GraphRelation).where(
+                GraphRelation.tenant_id == self._tenant_id,
+                GraphRelation.known_to.is_(None),
+                or_(GraphRelation.valid_to.is_(None), GraphRelation.valid_to > now),
+                GraphRelation.source_id.in_(spoken),
+                GraphRelation.memory_ids.overlap(list(memory_ids)),
+            )
+        )
+        for row in rows.all():
+            left = [one for one in row.memory_ids if one not in memory_ids]
+            changes: dict[str, Any] = {"memory_ids": left}
+            if not left:
+                changes = {"valid_to": max(now, row.valid_from or now)}
+                closed += 1
+            self._timeline.revise(row, changes, REWORDED)
+        await self._timeline.flush()
+        await self._db.execute(
+            delete(GraphMention).where(
+                GraphMention.tenant_id == self._tenant_id,
+                GraphMention.memory_id == func.any(list(memory_ids)),
+            )
+        )
+        return closed
+
+    async def close(self, now: datetime) -> int:
+        """End what no memory that counts says any more; how many."""
+        ids = [row.relation_id for row in await self._found(_UNBORNE, now=now)]
+        for row in await self._known(ids):
+            self._timeline.revise(row, {"valid_to": max(now, row.valid_from or now)}, GONE)
+        await self._timeline.flush()
+        return len(ids)
+
+    async def reopen(self, now: datetime) -> int:
+        """Know again what a memory says that counts again; how many."""
+        ends = {
+            row.relation_id: row.valid_to
+            for row in await self._found(_BORNE_AGAIN, now=now, gone=GONE)
+        }
+        taken: set[tuple[str, str, str]] = set()
+        for row in await self._known(list(ends)):
+            triple = (row.source_id, row.relation, row.destination_id)
+            if triple not in taken:
+                taken.add(triple)
+                self._timeline.revise(row, {"valid_to": ends[row.relation_id]}, BACK)
+        await self._timeline.flush()
+        return len(taken)
+
+    async def forget(self) -> dict[str, int]:
+        """Remove what only memories said that are gone for good, and whom nothing names."""
+        counts = {}
+        for name, statement in (
+            ("relations", _FORGOTTEN), ("mentions", _SILENT), ("entities", _NAMELESS),
+        ):  # fmt: skip
+            done = await self._db.execute(text(self._filled(statement)), self._values)
+            counts[name] = done.rowcount if isinstance(done, CursorResult) else 0
+        return counts
+
+    async def _known(self, relation_ids: Sequence[str]) -> Sequence[GraphRelation]:
+        rows = await self._db.scalars(
+            select(GraphRelation)
+            .where(
+                GraphRelation.tenant_id == self._tenant_id,
+                GraphRelation.relation_id == func.any(list(relation_ids)),
+                GraphRelation.known_to.is_(None),
+            )
+            .order_by(GraphRelation.relation_id)
+        )
+        return rows.all()
+
+    async def _found(self, statement: str, **values: Any) -> Sequence[Any]:
+        return (await self._db.execute(text(self._filled(statement)), self._values | values)).all()
+
+    def _filled(self, statement: str) -> str:
+        return statement.format(within=self._within, bearing=_BEARING)

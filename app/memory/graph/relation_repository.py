@@ -1,0 +1,249 @@
+"""SQL for relations through two times: when something held, and while we thought so.
+
+Every way to change a relation leads through here: a version is never rewritten but in
+`known_to`, the next one says what we think since. So the answer to "where did she live in May,
+as we knew it in June" stays the same, whatever we learn.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_, union
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.memory.graph.errors import RelationNotFoundError, RelationTakenError
+from app.memory.graph.models import GraphMention, GraphRelation
+from app.memory.graph.statements import GraphPlace
+from app.memory.graph.visibility_sql import told, visible
+from app.platform.database.constraints import conflicts
+from app.platform.database.ids import new_id
+from app.platform.database.keyset import after
+
+_CARRIED = (
+    "tenant_id", "scope", "scope_id", "user_id", "agent_id", "project_id", "relation_id",
+    "source_id", "relation", "destination_id", "confidence", "evidence", "memory_ids",
+    "valid_from", "valid_to",
+)  # fmt: skip
+
+
+def known(at: datetime | None) -> ColumnElement[bool]:
+    """What was known at a moment, or is now."""
+    if at is None:
+        return GraphRelation.known_to.is_(None)
+    return and_(
+        GraphRelation.known_from <= at,
+        or_(GraphRelation.known_to.is_(None), GraphRelation.known_to > at),
+    )
+
+
+def holds(at: datetime) -> ColumnElement[bool]:
+    """What holds at a moment; the last moment of a period is no longer in it."""
+    return and_(
+        or_(GraphRelation.valid_from.is_(None), GraphRelation.valid_from <= at),
+        or_(GraphRelation.valid_to.is_(None), GraphRelation.valid_to > at),
+    )
+
+
+class RelationTimeline:
+    """Relations a caller may see, and how they change. Never begins or ends a transaction.
+
+    What changes is kept until `flush`, so that a run writes its versions in two statements.
+    """
+
+    def __init__(
+        self,
+        db: AsyncSession,
+        access: Access,
+        *,
+        now: datetime,
+        actor: str | None = None,
+        job_id: str | None = None,
+    ) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+        self._now = now
+        self._by = {"actor": actor, "job_id": job_id}
+        self._pending: list[GraphRelation] = []
+
+    async def known_of(self, pairs: Iterable[tuple[str, str]]) -> Sequence[GraphRelation]:
+        """What is known now of subjects and relations, the oldest first."""
+        rows = await self._db.scalars(
+            select(GraphRelation)
+            .where(
+                GraphRelation.tenant_id == self._tenant_id,
+                GraphRelation.known_to.is_(None),
+                tuple_(GraphRelation.source_id, GraphRelation.relation).in_(list(pairs)),
+            )
+            .order_by(GraphRelation.known_from, GraphRelation.relation_id)
+        )
+        return rows.all()
+
+    async def standing_on(self, memory_ids: Sequence[str]) -> Sequence[GraphRelation]:
+        """What is known now and stands on these memories alone; found by their mentions."""
+        spoken = select(GraphMention.entity_id).where(
+            GraphMention.tenant_id == self._tenant_id,
+            GraphMention.memory_id == func.any(list(memory_ids)),
+        )
+        rows = await self._db.scalars(
+            select(GraphRelation).where(
+                GraphRelation.tenant_id == self._tenant_id,
+                GraphRelation.known_to.is_(None),
+                GraphRelation.source_id.in_(spoken),
+                GraphRelation.memory_ids != [],
+                GraphRelation.memory_ids.contained_by(list(memory_ids)),
+            )
+        )
+        return rows.all()
+
+    async def get(self, relation_id: str, *, lock: bool = False) -> GraphRelation:
+        """The version that is known now. Raises RelationNotFoundError."""
+        statement = select(GraphRelation).where(
+            visible(self._access, GraphRelation),
+            told(self._access),
+            GraphRelation.relation_id == relation_id,
+            GraphRelation.known_to.is_(None),
+        )
+        if lock:
+            # As it is behind the lock, not as it was read before.
+            statement = statement.with_for_update().execution_options(populate_existing=True)
+        row = await self._db.scalar(statement)
+        if row is None:
+            raise RelationNotFoundError(relation_id)
+        return row
+
+    async def history(
+        self, relation_id: str, *, start: int | None, limit: int
+    ) -> Sequence[GraphRelation]:
+        """Versions, the newest first, one more than `limit` when another page follows.
+
+        Raises:
+            RelationNotFoundError: there is none, and this is the first page.
+
+        """
+        statement = select(GraphRelation).where(
+            visible(self._access, GraphRelation),
+            told(self._access),
+            GraphRelation.relation_id == relation_id,
+        )
+        if start is not None:
+            statement = statement.where(GraphRelation.version < start)
+        rows = await self._db.scalars(
+            statement.order_by(GraphRelation.version.desc()).limit(limit + 1)
+        )
+        found = rows.all()
+        if not found and start is None:
+            raise RelationNotFoundError(relation_id)
+        return found
+
+    async def list(
+        self,
+        *,
+        equal: Mapping[str, Any],
+        entity_id: str | None,
+        known_at: datetime | None,
+        as_of: datetime | None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[GraphRelation]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Args:
+            equal: column to the value it must have.
+            entity_id: on one of the two sides.
+            known_at: by what was known then; now when left out.
+            as_of: what holds then; whenever it held when left out.
+
+        """
+        statement = select(GraphRelation).where(
+            visible(self._access, GraphRelation),
+            told(self._access),
+            known(known_at),
+            *(getattr(GraphRelation, name) == value for name, value in equal.items()),
+        )
+        if as_of is not None:
+            statement = statement.where(holds(as_of))
+        if entity_id is not None:
+            # Each side by its own index.
+            ends = union(
+                *(
+                    select(GraphRelation.relation_id).where(
+                        GraphRelation.tenant_id == self._tenant_id, known(known_at), side
+                    )
+                    for side in (
+                        GraphRelation.source_id == entity_id,
+                        GraphRelation.destination_id == entity_id,
+                    )
+                )
+            )
+            statement = statement.where(GraphRelation.relation_id.in_(ends))
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (GraphRelation.known_from, GraphRelation.relation_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    def add(self, place: GraphPlace, **columns: Any) -> GraphRelation:
+        """A new relation, known from now on."""
+        row = GraphRelation(
+            tenant_id=self._tenant_id,
+            scope=place.scope,
+            scope_id=place.scope_id,
+            user_id=place.user_id,
+            agent_id=place.agent_id,
+            project_id=place.project_id,
+            relation_id=new_id("rel"),
+            version=1,
+            known_from=self._now,
+            **columns,
+            **self._by,
+        )
+        self._pending.append(row)
+        return row
+
+    def revise(
+        self, row: GraphRelation, changes: Mapping[str, Any], reason: str | None
+    ) -> GraphRelation:
+        """The next version, with `changes`; what nobody has read yet is changed in place."""
+        if any(row is one for one in self._pending):
+            for name, value in changes.items():
+                setattr(row, name, value)
+            row.reason = reason or row.reason
+            return row
+        self.withdraw(row)
+        columns = {name: getattr(row, name) for name in _CARRIED} | dict(changes)
+        following = GraphRelation(
+            **columns, version=row.version + 1, known_from=row.known_to, reason=reason, **self._by
+        )
+        self._pending.append(following)
+        return following
+
+    def withdraw(self, row: GraphRelation) -> None:
+        """Know it no longer, from now on; what was known stays to be read."""
+        row.known_to = max(self._now, row.known_from)
+
+    async def flush(self) -> None:
+        """Write what changed: first what is known no longer, which makes room for the next.
+
+        Raises:
+            RelationTakenError: another says the same; under the bucket's lock there is none.
+
+        """
+        await self._db.flush()
+        self._db.add_all(self._pending)
+        relation_id = self._pending[-1].relation_id if self._pending else ""
+        with conflicts({"graph_relations_uk_current": RelationTakenError(relation_id)}):
+            await self._db.flush()
+        self._pending = []
+
+    async def transaction_time(self) -> datetime:
+        """When this transaction began, by PostgreSQL's clock."""
+        moment: datetime = (await self._db.scalars(select(func.now()))).one()
+        return moment

@@ -1,0 +1,397 @@
+"""PostgreSQL as the graph (K-48, K-52): the adapter of `store.GraphStore`."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.language.text.names import name_key
+from app.memory.graph.likeness import NEAR, same_name
+from app.memory.graph.models import GraphEntity, GraphRelation
+from app.memory.graph.neighbourhood_repository import Neighbourhood
+from app.memory.graph.relation_repository import RelationTimeline
+from app.memory.graph.repository import EntityRepository
+from app.memory.graph.statements import (
+    MOST_DEPTH,
+    THING,
+    GraphPlace,
+    Named,
+    Period,
+    Statement,
+    cut_by,
+    ends_where,
+    fits,
+    relation_name,
+)
+from app.memory.graph.store import NearMemory, Written
+from app.platform.database.ids import new_id
+
+MOST_EVIDENCE: Final = 100
+NEAREST: Final = 5
+LONGEST_TYPE: Final = 50
+
+REPLACED = "another value took its place"
+ENDED = "said to hold no longer"
+CONFIRMED = "said again"
+
+
+class GraphWriting:
+    """A `GraphStore` in a transaction of the caller's. Never begins or ends one."""
+
+    def __init__(
+        self,
+        db: AsyncSession,
+        access: Access,
+        *,
+        actor: str | None,
+        job_id: str | None,
+        now: datetime,
+        embedding_model: str | None = None,
+        vectors: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Prepare for one run; `vectors` are those of names, by `name_key`."""
+        self._entities = EntityRepository(db, access)
+        self._relations = RelationTimeline(db, access, now=now, actor=actor, job_id=job_id)
+        self._near = Neighbourhood(db, access)
+        self._actor = actor
+        self._now = now
+        self._model = embedding_model
+        self._vectors = vectors or {}
+        self._counted: Counter[str] = Counter()
+
+    async def store(self, place: GraphPlace, statements: Sequence[Statement]) -> Written:
+        """See `GraphStore.store`."""
+        await self._store(_placed(place), statements)
+        return self._written()
+
+    async def state(self, place: GraphPlace, statement: Statement) -> GraphRelation | None:
+        """The relation that says one statement now; None where it cannot be kept."""
+        return next(iter(await self._store(_placed(place), [statement])), None)
+
+    async def entity(self, place: GraphPlace, named: Named) -> GraphEntity:
+        """The entity of a name, matched or made."""
+        return (await self._resolve(_placed(place), [named], make=True))[name_key(named.name)]
+
+    async def _store(
+        self, place: GraphPlace, statements: Sequence[Statement]
+    ) -> list[GraphRelation]:
+        kept = [one for one in map(_kept, statements) if one is not None]
+        said = [one for one in kept if not one.retracts]
+        names = [name for one in said for name in (one.source, one.destination)]
+        known = await self._resolve(place, names, make=True)
+        # Nobody is made to say what they no longer do.
+        retracted = [name for one in kept if one.retracts for name in (one.source, one.destination)]
+        known = await self._resolve(place, retracted, make=False) | known
+        triples = [
+            (one, known[name_key(one.source.name)], known[name_key(one.destination.name)])
+            for one in kept
+            if {name_key(one.source.name), name_key(one.destination.name)} <= known.keys()
+        ]
+        held = await self._held(triples)
+        rows = [
+            self._state(place, held, statement, source, destination)
+            for statement, source, destination in triples
+        ]
+        await self._relations.flush()
+        await self._entities.note_mentions(
+            (memory_id, entity.entity_id)
+            for one, source, destination in triples
+            for memory_id in one.memory_ids
+            for entity in (source, destination)
+        )
+        return [row for row in rows if row is not None]
+
+    async def mention(self, place: GraphPlace, named: Mapping[Named, Sequence[str]]) -> Written:
+        """See `GraphStore.mention`."""
+        place = _placed(place)
+        kept = {name: ids for name, ids in named.items() if fits(name.name)}
+        known = await self._resolve(place, list(kept), make=True)
+        await self._entities.note_mentions(
+            (memory_id, known[name_key(name.name)].entity_id)
+            for name, ids in kept.items()
+            for memory_id in ids
+        )
+        return self._written()
+
+    async def close_of(
+        self, memory_ids: Sequence[str], reason: str, *, withdraw: bool = False
+    ) -> int:
+        """See `GraphStore.close_of`."""
+        closed = 0
+        for row in await self._relations.standing_on(list(memory_ids)):
+            if withdraw:
+                self._relations.withdraw(row)
+            elif row.valid_to is not None and row.valid_to <= self._now:
+                continue
+            else:
+                end = max(self._now, row.valid_from or self._now)
+                self._relations.revise(row, {"valid_to": end}, reason)
+            closed += 1
+        await self._relations.flush()
+        return closed
+
+    async def near(
+        self,
+        keys: Sequence[str],
+        *,
+        depth: int = 1,
+        limit: int = 50,
+        as_of: datetime | None = None,
+    ) -> Sequence[NearMemory]:
+        """See `GraphStore.near`."""
+        seeds = await self._entities.named(keys, equal={}, limit=limit)
+        return await self._near.memories(
+            [row.entity_id for row in seeds],
+            depth=min(depth, MOST_DEPTH),
+            limit=limit,
+            as_of=as_of or self._now,
+        )
+
+    # Entities.
+
+    async def _resolve(
+        self, place: GraphPlace, names: Sequence[Named], *, make: bool
+    ) -> dict[str, GraphEntity]:
+        """The entity of each key: by name, by alias, by nearness; else a new one, if one may be."""
+        wanted = _once(names)
+        if not wanted:
+            return {}
+        found = await self._entities.by_keys(place, wanted)
+        left = wanted.keys() - found.keys()
+        if left:
+            found |= await self._by_alias(place, {key: wanted[key] for key in left})
+        for key in sorted(wanted.keys() - found.keys()):
+            near = await self._nearest(place, key, wanted[key])
+            if near is not None:
+                found[key] = near
+        self._counted["entities_matched"] += len(found)
+        for key, row in found.items():
+            if row.entity_type == THING != wanted[key].entity_type:
+                row.entity_type = wanted[key].entity_type
+                row.version += 1
+        if make:
+            found |= await self._make(place, {k: wanted[k] for k in wanted.keys() - found.keys()})
+        return found
+
+    async def _by_alias(
+        self, place: GraphPlace, wanted: Mapping[str, Named]
+    ) -> dict[str, GraphEntity]:
+        """Those whose alias is one entity's, or one's of that type: two Sams are told apart by
+        nobody, so that a third is made.
+        """
+        having: dict[str, list[GraphEntity]] = {}
+        for key, row in await self._entities.by_aliases(place, wanted):
+            having.setdefault(key, []).append(row)
+        found = {}
+        for key, rows in having.items():
+            fitting = [row for row in rows if row.entity_type == wanted[key].entity_type]
+            chosen = fitting if len(rows) > 1 else rows
+            if len(chosen) == 1:
+                found[key] = chosen[0]
+        return found
+
+    async def _nearest(self, place: GraphPlace, key: str, named: Named) -> GraphEntity | None:
+        vector = self._vectors.get(key)
+        if vector is None or self._model is None:
+            return None
+        near = await self._entities.nearest(
+            place, named.entity_type, self._model, vector, limit=NEAREST
+        )
+        for row, distance in near:
+            if distance <= NEAR and same_name(row.name, named.name):
+                # The next time it is found by its name.
+                await self._entities.note_aliases([(row.entity_id, key, named.name.strip())])
+                return row
+        return None
+
+    async def _make(self, place: GraphPlace, wanted: Mapping[str, Named]) -> dict[str, GraphEntity]:
+        if not wanted:
+            return {}
+        rows = [self._row(place, key, wanted[key]) for key in sorted(wanted)]
+        made = await self._entities.insert(rows)
+        found = await self._entities.by_keys(place, wanted)
+        self._counted["entities_created"] += len(made)
+        self._counted["entities_matched"] += len(wanted) - len(made)
+        return found
+
+    def _row(self, place: GraphPlace, key: str, named: Named) -> dict[str, Any]:
+        vector = self._vectors.get(key) if self._model is not None else None
+        return {
+            "entity_id": new_id("ent"),
+            "name": named.name.strip(),
+            "name_key": key,
+            "entity_type": named.entity_type,
+            "embedding": vector,
+            "embedding_model": self._model if vector is not None else None,
+            "creator": self._actor,
+            "scope": place.scope,
+            "scope_id": place.scope_id,
+            "user_id": place.user_id,
+            "agent_id": place.agent_id,
+            "project_id": place.project_id,
+        }
+
+    # Relations.
+
+    async def _held(
+        self, triples: Iterable[tuple[Statement, GraphEntity, GraphEntity]]
+    ) -> dict[tuple[str, str], list[GraphRelation]]:
+        pairs = {(source.entity_id, one.relation) for one, source, _ in triples}
+        held: dict[tuple[str, str], list[GraphRelation]] = {pair: [] for pair in pairs}
+        for row in await self._relations.known_of(sorted(pairs)) if pairs else ():
+            held[row.source_id, row.relation].append(row)
+        return held
+
+    def _state(
+        self,
+        place: GraphPlace,
+        held: dict[tuple[str, str], list[GraphRelation]],
+        statement: Statement,
+        source: GraphEntity,
+        destination: GraphEntity,
+    ) -> GraphRelation | None:
+        """Write one triple beside what is known of its subject and relation, and nothing else
+        (pain 22). Returns what says it now.
+        """
+        if source.entity_id == destination.entity_id:
+            return None
+        rows = held[source.entity_id, statement.relation]
+        period = Period(statement.valid_from, statement.valid_to)
+        same = [
+            row
+            for row in rows
+            if row.destination_id == destination.entity_id and self._meets(row, period)
+        ]
+        if statement.retracts:
+            for row in same:
+                self._replace(rows, row, {"valid_to": self._end(row, statement)}, ENDED)
+                self._counted["relations_closed"] += 1
+            return None
+        others = [row for row in rows if row.destination_id != destination.entity_id]
+        if same:
+            now_said = self._confirm(rows, same[-1], statement)
+            if statement.single:
+                self._displace(rows, others, Period(now_said.valid_from, now_said.valid_to))
+            return now_said
+        if statement.single:
+            period = self._displace(rows, others, period)
+        rows.append(self._add(place, statement, source, destination, period))
+        return rows[-1]
+
+    def _meets(self, row: GraphRelation, period: Period) -> bool:
+        """Whether a stored period and that of a statement have a moment in common."""
+        begins = period.begins or self._now
+        if row.valid_to is not None and row.valid_to <= begins:
+            return False
+        return period.ends is None or row.valid_from is None or row.valid_from < period.ends
+
+    def _end(self, row: GraphRelation, statement: Statement) -> datetime:
+        """Where a retracted relation ends: where it is said to, now, never before it began."""
+        end = statement.valid_to or statement.valid_from or self._now
+        return max(end, row.valid_from or end)
+
+    def _displace(
+        self, rows: list[GraphRelation], others: Sequence[GraphRelation], period: Period
+    ) -> Period:
+        """End the values that a new one takes the place of; the period that is left to it."""
+        closed = [
+            (row, end)
+            for row in others
+            if (end := ends_where(Period(row.valid_from, row.valid_to), period, self._now))
+        ]
+        for row, end in closed:
+            self._replace(rows, row, {"valid_to": end}, REPLACED)
+            self._counted["relations_closed"] += 1
+        begins = self._now if closed and period.begins is None else period.begins
+        later = [Period(row.valid_from, row.valid_to) for row in others]
+        return Period(begins, cut_by(Period(begins, period.ends), later))
+
+    def _confirm(
+        self, rows: list[GraphRelation], row: GraphRelation, said: Statement
+    ) -> GraphRelation:
+        changes: dict[str, Any] = {
+            "confidence": max(row.confidence, said.confidence),
+            "evidence": _united(row.evidence, said.evidence),
+            "memory_ids": _united(row.memory_ids, said.memory_ids),
+            "valid_from": _begun(row, said),
+            "valid_to": row.valid_to if said.valid_to is None else said.valid_to,
+        }
+        changed = {name: new for name, new in changes.items() if new != getattr(row, name)}
+        self._counted["relations_confirmed"] += 1
+        return self._replace(rows, row, changed, CONFIRMED) if changed else row
+
+    def _replace(
+        self, rows: list[GraphRelation], row: GraphRelation, changes: dict[str, Any], reason: str
+    ) -> GraphRelation:
+        place = next(number for number, one in enumerate(rows) if one is row)
+        rows[place] = self._relations.revise(row, changes, reason)
+        return rows[place]
+
+    def _add(
+        self,
+        place: GraphPlace,
+        statement: Statement,
+        source: GraphEntity,
+        destination: GraphEntity,
+        period: Period,
+    ) -> GraphRelation:
+        self._counted["relations_added"] += 1
+        return self._relations.add(
+            place,
+            source_id=source.entity_id,
+            relation=statement.relation,
+            destination_id=destination.entity_id,
+            confidence=statement.confidence,
+            evidence=_united([], statement.evidence),
+            memory_ids=_united([], statement.memory_ids),
+            valid_from=period.begins,
+            valid_to=period.ends,
+        )
+
+    def _written(self) -> Written:
+        counted, self._counted = dict(self._counted), Counter()
+        return Written(**counted)
+
+
+def _placed(place: GraphPlace) -> GraphPlace:
+    """A person's graph must not go with a project that was spoken of."""
+    return place if place.scope == "project" else replace(place, project_id=None)
+
+
+def _kept(one: Statement) -> Statement | None:
+    relation = relation_name(one.relation)
+    since, until = one.valid_from, one.valid_to
+    period_fits = since is None or until is None or since <= until
+    if relation is None or not (fits(one.source.name) and fits(one.destination.name)):
+        return None
+    return replace(one, relation=relation) if period_fits else None
+
+
+def _once(names: Iterable[Named]) -> dict[str, Named]:
+    """Each key once, with the first type that says something."""
+    found: dict[str, Named] = {}
+    for one in names:
+        key = name_key(one.name)
+        kind = one.entity_type.strip()[:LONGEST_TYPE] or THING
+        if key not in found or found[key].entity_type == THING != kind:
+            found[key] = Named(found[key].name if key in found else one.name, kind)
+    return found
+
+
+def _united(old: Iterable[str], new: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*old, *new]))[-MOST_EVIDENCE:]
+
+
+def _begun(row: GraphRelation, said: Statement) -> datetime | None:
+    """The earlier of two beginnings; an open one stays, unless what is said is from before it
+    was first heard of, and so tells more.
+    """
+    if said.valid_from is None:
+        return row.valid_from
+    if row.valid_from is None:
+        return said.valid_from if said.valid_from <= row.known_from else None
+    return min(row.valid_from, said.valid_from)

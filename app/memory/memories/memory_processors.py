@@ -1,0 +1,104 @@
+"""Memories as processors see them before they are stored, and what may come back."""
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from app.identity.tenants.access import Principal
+from app.memory.memories.candidates import REMEMBERED_ROLES
+from app.memory.memories.models import Memory
+from app.memory.memories.owner import Place
+from app.memory.memories.schemas import MemoryCreate, SaidMessage
+from app.platform.plugins.points import BEFORE_STORE, About, BeforeStore, StoredMemory
+from app.platform.plugins.runner import ProcessorChain
+from app.platform.values.fields import Metadata
+
+METADATA: TypeAdapter[dict[str, Any]] = TypeAdapter(Metadata)
+_SAID = TypeAdapter(SaidMessage)
+
+
+async def before_store(
+    chain: ProcessorChain, principal: Principal, body: MemoryCreate, place: Place
+) -> MemoryCreate:
+    """The request as processors leave it; the gate judges that.
+
+    Raises:
+        ProcessorFailedError: one failed that may not.
+
+    """
+    if not chain.at(BEFORE_STORE):
+        return body
+    said = body.messages
+    text = isinstance(said, str)
+    if isinstance(said, str):
+        said = SaidMessage(content=said)
+    batch = [said] if isinstance(said, SaidMessage) else said
+    memories = tuple(
+        StoredMemory(
+            str(index),
+            one.content,
+            body.metadata | one.metadata,
+            body.memory_type,
+            place.scope,
+            extracted=False,
+        )
+        for index, one in enumerate(batch)
+        if one.role in REMEMBERED_ROLES
+    )
+    if not memories:
+        return body
+    about = About(principal.tenant_id, place.user_id, place.agent_id, place.session_id)
+    after = await chain.ask(BeforeStore(about, memories), _settled)
+    if after.memories == memories:
+        return body
+    left = {int(one.id): one for one in after.memories}
+    if text:
+        return body.model_copy(
+            update={"messages": left[0].content, "metadata": dict(left[0].metadata)}
+        )
+    made = [
+        one.model_copy(
+            update={"content": left[index].content, "metadata": dict(left[index].metadata)}
+        )
+        if index in left
+        else one
+        for index, one in enumerate(batch)
+    ]
+    return body.model_copy(
+        update={"messages": made if isinstance(body.messages, list) else made[0], "metadata": {}}
+    )
+
+
+async def before_change(
+    chain: ProcessorChain, principal: Principal, row: Memory, changes: dict[str, Any]
+) -> None:
+    """Put into `changes` what processors leave of a new content or new metadata.
+
+    They see the memory as it would stand; of what the request leaves alone nothing changes.
+
+    Raises:
+        ProcessorFailedError: one failed that may not.
+
+    """
+    if not chain.at(BEFORE_STORE):
+        return
+    memory = StoredMemory(
+        "0",
+        changes.get("content", row.content),
+        changes.get("metadata_", row.metadata_),
+        changes.get("memory_type", row.memory_type),
+        row.scope,
+        extracted=False,
+    )
+    about = About(principal.tenant_id, row.user_id, row.agent_id, row.session_id)
+    [left] = (await chain.ask(BeforeStore(about, (memory,)), _settled)).memories
+    made = {"content": left.content, "metadata_": dict(left.metadata)}
+    changes |= {name: value for name, value in made.items() if name in changes}
+
+
+def _settled(item: StoredMemory) -> StoredMemory:
+    said = _SAID.validate_python({"content": item.content})
+    return replace(
+        item, content=said.content, metadata=METADATA.validate_python(dict(item.metadata))
+    )

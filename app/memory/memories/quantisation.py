@@ -1,0 +1,210 @@
+"""Codes for the buckets that have earned them, and none for the others.
+
+A bucket of long vectors earns codes when it grows above a bound, keeps them until it has shrunk
+below half of it, and loses them when they find too little (`docs/decisions/0012`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Literal
+
+import structlog
+
+from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
+from app.memory.memories.quantised_codes import MINIMUM_DIMENSION, candidates
+from app.platform.database.engine import Database
+from app.platform.observability.metrics import CODE_EVENTS, CODE_RECALL
+
+log = structlog.get_logger()
+
+BATCH: Final = 500
+
+EXACT_ROWS: Final = 2_000
+"""Up to how many memories of a bucket every vector is compared: it takes PostgreSQL milliseconds,
+as does the search by codes above (`docs/decisions/0012`)."""
+
+SURE: Final = 0.95
+"""Codes that find less of the nearest ten, or of the nearest hundred, are not used."""
+
+SAMPLE: Final = 20
+DEPTHS: Final = (10, 100)
+"""How many hits are asked for: in a prompt, and at most."""
+
+SAMPLED_AGAIN: Final = timedelta(days=1)
+TRIED_AGAIN: Final = timedelta(days=7)
+
+Task = Literal["fill", "clear", "nothing"]
+Moved = Callable[[int], None]
+
+
+def _nobody(_count: int) -> None:
+    """Nobody watches a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a bucket.
+
+    Args:
+        rows: how many got a code, or lost theirs.
+        recall: what its codes were found to find in this run, at the depth where it is least;
+            None where nobody looked.
+
+    """
+
+    bucket: VectorBucket
+    task: Task
+    rows: int = 0
+    recall: float | None = None
+
+
+def task_of(bucket: VectorBucket, exact_rows: int) -> Task:
+    """What is to be done for a bucket: rows at the bound are compared exactly, as are fewer."""
+    fits = bucket.dimension >= MINIMUM_DIMENSION
+    if refused(bucket):
+        if bucket.coded or bucket.rows < least(exact_rows):
+            return "clear"
+        again = bucket.sampled_ago is not None and bucket.sampled_ago >= TRIED_AGAIN
+        return "fill" if again and bucket.rows > exact_rows else "nothing"
+    if bucket.registered:
+        return "fill" if fits and bucket.rows >= least(exact_rows) else "clear"
+    if fits and bucket.rows > exact_rows:
+        return "fill"
+    return "clear" if bucket.coded else "nothing"
+
+
+def least(exact_rows: int) -> int:
+    """How many rows a bucket must have to keep its codes."""
+    return exact_rows // 2
+
+
+def refused(bucket: VectorBucket) -> bool:
+    """Whether its codes were found to find too little."""
+    found = bucket.sampled_recall
+    return found is not None and found < SURE and bucket.coded_at is None
+
+
+class EarningService:
+    """One tenant at a time, in small transactions; the service goes on answering."""
+
+    def __init__(
+        self, database: Database, exact_rows: int = EXACT_ROWS, *, batch: int = BATCH
+    ) -> None:
+        """Let buckets of more than `exact_rows` have codes, `batch` rows per transaction."""
+        self._database = database
+        self._exact_rows = exact_rows
+        self._batch = batch
+
+    async def plan(self, tenant_id: str) -> list[tuple[VectorBucket, Task]]:
+        """The larger buckets, and what `run` would do for each."""
+        async with self._database.begin(tenant_id) as db:
+            found = await BucketRepository(db, tenant_id).all(least(self._exact_rows))
+        return [(bucket, task_of(bucket, self._exact_rows)) for bucket in found]
+
+    async def run(self, tenant_id: str, *, moved: Moved = _nobody) -> list[Outcome]:
+        """Make, sample and clear codes.
+
+        Resumable and safe to run twice at once: each row is compared by its code or exactly,
+        whichever it has. What somebody is changing is left to the next run.
+
+        Args:
+            tenant_id: whose.
+            moved: told after each batch how many rows it were.
+
+        """
+        outcomes = []
+        for bucket, task in await self.plan(tenant_id):
+            if task == "fill":
+                outcome = await self._fill(tenant_id, bucket, moved)
+            elif task == "clear":
+                outcome = await self._take(tenant_id, bucket, moved)
+            else:
+                outcome = Outcome(bucket, task)
+            outcomes.append(outcome)
+        return outcomes
+
+    async def _fill(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> Outcome:
+        # First of all: what is interrupted is known to be filled, or cleared, another time.
+        async with self._database.begin(tenant_id) as db:
+            await BucketRepository(db, tenant_id).register(bucket)
+        rows = await self._work_off(tenant_id, bucket, moved, coded=False)
+        async with self._database.begin(tenant_id) as db:
+            await BucketRepository(db, tenant_id).finish(bucket)
+        if bucket.coded_at is None:
+            self._tell("earned", tenant_id, bucket, rows)
+        known = bucket.coded_at is not None and bucket.sampled_ago is not None
+        if known and bucket.sampled_ago is not None and bucket.sampled_ago < SAMPLED_AGAIN:
+            return Outcome(bucket, "fill", rows)
+        recall = await self._sampled(tenant_id, bucket)
+        bad = recall < SURE
+        async with self._database.begin(tenant_id) as db:
+            await BucketRepository(db, tenant_id).note_sample(bucket, recall, refused=bad)
+        CODE_RECALL.labels(bucket.model).observe(recall)
+        if bad:
+            rows = await self._work_off(tenant_id, bucket, moved, coded=True)
+            self._tell("refused", tenant_id, bucket, rows)
+            return Outcome(bucket, "clear", rows, recall)
+        return Outcome(bucket, "fill", rows, recall)
+
+    async def _take(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> Outcome:
+        rows = await self._work_off(tenant_id, bucket, moved, coded=True)
+        # What was refused is remembered while it is large.
+        if not refused(bucket) or bucket.rows < least(self._exact_rows):
+            async with self._database.begin(tenant_id) as db:
+                await BucketRepository(db, tenant_id).forget(bucket)
+            self._tell("dropped", tenant_id, bucket, rows)
+        return Outcome(bucket, "clear", rows)
+
+    async def _work_off(
+        self, tenant_id: str, bucket: VectorBucket, moved: Moved, *, coded: bool
+    ) -> int:
+        """Take the codes of all rows that have one, or give them to all that have none."""
+        total = 0
+        while True:
+            async with self._database.begin(tenant_id) as db:
+                ids = await BucketRepository(db, tenant_id).ids(bucket, coded=coded)
+            done = 0
+            for start in range(0, len(ids), self._batch):
+                chosen = ids[start : start + self._batch]
+                async with self._database.begin(tenant_id) as db:
+                    repository = BucketRepository(db, tenant_id)
+                    count = await (repository.clear if coded else repository.write)(chosen)
+                done += count
+                moved(count)
+            total += done
+            if not done:
+                # Nothing is left, or somebody holds what is.
+                return total
+
+    async def _sampled(self, tenant_id: str, bucket: VectorBucket) -> float:
+        """What part of the nearest memories of some memories is found with the codes, at the
+        depth where it is least.
+        """
+        async with self._database.begin(tenant_id) as db:
+            rows = await BucketRepository(db, tenant_id).sample(bucket, SAMPLE)
+        shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
+        for memory_id, vector in rows:
+            async with self._database.begin(tenant_id) as db:
+                repository = BucketRepository(db, tenant_id)
+                nearest = await repository.nearest(bucket, memory_id, vector, limit=max(DEPTHS))
+                for depth in DEPTHS:
+                    found = await repository.nearest_by_code(
+                        bucket, memory_id, vector, limit=depth, candidates=candidates(depth)
+                    )
+                    if exact := nearest[:depth]:
+                        # Of several as near as the last any will do.
+                        near = sum(one >= exact[-1] - 1e-6 for one in found)
+                        shares[depth].append(near / len(exact))
+        return min((sum(some) / len(some) for some in shares.values() if some), default=1.0)
+
+    def _tell(self, event: str, tenant_id: str, bucket: VectorBucket, rows: int) -> None:
+        CODE_EVENTS.labels(bucket.model, event).inc()
+        log.info(
+            "codes_changed",
+            tenant_id=tenant_id,
+            change=event,
+            scope=bucket.scope,
+            model=bucket.model,
+            rows=rows,
+        )

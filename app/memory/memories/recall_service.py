@@ -1,0 +1,203 @@
+"""Remembering for a context: the best memories of a session's scopes, and its corrections.
+
+As a search finds, in at most two statements, or without a question the surest first (D-64).
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from app.identity.agents.agent_processors import Processing
+from app.identity.agents.embedders import Embedders, QueryVectors, Spending
+from app.identity.tenants.access import Principal
+from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
+from app.language.ranking.query import parsed_query
+from app.memory.memories.candidate_search import Found, by_all, by_reranker, by_vectors
+from app.memory.memories.ranking import RankWeights
+from app.memory.memories.reranking import CountedReranker
+from app.memory.memories.search_processors import after_search
+from app.memory.memories.search_service import SearchRanks
+from app.memory.memories.search_sql import Bucket, SearchPlan
+from app.platform.database.engine import Database
+from app.platform.plugins.points import About
+
+CORRECTION: Final = "correction"
+
+COLUMNS: Final = (
+    "memory_id", "content", "memory_type", "scope", "source_error", "confidence", "valid_from",
+    "version",
+)  # fmt: skip
+"""What a context tells of a memory."""
+
+BY_CONFIDENCE: Final = RankWeights(similarity=0.0, confidence=1.0, scope=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What is wanted, of whose memories; whoever asks has checked that they may be read.
+
+    Args:
+        query: None asks nothing: then confidence decides.
+        scopes: the id of each scope that is looked into.
+        limit: how many at most.
+        corrections: so many corrections are among them whatever their place, if there are.
+        threshold: of similarity; corrections need not reach it.
+        reference: when the query is asked; now when None.
+        as_of: what held then, by its time of validity; None is what counts now.
+
+    """
+
+    query: str | None
+    scopes: Mapping[str, str]
+    user_id: str
+    agent_id: str
+    limit: int
+    corrections: int
+    memory_types: Sequence[str] = ()
+    tier: str | None = None
+    threshold: float | None = None
+    filters: Mapping[str, Any] | None = None
+    rerank: bool = True
+    reference: datetime | None = None
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was found, and who judged it.
+
+    Args:
+        found: best first, corrections that were wanted besides last.
+        embedding_models: what embedded the query.
+        degraded: whether an embedder or the reranker did not answer, so that others decided.
+        reranker: what reordered them, if anything did.
+        weights: of the shares of a score.
+
+    """
+
+    weights: RankWeights
+    found: Sequence[Found] = ()
+    embedding_models: Sequence[str] = ()
+    degraded: bool = False
+    reranker: str | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a query decided."""
+        return self.weights is not BY_CONFIDENCE
+
+
+class RecallService:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        ranks: SearchRanks,
+        reranker: Reranker | None,
+        spending: Spending,
+        now: Callable[[], datetime],
+        processing: Processing,
+    ) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._ranks = ranks
+        self._reranker = reranker
+        self._spending = spending
+        self._now = now
+        self._processing = processing
+
+    async def recall(self, principal: Principal, wanted: Recall) -> Recalled:
+        """The memories that a context has room for; nothing is counted as used.
+
+        Without an embedder that answers, words and context decide alone.
+
+        Raises:
+            InvalidFilterError: the filter is none.
+            ProcessorFailedError: one of the agent's failed that may not.
+
+        """
+        if not wanted.scopes:
+            return Recalled(self._ranks.weights)
+        plan = self._plan(principal, wanted)
+        if wanted.query is None:
+            recalled = Recalled(BY_CONFIDENCE, await self._surest(principal, plan, wanted))
+        else:
+            recalled = await self._by_query(principal, plan, wanted.query, wanted)
+        chain = await self._processing.of_agent(principal, wanted.agent_id)
+        about = About(
+            principal.tenant_id, wanted.user_id, wanted.agent_id, wanted.scopes.get("session")
+        )
+        shown = await after_search(chain, about, wanted.query or "", recalled.found)
+        return replace(recalled, found=shown.found)
+
+    async def _by_query(
+        self, principal: Principal, plan: SearchPlan, query: str, wanted: Recall
+    ) -> Recalled:
+        asked = await parsed_query(query, wanted.reference or self._now())
+        vectors = await self._embedders.for_query(
+            principal, [query, *asked.ranked_texts], required=False
+        )
+        asked = asked.embedded(vectors.by_model)
+        share = vectors.dense_share
+        boosts = self._ranks.boosts.with_dense(latin=share.latin, cjk=share.cjk)
+        reranker = self._reranker if wanted.rerank else None
+        plan = replace(
+            plan,
+            vectors={model: rows[0] for model, rows in vectors.by_model.items()},
+            asked=asked,
+            mode="hybrid",
+            limit=max(wanted.limit, RERANK_CANDIDATES) if reranker else wanted.limit,
+            dense_share=share,
+        )
+        found = await by_all(self._database, principal.tenant_id, plan, asked, boosts)
+        judged = False
+        if reranker is not None and found:
+            counted = CountedReranker(reranker, self._spending, principal.tenant_id)
+            found, judged = await by_reranker(counted, query, found)
+        failed = reranker is not None and bool(found) and not judged
+        return Recalled(
+            self._ranks.weights,
+            found,
+            list(vectors.by_model),
+            vectors.degraded or failed,
+            reranker.name if reranker is not None and judged else None,
+        )
+
+    async def _surest(
+        self, principal: Principal, plan: SearchPlan, wanted: Recall
+    ) -> Sequence[Found]:
+        """By confidence, the last changed first where that is equal."""
+        plans = [plan]
+        if wanted.corrections and (not wanted.memory_types or CORRECTION in wanted.memory_types):
+            plans.append(replace(plan, memory_types=(CORRECTION,), limit=wanted.corrections))
+        lists = await asyncio.gather(
+            *(by_vectors(self._database, principal.tenant_id, one) for one in plans)
+        )
+        known = {one.ranked.memory_id: one for found in lists for one in found}
+        return list(known.values())
+
+    def _plan(self, principal: Principal, wanted: Recall) -> SearchPlan:
+        """By confidence alone; a query makes more of it."""
+        asks = wanted.query is not None
+        weights = self._ranks.weights if asks else BY_CONFIDENCE
+        return SearchPlan(
+            access=principal.access,
+            buckets=[
+                Bucket(scope, scope_id, self._ranks.scopes.by_scope[scope])
+                for scope, scope_id in wanted.scopes.items()
+            ],
+            vectors=QueryVectors().by_model,
+            user_id=wanted.user_id,
+            agent_id=wanted.agent_id,
+            weights=(weights.similarity, weights.confidence, weights.scope),
+            limit=wanted.limit,
+            threshold=wanted.threshold if asks else None,
+            corrections=wanted.corrections,
+            memory_types=wanted.memory_types,
+            tier=wanted.tier,
+            filters=wanted.filters,
+            as_of=wanted.as_of,
+            columns=COLUMNS,
+        )

@@ -1,0 +1,277 @@
+"""Searching: which buckets, which vectors, one statement, and who is told of it afterwards."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from app.errors import SelectorRequiredError
+from app.identity.agents.agent_processors import Processing
+from app.identity.agents.embedders import Embedders, QueryVectors, Spending
+from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.tenants.access import Principal
+from app.identity.users.access import meant
+from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.query import parsed_query
+from app.language.text.names import name_keys
+from app.memory.memories.candidate_search import Found, by_all, by_reranker, by_vectors, hit
+from app.memory.memories.graph_sql import MOST_KEYS
+from app.memory.memories.prompt_lines import render
+from app.memory.memories.ranking import RankWeights, ScopeWeights
+from app.memory.memories.reranking import CountedReranker
+from app.memory.memories.search_processors import Annotated, after_search
+from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_sql import (
+    Bucket,
+    SearchPlan,
+    waiting_statement,
+)
+from app.memory.memories.timeline_sql import known_waiting_statement
+from app.memory.memories.use_repository import MemoryUse
+from app.platform.database.engine import Database
+from app.platform.observability.metrics import SEARCHES
+from app.platform.plugins.points import About
+
+# Who is no member finds what is public, and learns of no project that has nothing public.
+_MAY_READ_PROJECT = """
+SELECT standing.member FROM (
+    SELECT (CAST($3 AS text) IS NULL OR EXISTS (
+            SELECT 1 FROM project_members AS member
+            WHERE member.tenant_id = tenant.id AND member.project_id = projects.project_id
+                AND member.user_id = CAST($3 AS text)))
+        AND (CAST($4 AS text) IS NULL OR EXISTS (
+            SELECT 1 FROM project_members AS member JOIN users
+                ON users.tenant_id = tenant.id AND users.user_id = member.user_id
+            WHERE member.tenant_id = tenant.id AND member.project_id = projects.project_id
+                AND users.agent_id = CAST($4 AS text)
+                AND (CAST($5 AS text) IS NULL OR users.user_id = CAST($5 AS text)))) AS member
+    FROM projects
+    WHERE projects.tenant_id = tenant.id AND projects.project_id = CAST($2 AS text)
+) AS standing
+WHERE standing.member OR EXISTS (
+    SELECT 1 FROM users
+    WHERE users.tenant_id = tenant.id
+        AND (CAST($3 AS text) IS NULL OR users.user_id = CAST($3 AS text))
+        AND (CAST($4 AS text) IS NULL OR users.agent_id = CAST($4 AS text))
+) AND EXISTS (
+    SELECT 1 FROM memories
+    WHERE memories.tenant_id = tenant.id AND memories.scope_id = CAST($2 AS text)
+        AND memories.scope = 'project' AND memories.status = 'active'
+        AND memories.visibility = 'public'
+        AND (CAST($4 AS text) IS NULL OR memories.agent_id IS NULL
+            OR memories.agent_id = CAST($4 AS text)))
+"""
+
+GRAPH_WEIGHT: Final = 0.3
+"""Of the graph, where a request asks for it and the deployment gives it none."""
+
+_SELECTORS = ("user_id", "agent_id", "session_id", "project_id")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRanks:
+    """What the deployment says about the order of hits."""
+
+    weights: RankWeights
+    scopes: ScopeWeights
+    boosts: Boosts
+
+
+class SearchService:
+    def __init__(
+        self,
+        database: Database,
+        embedders: Embedders,
+        uses: MemoryUse,
+        ranks: SearchRanks,
+        reranker: Reranker | None,
+        spending: Spending,
+        now: Callable[[], datetime],
+        processing: Processing,
+    ) -> None:
+        self._database = database
+        self._embedders = embedders
+        self._uses = uses
+        self._weights = ranks.weights
+        self._scopes = ranks.scopes.by_scope
+        self._boosts = ranks.boosts
+        self._reranker = reranker
+        self._spending = spending
+        self._now = now
+        self._processing = processing
+
+    async def search(self, principal: Principal, body: SearchRequest) -> dict[str, Any]:
+        """What is remembered about a query, best first: the content of a `SearchAnswer`.
+
+        The scopes named are merged: the session's memories, the project's (what is public of
+        it, when the user is no member), the user's, the agent's. Order: 0.5 relevance + 0.3
+        confidence + 0.2 scope (Z-53), then the reranker's if there is one; or similarity alone
+        with `rerank` false. A user or session nobody has heard of has no memories, which is no
+        error: it is every first turn.
+
+        Without an embedder that answers, a hybrid search goes by words and context alone; a
+        lexical one asks none.
+
+        With `as_of` what was true then is searched, with `known_at` what the records said
+        then, each by the words it had; a hit of the past does not count as a use.
+
+        Raises:
+            SelectorRequiredError: no scope is named.
+            ProjectNotFoundError: missing, or the user is no member and nothing is public.
+            UserNotFoundError, AgentNotFoundError: the key is another one's.
+            InvalidFilterError: the filter is none.
+            EmbeddingUnavailableError: no embedder answers, and the mode is `semantic`; safe to
+                retry.
+            ProcessorFailedError: one of the agent's failed that may not.
+
+        """
+        plan = await self._plan(principal, body)
+        found = await self._find(principal, plan, body)
+        degraded, reranker = plan.degraded, None
+        if body.rerank and self._reranker is not None and found:
+            counted = CountedReranker(self._reranker, self._spending, principal.tenant_id)
+            found, judged = await by_reranker(counted, body.query, found)
+            degraded |= not judged
+            reranker = self._reranker.name if judged else None
+        shown = await self._processed(principal, plan, body.query, found[: body.limit])
+        found = shown.found
+        if plan.as_of is None and plan.known_at is None:
+            ids = (one.ranked.memory_id for one in found)
+            self._uses.note(principal.tenant_id, ids, self._now())
+        compared = body.mode != "lexical"
+        waiting = await self._waiting(principal, plan) if compared else 0
+        SEARCHES.labels("found" if found else "empty").inc()
+        return {
+            "results": [
+                hit(one, self._weights, compared=compared, explain=body.explain)
+                | {"annotations": shown.annotations.get(one.ranked.memory_id)}
+                for one in found
+            ],
+            "embedding_models": list(plan.vectors),
+            "waiting": waiting,
+            "degraded": degraded,
+            "mode": body.mode,
+            "reranker": reranker,
+            "prompt": render([one.row for one in found]) if body.format == "text" else None,
+        }
+
+    async def _processed(
+        self, principal: Principal, plan: SearchPlan, query: str, found: list[Found]
+    ) -> Annotated:
+        chain = await self._processing.of_agent(principal, plan.agent_id)
+        about = About(principal.tenant_id, plan.user_id, plan.agent_id)
+        return await after_search(chain, about, query, found)
+
+    async def _find(
+        self, principal: Principal, plan: SearchPlan, body: SearchRequest
+    ) -> list[Found]:
+        if plan.asked is None:
+            return await by_vectors(self._database, principal.tenant_id, plan)
+        share = plan.dense_share
+        boosts = self._weighed(body).with_dense(latin=share.latin, cjk=share.cjk)
+        return await by_all(self._database, principal.tenant_id, plan, plan.asked, boosts)
+
+    def _weighed(self, body: SearchRequest) -> Boosts:
+        """The weights of a request; the graph has one where it is wanted."""
+        boosts = self._boosts.with_changes(body.boosts or {})
+        if body.graph is None or (body.graph and boosts.graph > 0):
+            return boosts
+        return boosts.with_changes({"graph": GRAPH_WEIGHT if body.graph else 0.0})
+
+    def _names(self, body: SearchRequest) -> list[str]:
+        """What the graph is asked for; nothing where it has no weight."""
+        if body.mode != "hybrid" or self._weighed(body).graph <= 0:
+            return []
+        return name_keys(body.query, most=MOST_KEYS)
+
+    async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
+        access = principal.access
+        user_id, agent_id = meant(access, body.user_id, body.agent_id)
+        member = body.project_id is None or await self._is_member(
+            principal, body.project_id, user_id
+        )
+        buckets = self._buckets(body, user_id, agent_id)
+        asked = None
+        texts = [body.query]
+        if body.mode != "semantic":
+            reference = body.reference_time or self._now()
+            asked = await parsed_query(body.query, reference)
+            texts += asked.ranked_texts
+        query = QueryVectors()
+        if body.mode != "lexical":
+            query = await self._embedders.for_query(
+                principal, texts, required=body.mode == "semantic"
+            )
+        if asked is not None:
+            asked = asked.embedded(query.by_model)
+        reranks = body.rerank and self._reranker is not None
+        return SearchPlan(
+            access=access,
+            buckets=buckets,
+            vectors={model: rows[0] for model, rows in query.by_model.items()},
+            asked=asked,
+            degraded=query.degraded,
+            user_id=user_id,
+            member=member,
+            agent_id=agent_id,
+            weights=(self._weights.similarity, self._weights.confidence, self._weights.scope),
+            limit=max(body.limit, RERANK_CANDIDATES) if reranks else body.limit,
+            threshold=body.threshold,
+            rerank=body.rerank,
+            mode=body.mode,
+            memory_type=body.memory_type,
+            tier=body.tier,
+            filters=body.filters,
+            as_of=body.as_of,
+            known_at=body.known_at,
+            dense_share=query.dense_share,
+            names=self._names(body),
+        )
+
+    def _buckets(
+        self, body: SearchRequest, user_id: str | None, agent_id: str | None
+    ) -> list[Bucket]:
+        ids = {
+            "session": body.session_id,
+            "project": body.project_id,
+            "user": user_id,
+            "agent": agent_id,
+        }
+        named = set(body.scopes or ids)
+        buckets = [
+            Bucket(scope, scope_id, self._scopes[scope])
+            for scope, scope_id in ids.items()
+            if scope_id is not None and scope in named
+        ]
+        if not buckets:
+            raise SelectorRequiredError("body", _SELECTORS)
+        return buckets
+
+    async def _is_member(self, principal: Principal, project_id: str, user_id: str | None) -> bool:
+        """Whether more is shown of the project than what is public."""
+        rows = await self._database.fetch(
+            principal.tenant_id,
+            _MAY_READ_PROJECT,
+            project_id,
+            user_id,
+            principal.access.agent_id,
+            principal.access.user_id,
+        )
+        if not rows:
+            raise ProjectNotFoundError(project_id)
+        return bool(rows[0]["member"])
+
+    async def _waiting(self, principal: Principal, plan: SearchPlan) -> int:
+        """Memories that could not be compared; asked only when there may be some.
+
+        Words of the past may have vectors of a model that nothing else has any more.
+        """
+        if plan.known_at is not None:
+            text, values = known_waiting_statement(plan)
+        elif set(principal.embedding_models) <= plan.vectors.keys():
+            return 0
+        else:
+            text, values = waiting_statement(plan)
+        rows = await self._database.fetch(principal.tenant_id, text, *values)
+        return int(rows[0]["waiting"])

@@ -1,0 +1,162 @@
+"""One derivation: look at what is remembered, let a profiler tell, store what still stands.
+
+Nothing waits for a model while a transaction is open. What is stored stands on memories that are
+as they were read, under the lock of the profile; a value of the user's own stays whatever it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.repository import refuse_disabled
+from app.identity.agents.errors import InvalidConfigError
+from app.identity.agents.profile_slots import profile_slots
+from app.identity.agents.repository import AgentRepository
+from app.identity.projects.repository import ProjectRepository
+from app.identity.tenants.access import Access, Principal
+from app.identity.usage.ledger import ModelLedger
+from app.identity.usage.quota import Exhausted
+from app.identity.users.repository import UserRepository
+from app.language.llm.profiler import Profiler, ProfileRequest, Slot
+from app.memory.memories.refreshes import Owner
+from app.memory.memories.repository import MemoryRepository
+from app.memory.profiles.decisions import decisions_of
+from app.memory.profiles.drafts import Author, Change, Row
+from app.memory.profiles.repository import ProfileRepository
+from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, user_slots
+from app.memory.profiles.value_changes import changes_of, removals, standing
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a derivation looks at, read in one transaction.
+
+    Args:
+        config: settings of the agent and of the tenant, which may name a profiler.
+
+    """
+
+    owner: Owner
+    slots: Sequence[Slot]
+    rows: Sequence[Row]
+    config: tuple[Mapping[str, Any], ...]
+
+    @property
+    def versions(self) -> dict[str, int]:
+        return {row.known.memory_id: row.version for row in self.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What was changed, and whether everything read was as it had been."""
+
+    slots: Sequence[str]
+    settled: bool
+
+
+class Deriving:
+    def __init__(self, ledger: ModelLedger, now: Callable[[], datetime]) -> None:
+        self._ledger = ledger
+        self._now = now
+
+    async def look(self, db: AsyncSession, principal: Principal, owner: Owner) -> Seen:
+        """What there is to derive from.
+
+        Raises:
+            UserNotFoundError, ProjectNotFoundError: there is none.
+            DisabledError: the user or the home agent is disabled.
+
+        """
+        access = Access(principal.tenant_id)
+        kind, one = owner
+        profiles = ProfileRepository(db, access)
+        if kind == "project":
+            await ProjectRepository(db, access).get(one)
+            rows = await profiles.known(owner, None)
+            return Seen(owner, PROJECT_SLOTS, rows, (principal.config,))
+        user = await UserRepository(db, access).get(one)
+        agent = await AgentRepository(db, access).get(user.agent_id)
+        refuse_disabled(agent, user)
+        try:
+            own = profile_slots(agent.config)
+        except InvalidConfigError:
+            # Stored before it was checked.
+            own = []
+        rows = await profiles.known(owner, agent.agent_id)
+        return Seen(owner, user_slots(own), rows, (agent.config, principal.config))
+
+    async def used_up(self, principal: Principal) -> Exhausted | None:
+        """What bars a model today, if anything does."""
+        return await self._ledger.used_up(principal)
+
+    async def derive(self, principal: Principal, seen: Seen, profiler: Profiler) -> list[Change]:
+        """What the memories tell. Stores nothing.
+
+        Raises:
+            ModelUnavailableError: the model told nothing.
+
+        """
+        known = [row.known for row in seen.rows]
+        if not known:
+            # Nobody need be asked what nothing tells.
+            return []
+        request = ProfileRequest(seen.owner[0], seen.slots, known, self._now())
+        derivation = await self._ledger.ask(principal, profiler, profiler.derive(request))
+        changes = changes_of(derivation.values, seen.slots, profiler.name)
+        if seen.owner[0] == "project":
+            decisions, ids = decisions_of(known)
+            if decisions:
+                # A decision is quoted, whoever derives the rest.
+                changes.append(Change(DECISIONS, decisions, ids, "rules/1"))
+        return changes
+
+    async def store(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        seen: Seen,
+        changes: Sequence[Change],
+        *,
+        complete: bool,
+        job_id: str | None,
+    ) -> Stored:
+        """Store what stands still, in the caller's transaction.
+
+        Raises:
+            UserNotFoundError, ProjectNotFoundError: it was erased meanwhile.
+
+        """
+        access = Access(principal.tenant_id)
+        kind, one = seen.owner
+        # Whoever remembers something waits; who deletes orders another derivation.
+        await MemoryRepository(db, access).lock_bucket(kind, one)
+        if kind == "user":
+            await UserRepository(db, access).get(one)
+        else:
+            await ProjectRepository(db, access).get(one)
+        profiles = ProfileRepository(db, access)
+        profile = await profiles.locked(seen.owner)
+        present = await profiles.values(profile.profile_id)
+        told = {memory_id for change in changes for memory_id in change.memory_ids}
+        told |= {memory_id for row in present for memory_id in row.memory_ids}
+        now = await profiles.versions(told)
+        kept, settled = standing(changes, seen.versions, now)
+        # What has moved is derived again; until then its old value stays if its memories do.
+        filled = {change.slot for change in changes}
+        gone = removals(present, {one.slot for one in kept}, now, complete=False)
+        if complete:
+            gone += removals(present, {*filled, *(one.slot for one in gone)}, now, complete=True)
+        author = Author("derived", principal.key_id or None, job_id)
+        slots = await profiles.write(profile, [*gone, *kept], author)
+        await profiles.derived_until(
+            profile, max((row.update_time for row in seen.rows), default=None)
+        )
+        await profiles.forget(profile)
+        log.info("profile_derived", owner=kind, changed=len(slots), settled=settled)
+        return Stored(slots, settled)

@@ -1,0 +1,179 @@
+"""Use cases of DeerFlow's memory document: render it, and take one in, all of it or nothing."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.repository import refuse_disabled
+from app.identity.tenants.access import Principal
+from app.identity.users.access import meant
+from app.identity.users.repository import UserRepository
+from app.language.text.normal_forms import normalise
+from app.memory.memories.models import Memory
+from app.memory.memories.owner import place_of_user, settle
+from app.memory.memories.save_service import SavingService, would_settle
+from app.memory.memories.schemas import MemoryCreate, Outcome, Reason
+from app.memory.profiles.document_schemas import (
+    MOST_FACTS,
+    DocumentFact,
+    DocumentImported,
+    DocumentQuery,
+    FactOutcome,
+    ImportQuery,
+    MemoryDocument,
+)
+from app.memory.profiles.documents import document, memory_fields, section_changes
+from app.memory.profiles.drafts import Author, Change
+from app.memory.profiles.repository import ProfileRepository
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work, answering
+
+log = structlog.get_logger()
+
+REASON = "memory document imported"
+
+
+class DocumentService:
+    def __init__(self, work: Work, saving: SavingService, *, auto_create: bool) -> None:
+        self._work = work
+        self._saving = saving
+        self._auto_create = auto_create
+
+    async def render(
+        self, principal: Principal, user_id: str, query: DocumentQuery
+    ) -> dict[str, Any]:
+        """What is known of a user, as DeerFlow writes it down; the surest facts, at most 1,000.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError: not for this caller.
+
+        """
+        _, agent_id = meant(principal.access, None, query.agent_id)
+        async with self._work.read(principal) as db:
+            user = await UserRepository(db, principal.access).get(user_id)
+            profiles = ProfileRepository(db, principal.access)
+            profile = await profiles.find(("user", user_id))
+            values = [] if profile is None else await profiles.shown(profile.profile_id, agent_id)
+            facts = await profiles.facts(user_id, agent_id, limit=MOST_FACTS)
+        return document(values, facts, user.create_time)
+
+    async def take_in(
+        self,
+        principal: Principal,
+        user_id: str,
+        body: MemoryDocument,
+        query: ImportQuery,
+        *,
+        key: IdempotencyKey | None = None,
+    ) -> DocumentImported:
+        """Remember the facts of a document, each through the gate, and write its sections.
+
+        A fact that came before is not taken in again, whatever it says now; sections become the
+        user's own. The user is made on first use, as by saving a memory. Safe to repeat.
+
+        Raises:
+            UserNotFoundError, AgentNotFoundError: not for this caller, or not to be made.
+            IdTakenError: the id is a user's whom this key may not see.
+            EmbeddingUnavailableError: nothing was stored; safe to retry.
+            DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
+
+        """
+        self._work.refuse_disabled()
+        place = place_of_user(principal, user_id, query.agent_id)
+        agent_id = place.agent_id
+        async with self._work.read(principal, key) as db:
+            user = await UserRepository(db, principal.access).find(user_id)
+            if user is None:
+                await would_settle(db, principal, place, create=self._auto_create)
+            refuse_disabled(None, user)
+            profiles = ProfileRepository(db, principal.access)
+            known = await profiles.imported(user_id, {fact.id for fact in body.facts})
+        fresh = [fact for fact in body.facts if fact.id not in known]
+        bodies = [
+            MemoryCreate(
+                user_id=user_id,
+                agent_id=agent_id,
+                scope="user",
+                infer=False,
+                on_duplicate="return",
+                **memory_fields(fact),
+            )
+            for fact in fresh
+        ]
+        answers: list[DocumentImported] = []
+
+        async def also(db: AsyncSession, outcomes: Sequence[Outcome]) -> None:
+            async with answering(db, key) as unit:
+                if user is None and not query.dry_run:
+                    await settle(db, principal, place, create=self._auto_create)
+                sections = await self._write(db, principal, user_id, section_changes(body), query)
+                told = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
+                answer = _answer(body.facts, told, known, sections, dry_run=query.dry_run)
+                answers.append(unit.answer(answer, user_id=user_id))
+
+        await self._saving.add_each(principal, bodies, also, dry_run=query.dry_run)
+        log.info("document_imported", dry_run=query.dry_run, **answers[-1].counts)
+        return answers[-1]
+
+    async def _write(
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        user_id: str,
+        changes: Sequence[Change],
+        query: ImportQuery,
+    ) -> list[str]:
+        """The sections that are written, or would be."""
+        if not changes:
+            return []
+        names = [change.slot.partition(".")[2] for change in changes]
+        if query.dry_run:
+            return names
+        # Erased since it was looked at, it must not come back.
+        await UserRepository(db, principal.access).get(user_id)
+        profiles = ProfileRepository(db, principal.access)
+        profile = await profiles.locked(("user", user_id))
+        await profiles.write(profile, changes, Author("user", principal.key_id, reason=REASON))
+        return names
+
+
+def _answer(
+    facts: Sequence[DocumentFact],
+    told: Mapping[str, Outcome],
+    known: Mapping[str, Memory],
+    sections: Sequence[str],
+    *,
+    dry_run: bool,
+) -> DocumentImported:
+    outcomes = [
+        _known(fact, known[fact.id]) if fact.id in known else _told(fact, told[fact.id])
+        for fact in facts
+    ]
+    return DocumentImported(
+        dry_run=dry_run,
+        facts=outcomes,
+        sections=list(sections),
+        counts=dict(sorted(Counter(one.event for one in outcomes).items())),
+    )
+
+
+def _told(fact: DocumentFact, outcome: Outcome) -> FactOutcome:
+    memory_id = outcome.memory.memory_id if outcome.memory else outcome.memory_id
+    return FactOutcome(
+        id=fact.id, event=outcome.event, memory_id=memory_id, reasons=outcome.reasons
+    )
+
+
+def _known(fact: DocumentFact, row: Memory) -> FactOutcome:
+    same = normalise(fact.content) == normalise(row.content)
+    reason = Reason(
+        code="imported_before" if same else "changed_since",
+        detail="This fact came with an earlier import."
+        if same
+        else "A fact of this id is there in other words, which stay: edit the memory.",
+        figures={},
+    )
+    return FactOutcome(id=fact.id, event="NONE", memory_id=row.memory_id, reasons=[reason])

@@ -1,0 +1,136 @@
+"""Edits by tools: whose block it is comes from the session, never from the model.
+
+A model names a label. What it then changes is what it sees: the user's own block of that
+label, the user's copy of a template, which the first edit makes, or the block that all share.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.repository import Participants, SessionRepository
+from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import KeyRestrictedError
+from app.platform.work.errors import MemoryPausedError
+from app.platform.work.idempotency import IdempotencyKey
+from app.platform.work.unit import Work
+from app.prompting.blocks.edits import edit_text, refuse_too_long
+from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
+from app.prompting.blocks.history_repository import Author, BlockTimeline
+from app.prompting.blocks.models import Block
+from app.prompting.blocks.prompt_block import ShownBlock
+from app.prompting.blocks.repository import BlockRepository
+from app.prompting.blocks.schemas import BlockRead, Edit
+
+
+class BlockEditing:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def blocks(self, principal: Principal, session_id: str) -> Sequence[ShownBlock]:
+        """What the model of a session sees, in order. Raises SessionNotFoundError."""
+        async with self._work.write(principal, while_disabled=True) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(session_id)
+            return await _seen(unit.db, principal, session)
+
+    async def edit(
+        self,
+        principal: Principal,
+        session_id: str,
+        label: str,
+        edit: Edit,
+        *,
+        key: IdempotencyKey | None = None,
+    ) -> BlockRead:
+        """The block that the model of this session sees under `label`, after one edit.
+
+        An edit that changes nothing writes nothing, and makes no copy.
+
+        Raises:
+            SessionNotFoundError: there is none for this caller.
+            LabelNotFoundError: its model sees no such block.
+            BlockReadOnlyError: nobody edits it.
+            BlockLimitError, LineNumbersError, TextNotFoundError, TextNotUniqueError,
+            LineOutOfRangeError: the edit does not fit the text.
+            KeyRestrictedError: all users share it, and the key is one user's.
+            MemoryPausedError, MemoryDisabledError, DisabledError: writing is switched off for
+                the session or its agent, everywhere, or for its agent or user.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            session = await _open(unit.db, principal, session_id)
+            chosen = await _labelled(unit.db, principal, session, label)
+            block = await BlockRepository(unit.db, principal.access).get(chosen.block_id, lock=True)
+            if not (block.per_user and await _changes_nothing(block, edit)):
+                block = await _write(unit.db, principal, session, block, edit)
+            answer = BlockRead.model_validate(block)
+            return unit.answer(answer, 200, user_id=session.user_id)
+
+
+async def _open(db: AsyncSession, principal: Principal, session_id: str) -> Session:
+    """The session, locked. What is kept out of memory is kept out of blocks: they outlive it."""
+    opened = await SessionRepository(db, principal.access).open_for_append(
+        session_id, Participants(), create=False, creator=None
+    )
+    if not opened.session.memory_enabled:
+        raise MemoryPausedError("session", session_id)
+    if not opened.agent.memory_enabled:
+        raise MemoryPausedError("agent", opened.agent.agent_id)
+    return opened.session
+
+
+async def _seen(db: AsyncSession, principal: Principal, session: Session) -> Sequence[ShownBlock]:
+    return await BlockRepository(db, principal.access).in_context(session.agent_id, session.user_id)
+
+
+async def _labelled(
+    db: AsyncSession, principal: Principal, session: Session, label: str
+) -> ShownBlock:
+    seen = await _seen(db, principal, session)
+    chosen = next((block for block in seen if block.label == label), None)
+    if chosen is None:
+        raise LabelNotFoundError(label, [block.label for block in seen])
+    if chosen.read_only:
+        raise BlockReadOnlyError(label)
+    return chosen
+
+
+async def _changes_nothing(template: Block, edit: Edit) -> bool:
+    """Whether there is no need for a copy. Raises what `BlockEditing.edit` says of the text."""
+    value = await edit_text(template.value, edit)
+    refuse_too_long(template, value, limit=template.value_limit, current=len(template.value))
+    return value == template.value
+
+
+async def _write(
+    db: AsyncSession, principal: Principal, session: Session, block: Block, edit: Edit
+) -> Block:
+    """The block after the edit; of a template, the copy of the session's user."""
+    author = Author(principal.key_id, session.session_id)
+    if block.per_user:
+        block = await _own(db, principal, block, session.user_id, author)
+    elif principal.access.user_id not in {None, block.user_id}:
+        raise KeyRestrictedError
+    if block.read_only:
+        raise BlockReadOnlyError(block.label)
+    await BlockTimeline(db, principal.tenant_id).write(
+        block,
+        {"value": await edit_text(block.value, edit)},
+        event=edit.event,
+        author=author,
+        expected=None,
+    )
+    return block
+
+
+async def _own(
+    db: AsyncSession, principal: Principal, template: Block, user_id: str, author: Author
+) -> Block:
+    """The user's copy of a locked template; a new one begins with the template's text."""
+    own, made = await BlockRepository(db, principal.access).copy(
+        template, user_id, creator=principal.key_id
+    )
+    if made:
+        await BlockTimeline(db, principal.tenant_id).open(own, "copy", author)
+    return own

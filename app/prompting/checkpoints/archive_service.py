@@ -1,0 +1,90 @@
+"""Putting old checkpoints away, and ending approvals that nobody gave: work of the housekeeping."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from app.platform.database.engine import Database
+from app.prompting.checkpoints.approval_repository import ApprovalExpiry
+from app.prompting.checkpoints.archive_repository import ArchiveRepository
+from app.prompting.checkpoints.models import Checkpoint
+from app.prompting.checkpoints.packed_parts import pack, parts_of
+
+BATCH = 20
+"""Checkpoints of one transaction: with contents of a mebibyte each, what fits into memory."""
+
+# Columns that live and archived checkpoints have alike.
+_SHARED = (
+    "tenant_id", "checkpoint_id", "session_id", "namespace", "parent_id", "step", "source",
+    "reason", "metadata_", "message_seq", "set_aside", "in_context_from", "summary_ids",
+    "size_bytes", "creator", "create_time",
+)  # fmt: skip
+
+
+class CheckpointUpkeep:
+    """One tenant at a time, in small transactions; the service goes on answering."""
+
+    def __init__(self, database: Database, age: timedelta | None, *, batch: int = BATCH) -> None:
+        """Archive checkpoints of `database`.
+
+        Args:
+            database: where they are.
+            age: when a checkpoint is old; None: never.
+            batch: how many go in one transaction.
+
+        """
+        self._database = database
+        self._age = age
+        self._batch = batch
+
+    async def due(self, tenant_id: str) -> dict[str, int]:
+        """What `run` would do, by name; changes nothing."""
+        async with self._database.begin(tenant_id) as db:
+            archived = 0
+            if self._age is not None:
+                archived = await ArchiveRepository(db, tenant_id).count(self._age)
+            expired = await ApprovalExpiry(db, tenant_id).count()
+        return {"checkpoints_archived": archived, "approvals_expired": expired}
+
+    async def run(
+        self, tenant_id: str, *, moved: Callable[[int], None] = lambda _count: None
+    ) -> dict[str, int]:
+        """Archive what is old and end what waited too long; rows by name.
+
+        Safe to repeat and to run twice at once: each checkpoint is archived once.
+
+        Args:
+            tenant_id: whose.
+            moved: told after each batch how many rows it were.
+
+        """
+        counts = {"checkpoints_archived": 0, "approvals_expired": 0}
+        for name, step in (
+            ("checkpoints_archived", self._archive),
+            ("approvals_expired", self._expire),
+        ):
+            while count := await step(tenant_id):
+                counts[name] += count
+                moved(count)
+        return counts
+
+    async def _archive(self, tenant_id: str) -> int:
+        if self._age is None:
+            return 0
+        async with self._database.begin(tenant_id) as db:
+            archive = ArchiveRepository(db, tenant_id)
+            taken = await archive.take(self._age, limit=self._batch)
+            await archive.add(await asyncio.to_thread(_packed, taken))
+            return len(taken)
+
+    async def _expire(self, tenant_id: str) -> int:
+        async with self._database.begin(tenant_id) as db:
+            return await ApprovalExpiry(db, tenant_id).expire(limit=1000)
+
+
+def _packed(rows: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+    return [
+        {name: getattr(row, name) for name in _SHARED} | {"compressed": pack(parts_of(row))}
+        for row in rows
+    ]

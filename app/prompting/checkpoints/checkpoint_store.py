@@ -1,0 +1,82 @@
+"""What the rooms to the left are handed: checkpoints and approvals in their transactions."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.sessions.checkpoint_store import AwaitedCall
+from app.conversation.sessions.state_schemas import StateReason
+from app.identity.tenants.access import Access
+from app.prompting.checkpoints.approval_repository import ApprovalRepository
+from app.prompting.checkpoints.models import Checkpoint
+from app.prompting.checkpoints.repository import CheckpointRepository, Draft
+
+
+async def add_automatic(
+    db: AsyncSession,
+    access: Access,
+    session_id: str,
+    *,
+    reason: StateReason,
+    creator: str | None,
+    keep: str | None = None,
+) -> Checkpoint | None:
+    """A checkpoint that nobody asked for, of a locked session; the oldest of them goes.
+
+    Args:
+        keep: id of a checkpoint that stays, however old it is.
+
+    """
+    checkpoints = CheckpointRepository(db, access, session_id)
+    waiting = await ApprovalRepository(db, access, session_id).waiting()
+    made = await checkpoints.add(Draft(reason, creator, contents_of(pending_tool_calls=waiting)))
+    if made is not None:
+        await checkpoints.prune(keep=keep)
+    return made
+
+
+def contents_of(**parts: object) -> dict[str, object]:
+    """The contents of a checkpoint: `parts`, and what they leave out is empty."""
+    empty: dict[str, object] = {
+        "messages": None,
+        "agent_state": {},
+        "tool_states": {},
+        "pending_tool_calls": [],
+    }
+    return empty | parts
+
+
+class CheckpointKeeper:
+    """The keeper of `app/conversation/sessions/checkpoint_store.py`."""
+
+    async def checkpoint(
+        self,
+        db: AsyncSession,
+        access: Access,
+        session_id: str,
+        *,
+        reason: StateReason,
+        creator: str | None,
+    ) -> str | None:
+        """Keep the session as it is at this moment of the transaction; its new id, or None."""
+        made = await add_automatic(db, access, session_id, reason=reason, creator=creator)
+        return None if made is None else made.checkpoint_id
+
+    async def ask(
+        self,
+        db: AsyncSession,
+        access: Access,
+        session_id: str,
+        calls: Sequence[AwaitedCall],
+        *,
+        expires_in: timedelta,
+    ) -> None:
+        """Let `calls` wait for a human; those that wait already go on waiting."""
+        await ApprovalRepository(db, access, session_id).ask(calls, expires_in=expires_in)
+
+    async def forget(
+        self, db: AsyncSession, access: Access, session_id: str, message_ids: Sequence[str]
+    ) -> None:
+        """Delete what is kept of the calls of messages that were deleted."""
+        await ApprovalRepository(db, access, session_id).forget(message_ids)

@@ -1,0 +1,215 @@
+"""One context out of all that was found for it: what fits, in order, rendered and counted. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.conversation.messages.pressure import pressure_of
+from app.conversation.messages.window_strategies import Pick, Trimmed, trim
+from app.language.llm.tokens import TokenCounter
+from app.memory.memories.candidate_search import explained
+from app.memory.memories.recall_service import Recalled
+from app.memory.profiles.prompt_lines import Line
+from app.prompting.blocks.prompt_block import render_blocks
+from app.prompting.context.assembly import (
+    PASSAGES_SHARE,
+    Piece,
+    Remembered,
+    content_hash,
+    excluded,
+    nothing_remembered,
+    passages_within,
+    remembered,
+    rendered,
+    system_section,
+    told,
+    told_passage,
+    whole,
+)
+from app.prompting.context.cleared_results import cleared
+from app.prompting.context.dialects import Spoken
+from app.prompting.context.scene import Off, Scene, counters
+from app.prompting.context.schemas import ContextRequest, LeftOut
+from app.prompting.context.sections import NOTHING, SUMMARY, Section, section, summary_lines
+from app.prompting.documents.search_schemas import PassageHit
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """A request, with what became of its parts.
+
+    Args:
+        instructions: the system prompt, its variables replaced.
+        memory_tokens: the budget of what is remembered.
+        pick: the strategy of the window.
+
+    """
+
+    body: ContextRequest
+    instructions: str
+    memory_tokens: int
+    pick: Pick
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Everything a context is made of.
+
+    Args:
+        recalled: None when nobody looked for memories.
+        off_by: who has switched injection off.
+        passages: of documents, best first.
+
+    """
+
+    scene: Scene
+    wishes: Wishes
+    recalled: Recalled | None
+    counter: TokenCounter
+    off_by: Off | None
+    passages: Sequence[PassageHit] = ()
+
+    @property
+    def characters(self) -> int:
+        """How much text is read to make it."""
+        found = [] if self.recalled is None else self.recalled.found
+        return (
+            len(self.wishes.instructions)
+            + self.scene.characters
+            + sum(len(one.row["content"]) for one in found)
+            + sum(len(one.content) for one in self.passages)
+        )
+
+    def answer(self) -> dict[str, Any]:
+        """All of a `ContextAnswer` but what is told of the query."""
+        body, scene = self.wishes.body, self.scene
+        known = self._remembered()
+        passages = self._passages(known)
+        profile, corrections, memories = known.pieces
+        said = self.wishes.instructions
+        instructions = whole("instructions", said, int(bool(said)), self.counter)
+        blocks, summary = self._blocks(), self._summary()
+        system = [instructions, profile, blocks, summary, corrections, memories, *passages]
+        room = self._room(instructions, blocks, summary)
+        conversation, results = scene.conversation, 0
+        if body.clear_tool_results is not None:
+            conversation, results = cleared(conversation, body.clear_tool_results, self.counter)
+        trimmed = trim(conversation.window, self.wishes.pick, room)
+        if not body.include.window:
+            trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
+        shown = [conversation.spoken[one.message_id] for one in trimmed.messages]
+        window = self._window(trimmed, room) if body.include.window else excluded("window")
+        prompt, messages = rendered(body.render, system_section(system), shown)
+        pieces = [*system, window]
+        return {
+            "session_id": scene.row["session_id"],
+            "render": body.render,
+            "prompt": prompt,
+            "messages": messages,
+            "summary": "\n".join(scene.summaries) if summary.section.lines else None,
+            "parts": [one.told(with_text=body.render == "parts") for one in pieces],
+            "used": self._used(known),
+            "used_passages": [
+                told_passage(hit, tokens)
+                for piece in passages
+                for hit, tokens in zip(self.passages, piece.section.line_tokens, strict=False)
+            ],
+            "window": _window(trimmed, shown) | {"cleared": results},
+            "starts_with_user": bool(shown) and trimmed.starts_with_user,
+            "pressure": self._pressure(),
+            "tokens": sum(one.section.tokens for one in pieces),
+            "memory_tokens": known.tokens + sum(one.section.tokens for one in passages),
+            "counter": self.counter.name,
+            "content_sha256": content_hash(prompt, messages),
+            "injection": {"enabled": self.off_by is None, "off_by": self.off_by},
+        }
+
+    def _remembered(self) -> Remembered:
+        body, found = self.wishes.body, self.recalled
+        if self.off_by is not None:
+            return nothing_remembered("injection_off")
+        profile = self.scene.profile_lines
+        if body.as_of is not None:
+            # Whoever asks what held then is told all of it; the profile is of now.
+            profile = [Line(one.text) for one in profile]
+        return remembered(
+            profile if body.include.profile else None,
+            [] if found is None else found.found,
+            self.wishes.memory_tokens,
+            self.counter,
+            corrections=body.include.corrections,
+            memories=body.include.memories,
+            reserved=int(self.wishes.memory_tokens * PASSAGES_SHARE) if self.passages else 0,
+        )
+
+    def _passages(self, known: Remembered) -> list[Piece]:
+        """The part of the passages, where they are asked for."""
+        if self.wishes.body.passages is None:
+            return []
+        if self.off_by is not None:
+            return [Piece("passages", NOTHING, 0, 0, "injection_off")]
+        budget = self.wishes.memory_tokens - known.tokens
+        return [passages_within(self.passages, budget, self.counter)]
+
+    def _blocks(self) -> Piece:
+        """Always whole: a block has a limit of its own, and its agents always see it."""
+        if not self.wishes.body.include.blocks:
+            return excluded("blocks")
+        blocks = self.scene.blocks
+        return whole("blocks", render_blocks(blocks), len(blocks), self.counter)
+
+    def _summary(self) -> Piece:
+        """Always whole: it stands for messages that nothing else here tells of."""
+        if not self.wishes.body.include.summary:
+            return excluded("summary")
+        lines = summary_lines(self.scene.summaries)
+        return Piece("summary", section("summary", SUMMARY, lines, None, self.counter))
+
+    def _room(self, instructions: Piece, *others: Piece) -> int:
+        """Tokens that are left for messages, as we count them.
+
+        What the caller says it adds and what it sends as instructions are the same thing; a
+        provider that counts more than we do leaves less room.
+        """
+        policy = self.scene.policy
+        budget = self.wishes.body.window_tokens or policy.budget_tokens
+        own = max(policy.reserved_tokens, instructions.section.tokens)
+        taken = own + sum(one.section.tokens for one in others)
+        return max(0, int(budget / self.scene.row["token_scale"]) - taken)
+
+    @staticmethod
+    def _window(trimmed: Trimmed, room: int) -> Piece:
+        shown = Section("", trimmed.tokens, [one.tokens for one in trimmed.messages])
+        reason: LeftOut | None = "budget" if trimmed.left_out else None
+        return Piece("window", shown, room, trimmed.left_out, reason)
+
+    def _pressure(self) -> dict[str, Any]:
+        """As an append tells it; a context orders no compaction."""
+        pressure = pressure_of(counters(self.scene.row), self.scene.policy)
+        return {**pressure.shown(), "counter": self.counter.name, "compaction_job_id": None}
+
+    def _used(self, known: Remembered) -> list[dict[str, Any]]:
+        if self.recalled is None:
+            return []
+        asked = self.recalled.asked
+        shown = []
+        for part, found, tokens in known.shown:
+            one = told(part, found, tokens, asked=asked)
+            if self.wishes.body.explain:
+                one["explain"] = explained(found, self.recalled.weights, compared=asked)
+            shown.append(one)
+        return shown
+
+
+def _window(trimmed: Trimmed, shown: Sequence[Spoken]) -> dict[str, Any]:
+    """As `schemas.ShownWindow` has it."""
+    numbers = [one.sequence_no for one in shown if one.sequence_no is not None]
+    return {
+        "messages": len(shown),
+        "tokens": trimmed.tokens,
+        "from_sequence_no": min(numbers, default=None),
+        "to_sequence_no": max(numbers, default=None),
+        "left_out": trimmed.left_out,
+        "fits": trimmed.fits,
+        "waiting": list(trimmed.waiting),
+    }
