@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 
 import asyncpg
@@ -79,6 +80,16 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
     if connection.driver_connection is None:
         raise asyncpg.InterfaceError("connection is closed")
     return connection.driver_connection
+
+
+async def clock_of(db: AsyncSession) -> datetime:
+    """What PostgreSQL's clock says now, to be given to a statement that changes a row.
+
+    The servers' own clocks differ, and a statement that read the clock itself could not be sent
+    to several nodes.
+    """
+    moment: datetime = await (await driver_of(db)).fetchval("SELECT clock_timestamp()")
+    return moment
 
 
 class Database:

@@ -2,6 +2,10 @@
 
 That role sees when a job is due and who holds it, never what is in it. What a job is to work
 on is read afterwards, as its tenant.
+
+These statements read the clock themselves: leases of all workers are measured by PostgreSQL's,
+and to ask for it first would cost each a round trip. They go across tenants, so that no node of a
+cluster could run them alone whatever they looked like.
 """
 
 import asyncio

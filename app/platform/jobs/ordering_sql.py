@@ -4,8 +4,10 @@ from app.platform.jobs.models import LIVE
 from app.platform.jobs.orders import CHANNEL
 
 # `$10` are the signals, `$11` the payload, `$12` the delay, `$13` the longest wait, `$15`
-# whether the order is urgent. now() is the beginning of the transaction: never later than
-# the moment when a worker can first see the row.
+# whether the order is urgent. `{now}` is PostgreSQL's clock, since those of servers and workers
+# differ: never later than the moment when a worker can first see the row. An INSERT reads it among
+# the values of the new row, and the change of a live one takes it from there; everywhere else it
+# is a parameter.
 #
 # A due job stays due, so whoever appends afterwards does not push an urgent order back. One
 # that waits for something else than silence, for a quota or after a failure, is left to wait.
@@ -22,24 +24,24 @@ _JOINED = """
     creator = coalesce($9, j.creator),
     due_at = CASE
         WHEN j.status = 'running' THEN j.due_at
-        WHEN CAST($15 AS boolean) THEN least(j.due_at, now())
-        WHEN j.deferred_reason IS NOT NULL OR j.due_at <= now() THEN j.due_at
-        ELSE least(now() + CAST($12 AS interval), j.waiting_since + CAST($13 AS interval)) END,
+        WHEN CAST($15 AS boolean) THEN least(j.due_at, {now})
+        WHEN j.deferred_reason IS NOT NULL OR j.due_at <= {now} THEN j.due_at
+        ELSE least({now} + CAST($12 AS interval), j.waiting_since + CAST($13 AS interval)) END,
     deferred_reason = CASE WHEN j.status = 'running' OR NOT CAST($15 AS boolean)
         THEN j.deferred_reason END,
     run_again = j.status = 'running',
-    again_since = CASE WHEN j.status = 'running' THEN coalesce(j.again_since, now()) END,
+    again_since = CASE WHEN j.status = 'running' THEN coalesce(j.again_since, {now}) END,
     again_signals = CASE WHEN j.status = 'running'
         THEN ARRAY(SELECT DISTINCT unnest(j.again_signals || CAST($10 AS varchar[])) ORDER BY 1)
         ELSE j.again_signals END,
     again_payload = CASE WHEN j.status = 'running'
-        THEN coalesce(j.again_payload, '{}') || CAST($11 AS jsonb) END,
+        THEN coalesce(j.again_payload, '{{}}') || CAST($11 AS jsonb) END,
     again_due_at = CASE
         WHEN j.status <> 'running' THEN NULL
-        WHEN CAST($15 AS boolean) THEN least(j.again_due_at, now())
-        WHEN j.again_due_at <= now() THEN j.again_due_at
-        ELSE least(now() + CAST($12 AS interval),
-            coalesce(j.again_since, now()) + CAST($13 AS interval)) END
+        WHEN CAST($15 AS boolean) THEN least(j.again_due_at, {now})
+        WHEN j.again_due_at <= {now} THEN j.again_due_at
+        ELSE least({now} + CAST($12 AS interval),
+            coalesce(j.again_since, {now}) + CAST($13 AS interval)) END
 """
 
 # NOTIFY takes a lock of the whole cluster while its transaction commits, so only urgent
@@ -52,20 +54,21 @@ RETURNING j.job_id, j.status, CASE WHEN j.status = 'running' THEN j.again_due_at
 
 ORDER = f"""
 INSERT INTO jobs AS j (tenant_id, job_id, kind, key, priority, agent_id, user_id, session_id,
-    creator, signals, payload, due_at, max_attempts)
+    creator, signals, payload, due_at, waiting_since, max_attempts)
 VALUES ($1, $2, $3, $4, CAST($5 AS smallint), $6, $7, $8, $9, CAST($10 AS varchar[]),
-    CAST($11 AS jsonb), now() + least(CAST($12 AS interval), CAST($13 AS interval)),
+    CAST($11 AS jsonb), now() + least(CAST($12 AS interval), CAST($13 AS interval)), now(),
     CAST($14 AS smallint))
-ON CONFLICT (tenant_id, kind, key) WHERE {LIVE} DO UPDATE SET {_JOINED} {_TOLD}
+ON CONFLICT (tenant_id, kind, key) WHERE {LIVE}
+DO UPDATE SET {_JOINED.format(now="excluded.waiting_since")} {_TOLD}
 """
 """Makes a job, or joins the live one; told apart by the id, `$2` being the new one's."""
 
 POSTPONE = f"""
-UPDATE jobs AS j SET {_JOINED}
+UPDATE jobs AS j SET {_JOINED.format(now="CAST($16 AS timestamptz)")}
 WHERE j.tenant_id = $1 AND j.kind = $3 AND j.key = $4 AND {LIVE}
     AND CAST($2 AS text) IS NOT NULL AND CAST($14 AS smallint) IS NOT NULL {_TOLD}
 """
-"""Joins the live job, when there is one; takes what ORDER takes."""
+"""Joins the live job, when there is one; takes what ORDER takes, and the time."""
 
 FINISH = f"""
 UPDATE jobs AS j SET
@@ -76,12 +79,12 @@ UPDATE jobs AS j SET
     payload = CASE WHEN run_again THEN coalesce(again_payload, '{{}}') ELSE '{{}}' END,
     due_at = CASE WHEN run_again THEN again_due_at ELSE due_at END,
     waiting_since = CASE WHEN run_again THEN again_since ELSE waiting_since END,
-    finished_at = CASE WHEN run_again THEN NULL ELSE now() END,
+    finished_at = CASE WHEN run_again THEN NULL ELSE CAST($5 AS timestamptz) END,
     run_again = false, again_due_at = NULL, again_since = NULL, again_signals = '{{}}',
     again_payload = NULL, deferred_reason = NULL, lease_expires_at = NULL,
     error_code = NULL, error_detail = NULL, result = CAST($4 AS jsonb)
 WHERE j.tenant_id = $1 AND j.job_id = $2 AND j.lease_token = $3 AND j.status = 'running'
-RETURNING CASE WHEN j.status = 'pending' AND j.due_at <= now()
+RETURNING CASE WHEN j.status = 'pending' AND j.due_at <= CAST($5 AS timestamptz)
     THEN pg_notify('{CHANNEL}', '') END
 """
 """Ends a run: over, or owed again when it was ordered meanwhile. Its words go either way."""

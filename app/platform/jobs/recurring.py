@@ -24,7 +24,7 @@ FROM (
             AND {LIVE}
     ) AND NOT EXISTS (
         SELECT FROM jobs WHERE jobs.tenant_id = tenants.tenant_id AND kind = $1
-            AND finished_at > now() - CAST($2 AS interval)
+            AND finished_at > CAST($5 AS timestamptz) - CAST($2 AS interval)
     )
     LIMIT cardinality(CAST($4 AS text[]))
 ) AS due JOIN unnest(CAST($4 AS text[])) WITH ORDINALITY AS ids(job_id, place) USING (place)
@@ -52,11 +52,12 @@ class Recurring:
 
         """
         made = 0
+        [clock] = await self._database.look_up("SELECT now() AS now")
         while True:
             wanted = BATCH if most is None else min(BATCH, most - made)
             ids = [new_id("job") for _ in range(wanted)]
             rows = await self._database.look_up(
-                _MAKE, self._kind, self._interval, self._priority, ids
+                _MAKE, self._kind, self._interval, self._priority, ids, clock["now"]
             )
             made += len(rows)
             if len(rows) < wanted or made == most:

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.platform.database.constraints import violated_constraint
-from app.platform.database.engine import driver_of
+from app.platform.database.engine import clock_of, driver_of
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
 from app.platform.jobs.errors import (
@@ -65,6 +65,7 @@ class JobRepository:
         """
         driver = await driver_of(self._db)
         job_id = new_id("job")
+        now = [await clock_of(self._db)] if order.postpone_only else []
         row = await driver.fetchrow(
             POSTPONE if order.postpone_only else ORDER,
             self._tenant_id,
@@ -82,6 +83,7 @@ class JobRepository:
             order.longest,
             order.max_attempts,
             order.delay.total_seconds() <= 0,
+            *now,
         )
         if row is None:
             return None
@@ -105,7 +107,12 @@ class JobRepository:
         """
         driver = await driver_of(self._db)
         row = await driver.fetchrow(
-            FINISH, self._tenant_id, job.job_id, job.lease_token, json.dumps(result)
+            FINISH,
+            self._tenant_id,
+            job.job_id,
+            job.lease_token,
+            json.dumps(result),
+            await clock_of(self._db),
         )
         if row is None:
             raise LeaseLostError
@@ -128,6 +135,7 @@ class JobRepository:
         )
         if row is None:
             raise LeaseLostError
+        now = await clock_of(self._db)
         signals = sorted({*row.signals, *row.again_signals})
         changes: dict[str, Any] = {
             "status": verdict.status,
@@ -141,13 +149,13 @@ class JobRepository:
             changes |= {
                 "signals": signals,
                 "payload": {**row.payload, **(row.again_payload or {})},
-                "due_at": verdict.until or func.now() + (verdict.wait or timedelta(0)),
+                "due_at": verdict.until or now + (verdict.wait or timedelta(0)),
                 "attempts": row.attempts - (not verdict.counts),
             }
         else:
             # One more than allowed was claimed to be buried.
             attempts = min(row.attempts, row.max_attempts)
-            changes |= {"finished_at": func.now(), "attempts": attempts}
+            changes |= {"finished_at": now, "attempts": attempts}
             changes |= _emptied(row, verdict.status)
         await self._change(job.job_id, changes)
         if verdict.outcome == "given_back":
@@ -256,7 +264,7 @@ class JobRepository:
             raise JobNotCancellableError(row.status)
         changes = {
             "status": "cancelled",
-            "finished_at": func.now(),
+            "finished_at": await clock_of(self._db),
             "error_code": "cancelled",
             "error_detail": "Somebody cancelled it.",
             "deferred_reason": None,
@@ -310,12 +318,13 @@ class JobRepository:
         )
         if live is not None:
             raise JobAlreadyLiveError(live)
+        now = await clock_of(self._db)
         changes = {
             "status": "pending",
             "attempts": 0,
             "generation": Job.generation + 1,
-            "due_at": func.now(),
-            "waiting_since": func.now(),
+            "due_at": now,
+            "waiting_since": now,
             "finished_at": None,
             "error_code": None,
             "error_detail": None,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Text, bindparam, text
@@ -12,36 +13,22 @@ from app.platform.database.ids import new_id
 from app.platform.outbox.events import EVERY_TYPE, Event
 
 # Webhooks are locked as the foreign key would do it a moment later: one that is being deleted
-# is then left out here, where the key would fail the change that is told of. A delivery's id
-# sorts as its event's, so that events of one transaction are told in the order they were in.
-_PUBLISH = text(f"""
-WITH wanting AS (
-    SELECT webhook_id, events FROM webhooks
-    WHERE tenant_id = :tenant_id AND enabled AND webhook_id = coalesce(:webhook_id, webhook_id)
-    FOR KEY SHARE
-)
-INSERT INTO webhook_deliveries
-    (tenant_id, delivery_id, webhook_id, event_id, event_type, payload, user_id)
-SELECT :tenant_id,
-    'dlv_' || substr(event_id, 5) || '_'
-        || row_number() OVER (PARTITION BY event_id ORDER BY webhook_id),
-    webhook_id, event_id, event_type,
-    jsonb_build_object(
-        'id', event_id, 'type', event_type, 'data', CAST(data AS jsonb),
-        'create_time', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-    ),
-    user_id
-FROM wanting CROSS JOIN unnest(:event_ids, :event_types, :data, :user_ids)
-    AS told(event_id, event_type, data, user_id)
-WHERE :webhook_id IS NOT NULL OR events && CAST(ARRAY[event_type, '{EVERY_TYPE}'] AS varchar[])
-RETURNING delivery_id
+# is then left out here, where the key would fail the change that is told of.
+_WANTING = text("""
+SELECT webhook_id, events, now() AS now FROM webhooks
+WHERE tenant_id = :tenant_id AND enabled AND webhook_id = coalesce(:webhook_id, webhook_id)
+ORDER BY webhook_id FOR KEY SHARE
+""").bindparams(bindparam("tenant_id", type_=Text), bindparam("webhook_id", type_=Text))
+
+_OWED = ("delivery_id", "webhook_id", "event_id", "event_type", "payload", "user_id")
+
+_OWE = text(f"""
+INSERT INTO webhook_deliveries (tenant_id, {", ".join(_OWED)})
+SELECT :tenant_id, delivery_id, webhook_id, event_id, event_type, CAST(payload AS jsonb), user_id
+FROM unnest({", ".join(f":{name}" for name in _OWED)}) AS owed({", ".join(_OWED)})
 """).bindparams(
     bindparam("tenant_id", type_=Text),
-    bindparam("webhook_id", type_=Text),
-    *(
-        bindparam(name, type_=ARRAY(Text))
-        for name in ("event_ids", "event_types", "data", "user_ids")
-    ),
+    *(bindparam(name, type_=ARRAY(Text)) for name in _OWED),
 )
 
 
@@ -55,7 +42,7 @@ class OutboxRepository:
     async def publish(self, events: Sequence[Event]) -> int:
         """Owe each event to every enabled webhook that wants its type; how many are owed.
 
-        One statement, and no row when nobody listens. Nothing is sent before the caller's
+        One statement when nobody listens, two otherwise. Nothing is sent before the caller's
         transaction commits, and nothing at all when it does not.
         """
         return len(await self._tell(events, None)) if events else 0
@@ -69,12 +56,50 @@ class OutboxRepository:
         return owed[0] if owed else None
 
     async def _tell(self, events: Sequence[Event], webhook_id: str | None) -> Sequence[str]:
-        values: dict[str, Any] = {
-            "tenant_id": self._tenant_id,
-            "webhook_id": webhook_id,
-            "event_ids": [new_id("evt") for _ in events],
-            "event_types": [event.type for event in events],
-            "data": [json.dumps(dict(event.data)) for event in events],
-            "user_ids": [event.user_id for event in events],
-        }
-        return (await self._db.scalars(_PUBLISH, values)).all()
+        """Owe the events to those that want them; ids of the deliveries."""
+        values = {"tenant_id": self._tenant_id, "webhook_id": webhook_id}
+        wanting = (await self._db.execute(_WANTING, values)).all()
+        rows = [
+            row
+            for event in events
+            for row in _deliveries(
+                event,
+                [
+                    (one.webhook_id, one.now)
+                    for one in wanting
+                    if webhook_id is not None or {event.type, EVERY_TYPE} & {*one.events}
+                ],
+            )
+        ]
+        if rows:
+            columns = dict(zip(_OWED, map(list, zip(*rows, strict=True)), strict=True))
+            await self._db.execute(_OWE, {"tenant_id": self._tenant_id, **columns})
+        return [row[0] for row in rows]
+
+
+def _deliveries(event: Event, told: Sequence[tuple[str, datetime]]) -> list[tuple[Any, ...]]:
+    """Rows of `webhook_deliveries`, one for each webhook, as `_OWED` names them.
+
+    A delivery's id sorts as its event's, so that events of one transaction are told in the order
+    they were in.
+    """
+    event_id = new_id("evt")
+    serial = event_id.removeprefix("evt_")
+    return [
+        (
+            f"dlv_{serial}_{number}",
+            webhook_id,
+            event_id,
+            event.type,
+            json.dumps(
+                {
+                    "id": event_id,
+                    "type": event.type,
+                    "data": dict(event.data),
+                    "create_time": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                }
+            ),
+            event.user_id,
+        )
+        for number, (webhook_id, now) in enumerate(told, start=1)
+    ]
