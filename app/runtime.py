@@ -34,14 +34,14 @@ from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
 from app.memory.memories.save_service import SavingRules
 from app.memory.memories.search_service import SearchRanks
-from app.memory.memories.use_repository import MemoryUse
+from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.checkpoint_store import CheckpointKeeper
-from app.prompting.context.injection_repository import Injections
+from app.prompting.context.injections import Injections
 from app.providers import Providers, open_providers
 from app.settings import Settings, metrics_folder, tiktoken_folder
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing_extensions import override
 
 from app.main import create_app
-from app.memory.memories.use_repository import MemoryUse
+from app.memory.memories.uses import MemoryUse
 from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

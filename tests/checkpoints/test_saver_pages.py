@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 from httpx import AsyncClient
 
+from app.integrations.langgraph.pages import PAGE_BYTES, Values, chunks_of, fitting, whole
 from app.prompting.checkpoints.saver_models import SaverCheckpoint
-from app.prompting.checkpoints.saver_pages import PAGE_BYTES, Values, chunks_of, fitting, whole
 from tests.checkpoints.saver_support import b64, listed, put, write
 from tests.support.api import every_page, execute, ok
 from tests.support.tenants import Caller

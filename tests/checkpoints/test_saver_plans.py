@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.prompting.checkpoints.saver_list_repository import SaverLists, Wanted
+from app.integrations.langgraph.list_repository import SaverLists, Wanted
 from app.prompting.checkpoints.saver_thread_repository import HASHED, SaverThreadRepository
 from app.runtime import Runtime
 from tests.checkpoints.saver_support import put, rows

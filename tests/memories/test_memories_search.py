@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.memory.memories.use_repository import MemoryUse
+from app.memory.memories.uses import MemoryUse
 from app.runtime import Runtime
 from tests.support.api import (
     append,

@@ -18,7 +18,7 @@ from app.platform.jobs.repository import JobRepository
 from app.prompting.checkpoints.archive_service import CheckpointUpkeep
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
-from app.prompting.context.injection_repository import Injections
+from app.prompting.context.injections import Injections
 from app.runtime import Runtime
 from tests.support.tenants import Caller, make_key
 from tests.support.world_erasures import erase_somebody

@@ -96,9 +96,9 @@ class MessageService:
     ) -> MessageAppended:
         """Append a batch to a session, all of it or nothing.
 
-        Numbers have no gap and times rise by at least a microsecond, however many append at
-        once. Messages that carry a `message_id` seen before are returned as they are, so a
-        batch may be sent again; a change of the working state comes with what is new (L-25).
+        Numbers have no gap and times rise, however many append at once. Messages whose
+        `message_id` was seen before are returned as they are: a batch may be sent again.
+        A change of the working state is stored with what is new.
 
         Raises:
             SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
@@ -127,9 +127,8 @@ class MessageService:
                 session_id, named, create=self._auto_create, creator=principal.key_id
             )
             session = opened.session
-            policy = resolve(
-                self._windows.policy, opened.agent.window_policy, session.window_policy
-            )
+            own = (opened.agent.window_policy, session.window_policy)
+            policy = resolve(self._windows.policy, *own)
             before = pressure_of(session, policy)
             batch = Batch(messages, noticed.stopped, prepared, tokens, reported, taken.given)
             stored = await store(unit.db, principal, opened, batch, policy)

@@ -19,6 +19,12 @@ from app.identity.tenants.principal import (
     WriterDep,
 )
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.integrations.langgraph.errors import (
+    InvalidChunkError,
+    InvalidFilterError,
+    SaverCheckpointNotFoundError,
+    SaverContentMissingError,
+)
 from app.integrations.langgraph.schemas import (
     Namespace,
     SaverCopied,
@@ -39,12 +45,6 @@ from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError
 from app.platform.work.errors import MemoryDisabledError
-from app.prompting.checkpoints.saver_errors import (
-    InvalidChunkError,
-    InvalidFilterError,
-    SaverCheckpointNotFoundError,
-    SaverContentMissingError,
-)
 
 router = APIRouter(prefix="/v1", tags=["checkpoints"], responses=responses_for(*KEY_ERRORS))
 

@@ -15,16 +15,12 @@ from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundE
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.errors import UserRequiredError
-from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
-from app.platform.work.unit import Work
-from app.prompting.checkpoints.saver_chunks import CHUNK_BYTES, check_content, value_digest
-from app.prompting.checkpoints.saver_errors import (
+from app.integrations.langgraph.errors import (
     SaverCheckpointNotFoundError,
     SaverContentMissingError,
 )
-from app.prompting.checkpoints.saver_list_repository import SaverLists, Wanted
-from app.prompting.checkpoints.saver_models import SaverCheckpoint
-from app.prompting.checkpoints.saver_pages import (
+from app.integrations.langgraph.list_repository import SaverLists, Wanted
+from app.integrations.langgraph.pages import (
     PAGE_BYTES,
     Values,
     chunks_of,
@@ -33,7 +29,11 @@ from app.prompting.checkpoints.saver_pages import (
     page_json,
     place_of,
 )
-from app.prompting.checkpoints.saver_repository import Look, SaverRepository
+from app.integrations.langgraph.repository import Look, SaverRepository
+from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
+from app.integrations.langgraph.value_chunks import CHUNK_BYTES, check_content, value_digest
+from app.platform.work.unit import Work
+from app.prompting.checkpoints.saver_models import SaverCheckpoint
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 
 log = structlog.get_logger()

@@ -7,6 +7,7 @@ import structlog
 from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
+from app.integrations.langgraph.list_repository import SaverLists
 from app.integrations.langgraph.schemas import (
     SaverCopied,
     SaverCopy,
@@ -16,7 +17,6 @@ from app.integrations.langgraph.schemas import (
 )
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.saver_list_repository import SaverLists
 from app.prompting.checkpoints.saver_retention import kept
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 

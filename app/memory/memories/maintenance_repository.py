@@ -35,6 +35,17 @@ SELECT DISTINCT config->>'embedding' AS handle FROM agents
 WHERE tenant_id = CAST(:tenant_id AS text) AND config->>'embedding' <> ''
 """
 
+_COUNT_USES = text(
+    """
+    UPDATE memories SET use_count = memories.use_count + used.count,
+        last_used_at = greatest(memories.last_used_at, used.at)
+    FROM unnest(CAST(:ids AS text[]), CAST(:counts AS int8[]), CAST(:times AS timestamptz[]))
+        AS used(memory_id, count, at)
+    WHERE memories.tenant_id = :tenant_id AND memories.memory_id = used.memory_id
+        AND memories.status <> 'deleted'
+    """
+)
+
 
 class MaintenanceRepository:
     """Upkeep of one tenant. Never begins or ends a transaction."""
@@ -42,6 +53,13 @@ class MaintenanceRepository:
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
         self._tenant_id = tenant_id
+
+    async def count_uses(
+        self, ids: Sequence[str], counts: Sequence[int], times: Sequence[datetime]
+    ) -> None:
+        """Add uses to memories, in the order of `ids`; deleted ones are left out."""
+        values = {"tenant_id": self._tenant_id, "ids": ids, "counts": counts, "times": times}
+        await self._db.execute(_COUNT_USES, values)
 
     def _expired(self) -> ColumnElement[bool]:
         return and_(

@@ -28,7 +28,7 @@ from app.memory.memories.search_sql import (
     waiting_statement,
 )
 from app.memory.memories.timeline_sql import known_waiting_statement
-from app.memory.memories.use_repository import MemoryUse
+from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import SEARCHES
 from app.platform.plugins.points import About

@@ -7,6 +7,8 @@ and never from the length of the session.
 
 from typing import Final
 
+from sqlalchemy import text
+
 from app.conversation.messages.window_sql import recount, tail_rows, waiting_calls
 from app.conversation.sessions.policy import CARRIED_SHARE
 from app.memory.profiles.context_sql import SHOWN
@@ -89,3 +91,22 @@ CROSS JOIN LATERAL (
 """`$2` the session, `$3` and `$4` the agent and the user whose key it is, `$5` the budget of the
 request and `$6` that of the deployment, `$7` how many times the budget is read.
 """
+
+# What stood there before is written again after a while only: a conversation shows much the same
+# memories at every turn. Ended sessions and memories may be gone by now.
+NOTE_SHOWN: Final = text(
+    """
+    INSERT INTO context_injections AS known (tenant_id, session_id, memory_id, first_at, last_at)
+    SELECT :tenant_id, shown.session_id, shown.memory_id, shown.at, shown.at
+    FROM unnest(CAST(:sessions AS text[]), CAST(:memories AS text[]),
+        CAST(:times AS timestamptz[])) AS shown(session_id, memory_id, at)
+    JOIN sessions ON sessions.tenant_id = :tenant_id
+        AND sessions.session_id = shown.session_id
+    JOIN memories ON memories.tenant_id = :tenant_id
+        AND memories.memory_id = shown.memory_id AND memories.status <> 'deleted'
+    ORDER BY shown.session_id, shown.memory_id
+    ON CONFLICT (tenant_id, session_id, memory_id) DO UPDATE SET last_at = excluded.last_at
+    WHERE known.last_at < excluded.last_at - interval '1 hour'
+    """
+)
+"""Notes which memories a context shows in which session."""

@@ -14,13 +14,13 @@ from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.memory.memories.recall_service import Recall, Recalled, RecallService
-from app.memory.memories.use_repository import MemoryUse
+from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.prompting.context.assembly import CORRECTIONS_SHARE
 from app.prompting.context.cleared_results import FURTHER
 from app.prompting.context.composition import Composition, Wishes
 from app.prompting.context.context_sql import CONTEXT
-from app.prompting.context.injection_repository import Injections
+from app.prompting.context.injections import Injections
 from app.prompting.context.scene import (
     Conversation,
     Scene,

@@ -32,7 +32,7 @@ from app.prompting.blocks.schemas import (
     BlockRewrite,
     Edit,
 )
-from app.prompting.context.injection_repository import Injections
+from app.prompting.context.injections import Injections
 from app.prompting.documents.search_schemas import PassageSearch
 from app.prompting.documents.search_service import PassageSearchService
 from app.prompting.tools.arguments import (

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from app.integrations.langgraph.errors import InvalidFilterError
 from app.integrations.langgraph.schemas import (
     PendingWriteRead,
     SaverCheckpointRead,
@@ -16,7 +17,6 @@ from app.integrations.langgraph.schemas import (
 )
 from app.platform.values.fields import Document
 from app.platform.values.pagination import InvalidCursorError
-from app.prompting.checkpoints.saver_errors import InvalidFilterError
 from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverWrite
 
 PAGE_BYTES = 4 * 1024 * 1024

@@ -20,8 +20,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.integrations.langgraph.errors import SaverCheckpointNotFoundError
 from app.platform.database.constraints import conflicts
-from app.prompting.checkpoints.saver_errors import SaverCheckpointNotFoundError
 from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverChunk, SaverWrite
 
 

@@ -8,7 +8,7 @@ import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 
-from app.prompting.checkpoints.saver_errors import InvalidChunkError
+from app.integrations.langgraph.errors import InvalidChunkError
 
 CHUNK_BYTES = 64 * 1024
 """Most that one chunk holds, decompressed."""

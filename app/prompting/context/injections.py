@@ -1,4 +1,4 @@
-"""Which memories stood in which session's context, gathered and written behind the answers (B-58).
+"""Which memories stood in which session's context, gathered and written behind the answers.
 
 A context never writes. What it showed gathers here and is written a batch at a time; what is lost
 when the process dies is what was not written yet, a second's worth, and costs no more than that
@@ -10,10 +10,9 @@ from datetime import datetime
 from time import monotonic
 from typing import Final
 
-from sqlalchemy import text
-
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import INJECTIONS_DROPPED
+from app.prompting.context.context_sql import NOTE_SHOWN
 
 ROWS_PER_FLUSH: Final = 1_000
 
@@ -24,24 +23,6 @@ a rescue does, should know what was shown."""
 WAITING: Final = 50_000
 """Most that waits to be written; what comes beyond goes unnoted, which is better than growing
 without bound."""
-
-# What stood there before is written again after a while only: a conversation shows much the same
-# memories at every turn. Ended sessions and memories may be gone by now.
-_WRITE = text(
-    """
-    INSERT INTO context_injections AS known (tenant_id, session_id, memory_id, first_at, last_at)
-    SELECT :tenant_id, shown.session_id, shown.memory_id, shown.at, shown.at
-    FROM unnest(CAST(:sessions AS text[]), CAST(:memories AS text[]),
-        CAST(:times AS timestamptz[])) AS shown(session_id, memory_id, at)
-    JOIN sessions ON sessions.tenant_id = :tenant_id
-        AND sessions.session_id = shown.session_id
-    JOIN memories ON memories.tenant_id = :tenant_id
-        AND memories.memory_id = shown.memory_id AND memories.status <> 'deleted'
-    ORDER BY shown.session_id, shown.memory_id
-    ON CONFLICT (tenant_id, session_id, memory_id) DO UPDATE SET last_at = excluded.last_at
-    WHERE known.last_at < excluded.last_at - interval '1 hour'
-    """
-)
 
 _Shown = tuple[str, str]
 """A session and a memory."""
@@ -95,7 +76,7 @@ class Injections:
     async def _write(self, tenant_id: str, batch: dict[_Shown, datetime]) -> None:
         async with self._database.begin(tenant_id) as db:
             await db.execute(
-                _WRITE,
+                NOTE_SHOWN,
                 {
                     "tenant_id": tenant_id,
                     "sessions": [session_id for session_id, _ in batch],

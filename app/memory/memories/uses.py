@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
-
+from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.platform.database.engine import Database
 
 ROWS_PER_FLUSH = 200
@@ -21,17 +20,6 @@ and go into every index again: at one flush a second, 3 % of a core at the most.
 WAITING = 50_000
 """Most memories with unwritten counts; further ones go uncounted, which is better than
 growing without bound."""
-
-_WRITE = text(
-    """
-    UPDATE memories SET use_count = memories.use_count + used.count,
-        last_used_at = greatest(memories.last_used_at, used.at)
-    FROM unnest(CAST(:ids AS text[]), CAST(:counts AS int8[]), CAST(:times AS timestamptz[]))
-        AS used(memory_id, count, at)
-    WHERE memories.tenant_id = :tenant_id AND memories.memory_id = used.memory_id
-        AND memories.status <> 'deleted'
-    """
-)
 
 
 @dataclass(slots=True)
@@ -94,12 +82,6 @@ class MemoryUse:
         # One order of locks everywhere, so that two processes cannot wait for each other.
         ids = sorted(batch)
         async with self._database.begin(tenant_id) as db:
-            await db.execute(
-                _WRITE,
-                {
-                    "tenant_id": tenant_id,
-                    "ids": ids,
-                    "counts": [batch[one].count for one in ids],
-                    "times": [batch[one].at for one in ids],
-                },
+            await MaintenanceRepository(db, tenant_id).count_uses(
+                ids, [batch[one].count for one in ids], [batch[one].at for one in ids]
             )

@@ -22,13 +22,13 @@ from sqlalchemy.orm import aliased
 
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
+from app.integrations.langgraph.pages import PAGE_BYTES, Place, Values
 from app.prompting.checkpoints.saver_models import (
     SaverCheckpoint,
     SaverChunk,
     SaverValue,
     SaverWrite,
 )
-from app.prompting.checkpoints.saver_pages import PAGE_BYTES, Place, Values
 
 
 class Wanted(NamedTuple):
