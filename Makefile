@@ -17,8 +17,8 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo unit test test-slow check format migrate migration bench constraints wheel \
-	clean
+.PHONY: help install run demo unit test test-slow check format client migrate migration bench constraints \
+	wheel clean
 
 help: ## List these commands.
 	@echo "KeMem. Add args=\"…\" to hand options on, for example: make run args=\"--port 8001\""
@@ -65,6 +65,9 @@ check: $(READY) ## Look for faults without running: lint, format, types. Changes
 format: $(READY) ## Put the code into its form and mend what can be mended.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+client: $(READY) ## Generate the sync client, kemem/_sync, from the async one, kemem/_async.
+	@$(BIN)/python scripts/generate_client.py
 
 migrate: $(READY) ## Bring the database schema to this release.
 	@$(BIN)/kemem migrate $(args)

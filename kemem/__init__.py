@@ -1,10 +1,32 @@
-"""KeMem for Python programs: `Memory` and `AsyncMemory` speak to a running service."""
+"""KeMem for Python programs: `Memory` and `AsyncMemory` are clients of a running service."""
 
-from kemem.async_client import AsyncMemory
-from kemem.block_editing import AsyncBlocks, Blocks
+from kemem._async.blocks import AsyncBlocks
+from kemem._async.documents import AsyncFolders
+from kemem._async.forgetting import AsyncErasures, AsyncForgetting
+from kemem._async.graph import AsyncGraph
+from kemem._async.memory import AsyncMemory
+from kemem._async.profiles import AsyncProfiles
+from kemem._async.projects import AsyncProjects
+from kemem._sync.blocks import Blocks
+from kemem._sync.documents import Folders
+from kemem._sync.forgetting import Erasures, Forgetting
+from kemem._sync.graph import Graph
+from kemem._sync.memory import Memory
+from kemem._sync.profiles import Profiles
+from kemem._sync.projects import Projects
 from kemem.blocks import Block, BlockChange, BlockDeleted, BlockHistory, BlockList
-from kemem.client import Memory
-from kemem.contexts import (
+from kemem.checkpoints import (
+    Approval,
+    Approvals,
+    Checkpoint,
+    CheckpointRestored,
+    Checkpoints,
+    Contents,
+    Snapshot,
+    Snapshots,
+    State,
+)
+from kemem.context import (
     AskedQuery,
     Compaction,
     Context,
@@ -20,24 +42,7 @@ from kemem.contexts import (
     Window,
     WindowPolicy,
 )
-from kemem.conversations import (
-    Allowance,
-    Appended,
-    Extraction,
-    Figures,
-    Job,
-    Message,
-    MessageHit,
-    MessageHits,
-    Messages,
-    MessageScoreParts,
-    Pressure,
-    Scheduled,
-    Session,
-    Today,
-    Usage,
-    UsageOfDay,
-)
+from kemem.documents import Folder, FolderFile, FolderList, Passage, Passages, Uploaded
 from kemem.errors import (
     ApiError,
     ConfigurationError,
@@ -56,15 +61,9 @@ from kemem.errors import (
     UnprocessableError,
 )
 from kemem.exports import BrokenExportError, Imported
-from kemem.filing import AsyncFolders, Folders
-from kemem.folders import Folder, FolderFile, FolderList, Passage, Passages, Uploaded
 from kemem.forgetting import (
-    AsyncErasures,
-    AsyncForgetting,
     Erasure,
     ErasureList,
-    Erasures,
-    Forgetting,
     ForgettingCandidate,
     ForgettingDue,
     ForgettingPolicies,
@@ -73,8 +72,7 @@ from kemem.forgetting import (
     ForgettingShadow,
     Forgotten,
 )
-from kemem.graphing import AsyncGraph, Graph
-from kemem.graphs import (
+from kemem.graph import (
     Entity,
     EntityDetail,
     EntityList,
@@ -89,6 +87,7 @@ from kemem.graphs import (
     Relation,
     RelationList,
 )
+from kemem.jobs import Allowance, Figures, Job, Today, Usage, UsageOfDay
 from kemem.memories import (
     Added,
     Deleted,
@@ -113,9 +112,7 @@ from kemem.profiles import (
     ProfileHistory,
     ProfileValue,
 )
-from kemem.profiling import AsyncProfiles, Profiles
 from kemem.projects import (
-    AsyncProjects,
     Member,
     MemberList,
     Project,
@@ -123,19 +120,19 @@ from kemem.projects import (
     ProjectItem,
     ProjectItemList,
     ProjectList,
-    Projects,
     Transferred,
 )
-from kemem.states import (
-    Approval,
-    Approvals,
-    Checkpoint,
-    CheckpointRestored,
-    Checkpoints,
-    Contents,
-    Snapshot,
-    Snapshots,
-    State,
+from kemem.sessions import (
+    Appended,
+    Extraction,
+    Message,
+    MessageHit,
+    MessageHits,
+    Messages,
+    MessageScoreParts,
+    Pressure,
+    Scheduled,
+    Session,
 )
 from kemem.tools import Processor, Processors, ToolResult, Tools
 from kemem.version import __version__

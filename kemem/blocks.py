@@ -1,35 +1,31 @@
-"""Blocks: texts that always stand in the context of the agents they are attached to."""
-
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
+"""Answers about blocks: texts that are always in the context of the agents they are attached to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kemem.reading import Answer, Listing
-from kemem.rendering import escape_line
+from kemem.answers import Answer, Listing, escape_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block(Answer):
-    """One block as it is now."""
+    """The current version of a block. `str()` is one escaped line."""
 
     block_id: str
     label: str
     value: str = ""
     limit: int = 0
-    """Most characters (code points) that it may hold."""
+    """Maximum length in characters (code points)."""
     description: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     read_only: bool = False
     hidden: bool = False
     user_id: str | None = None
-    """Whose it is; None when all users share it."""
+    """The user it belongs to; None if all users share it."""
     per_user: bool = False
-    """A template: the first edit in a session makes that user's own copy."""
+    """Whether it is a template: the first edit in a user's session makes a copy for that user."""
     template_id: str | None = None
     creator: str | None = None
     version: int = 1
@@ -50,7 +46,7 @@ class BlockList(Listing[Block]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockChange(Answer):
-    """What a block said after one change."""
+    """The text of a block after one change."""
 
     history_no: int
     event: str
@@ -59,7 +55,7 @@ class BlockChange(Answer):
     current: bool = False
     actor: str | None = None
     session_id: str | None = None
-    """Where a tool made it."""
+    """The session in which a tool made the change, if one did."""
     create_time: datetime | None = None
 
     def __str__(self) -> str:
@@ -68,18 +64,18 @@ class BlockChange(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BlockHistory(Listing[BlockChange]):
-    """What a block said after each of its last changes, newest first."""
+    """The text of a block after each of its last changes, newest first."""
 
     results: tuple[BlockChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockDeleted(Answer):
-    """What went with a block, or with `dry_run` would go."""
+    """What was deleted with a block, or with `dry_run` would be."""
 
     block_id: str
     agents: int = 0
-    """It was attached to so many."""
+    """Number of agents it was attached to."""
     copies: int = 0
-    """Users' own copies, which went with it."""
+    """Number of users' copies, deleted too."""
     dry_run: bool = False

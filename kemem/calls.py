@@ -1,142 +1,253 @@
-"""The calls about memories and conversations, and what reads their answers: no transport.
+"""Calls: one request each, with path, query, body and what reads the answer. Nothing is sent here.
 
-`Memory` and `AsyncMemory` take the same calls from here and differ in how they send them.
+A call holds what the caller gave and no more; what is no JSON is refused before sending.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
 
-from kemem.conversations import (
-    Appended,
-    Extraction,
-    Job,
-    Message,
-    MessageHits,
-    Session,
-    Usage,
+from kemem.answers import Answer, read
+
+Result = TypeVar("Result")
+Shape = TypeVar("Shape", bound=Answer)
+
+PAGE = 100
+"""Most rows in one page of the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Result]):
+    """One request. It is built once, so that every attempt sends the same bytes."""
+
+    method: str
+    path: str
+    read: Callable[[Any], Result] = field(repr=False)
+    params: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Result]):
+    """Some rows, and the call for the next page."""
+
+    items: tuple[Result, ...]
+    following: "Call[Page[Result]] | None"
+
+
+Operation: TypeAlias = Generator[Call[Any] | float, Any, Result]
+"""Several calls: it yields calls to send and seconds to pause, receives each answer or
+`ApiError`, and returns the result."""
+
+Version: TypeAlias = int | Literal["*"]
+"""The `version` that was read, or `*` to change whatever version there is."""
+
+_IDS = frozenset(
+    {
+        "user_id",
+        "agent_id",
+        "session_id",
+        "project_id",
+        "history_id",
+        "parent_id",
+        "block_id",
+        "owner_id",
+        "to_user_id",
+        "entity_id",
+        "source_id",
+        "destination_id",
+        "from",
+        "to",
+    }
 )
-from kemem.memories import (
-    Added,
-    Deleted,
-    Feedback,
-    HistoryEntry,
-    MemoryItem,
-    Outcome,
-    Restored,
-    SearchResults,
-)
-from kemem.options import Said
-from kemem.writing import (
-    Call,
-    Page,
-    change,
-    checked_limit,
-    fetch,
-    fetch_pages,
-    if_match,
-    json_bytes,
-    post,
-    remove,
-)
+
+_JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 
 
-def add(messages: Said, **fields: Any) -> Call[Added]:
-    return post(Added, "memories", body={"messages": messages, **fields})
+def fetch(kind: type[Shape], *segments: str, **params: Any) -> Call[Shape]:
+    """A GET of one object."""
+    return Call("GET", path(*segments), lambda data: read(kind, data), _query(params))
 
 
-def add_later(messages: Said, **fields: Any) -> Call[Job]:
-    body = {"messages": messages, **fields}
-    return post(Job, "memories", body=body, params={"async": "true"})
+def fetch_pages(
+    kind: type[Shape], /, *segments: str, limit: int | None, **params: Any
+) -> Call[Page[Shape]]:
+    """A GET of pages of at most `limit` rows; None means full pages."""
+    return _pages(lambda row: read(kind, row), segments, limit, params)
 
 
-def search(query: str, *, limit: int | None = None, **fields: Any) -> Call[SearchResults]:
-    fields["limit"] = checked_limit(limit)
-    return post(SearchResults, "memories", "search", body={"query": query, **fields})
+def fetch_texts(*segments: str, limit: int | None) -> Call[Page[str]]:
+    """Like `fetch_pages`, for rows that are strings, such as ids."""
+    return _pages(str, segments, limit, {})
 
 
-def get(memory_id: str) -> Call[MemoryItem]:
-    return fetch(MemoryItem, "memories", memory_id)
+def _pages(
+    read_row: Callable[[Any], Result],
+    segments: tuple[str, ...],
+    limit: int | None,
+    params: Mapping[str, Any],
+) -> Call[Page[Result]]:
+    rows = checked_limit(limit)
+    query = _query({**params, "limit": PAGE if rows is None else min(rows, PAGE)})
+
+    def call(query: Mapping[str, str]) -> Call[Page[Result]]:
+        def read_page(data: Any) -> Page[Result]:
+            cursor = data["next_cursor"]
+            return Page(
+                tuple(read_row(row) for row in data["items"]),
+                None if cursor is None else call({**query, "cursor": cursor}),
+            )
+
+        return Call("GET", path(*segments), read_page, query)
+
+    return call(query)
 
 
-def list_memories(
-    *, limit: int | None, filters: Mapping[str, Any] | None, **params: Any
-) -> Call[Page[MemoryItem]]:
-    text = None if filters is None else json_bytes(filters).decode()
-    return fetch_pages(MemoryItem, "memories", limit=limit, filters=text, **params)
-
-
-def update(
-    memory_id: str, content: str | None, version: int | None, changes: Mapping[str, Any]
-) -> Call[MemoryItem]:
-    told = dict(changes) if content is None else {"content": content, **changes}
-    return change("PATCH", MemoryItem, "memories", memory_id, body=told, version=version)
-
-
-def delete(memory_id: str, *, hard: bool) -> Call[None]:
-    return remove("memories", memory_id, hard=hard or None)
-
-
-def delete_all(**fields: Any) -> Call[Deleted]:
-    # By POST and not by DELETE: it takes filters, and a repeated one answers the same count.
-    return post(Deleted, "memories", "delete", body=fields)
-
-
-def supersede(memory_id: str, content: str, options: Mapping[str, Any]) -> Call[Outcome]:
-    return post(Outcome, "memories", memory_id, "supersede", body={"content": content, **options})
-
-
-def history(memory_id: str, *, limit: int | None) -> Call[Page[HistoryEntry]]:
-    return fetch_pages(HistoryEntry, "memories", memory_id, "history", limit=limit)
-
-
-def restore(
-    memory_id: str, history_id: str, *, reason: str | None, version: int | None
-) -> Call[Restored]:
-    return post(
-        Restored,
-        "memories",
-        memory_id,
-        "restore",
-        body={"history_id": history_id, "reason": reason},
-        headers=if_match(version),
+def post(
+    kind: type[Shape],
+    *segments: str,
+    body: Mapping[str, Any] | None = None,
+    params: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Call[Shape]:
+    """A POST with an Idempotency-Key of its own: sent again, it has no second effect."""
+    content = None if body is None else json_bytes(_given(body))
+    return Call(
+        "POST",
+        path(*segments),
+        lambda data: read(kind, data),
+        params or {},
+        content,
+        {"Idempotency-Key": uuid4().hex, **(_JSON if content else {}), **(headers or {})},
     )
 
 
-def feedback(memory_id: str, **fields: Any) -> Call[Feedback]:
-    return post(Feedback, "memories", memory_id, "feedback", body=fields)
+def change(
+    method: Literal["PUT", "PATCH"],
+    kind: type[Shape],
+    *segments: str,
+    body: Mapping[str, Any] | None = None,
+    version: Version | None = None,
+) -> Call[Shape]:
+    """A PUT or PATCH; a None in `body` is sent as null.
+
+    Args:
+        version: the one that was read; the service refuses the change if there is a newer one.
+
+    """
+    content = None if body is None else json_bytes(body)
+    return Call(
+        method,
+        path(*segments),
+        lambda data: read(kind, data),
+        body=content,
+        headers={**(_JSON if content else {}), **if_match(version)},
+    )
 
 
-def append(session_id: str, messages: Said, **fields: Any) -> Call[Appended]:
-    if isinstance(messages, str):
-        messages = {"role": "user", "content": messages}
-    batch = [messages] if isinstance(messages, Mapping) else list(messages)
-    return post(Appended, "sessions", session_id, "messages", body={"messages": batch, **fields})
+def remove(*segments: str, version: Version | None = None, **params: Any) -> Call[None]:
+    """A DELETE without an answer."""
+    headers = if_match(version)
+    return Call("DELETE", path(*segments), _nothing, _query(params), headers=headers)
 
 
-def messages(session_id: str, *, limit: int | None, **params: Any) -> Call[Page[Message]]:
-    return fetch_pages(Message, "sessions", session_id, "messages", limit=limit, **params)
+def discard(
+    kind: type[Shape], *segments: str, lost: Mapping[str, Any], **params: Any
+) -> Call[Shape]:
+    """A DELETE that answers with what was deleted.
+
+    Args:
+        lost: the answer to give if the deletion succeeded and the service's answer was lost.
+
+    """
+    return Call(
+        "DELETE",
+        path(*segments),
+        lambda data: read(kind, lost if data is None else data),
+        _query(params),
+    )
 
 
-def search_messages(query: str, *, limit: int | None = None, **fields: Any) -> Call[MessageHits]:
-    fields["limit"] = checked_limit(limit)
-    return post(MessageHits, "messages", "search", body={"query": query, **fields})
+def _nothing(_data: Any) -> None:
+    return None
 
 
-def extract(session_id: str, **fields: Any) -> Call[Extraction]:
-    return post(Extraction, "sessions", session_id, "extract", body=fields)
+def path(*segments: str) -> str:
+    """The path of a resource, each segment escaped."""
+    return "/v1/" + "/".join(quote(_id(segment), safe="") for segment in segments)
 
 
-def end(session_id: str) -> Call[Session]:
-    return post(Session, "sessions", session_id, "end")
+def _id(value: object) -> str:
+    """An id, checked.
+
+    Raises:
+        ValueError: it is empty or dots.
+        TypeError: it is no `str`.
+
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"an id is a str, not {type(value).__name__}")
+    # An empty id would address the list instead of an item, a dot another path.
+    if not value.strip("."):
+        raise ValueError("an id may not be empty")
+    return value
 
 
-def reopen(session_id: str) -> Call[Session]:
-    return post(Session, "sessions", session_id, "reopen")
+def checked_limit(limit: int | None) -> int | None:
+    """Raises ValueError for a limit below 1."""
+    if limit is not None and limit < 1:
+        raise ValueError("limit must be at least 1, or None")
+    return limit
 
 
-def job(job_id: str) -> Call[Job]:
-    return fetch(Job, "jobs", job_id)
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not None, their ids checked."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    for name in _IDS & given.keys():
+        _id(given[name])
+    return given
 
 
-def usage(**params: Any) -> Call[Usage]:
-    return fetch(Usage, "usage", **params)
+def if_match(version: Version | None) -> dict[str, str]:
+    """The header that makes the service refuse a change of another version."""
+    return {} if version is None else {"If-Match": str(version)}
+
+
+def _query(params: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in _given(params).items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(_plain(value)) if isinstance(value, date) else json_bytes(value).decode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """`value` as JSON.
+
+    Raises:
+        ValueError, TypeError: it cannot be JSON; the message does not quote the value.
+
+    """
+    text = json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text holds half a surrogate pair, which is no character") from None
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value for a type that JSON lacks."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise ValueError("a datetime needs a zone, such as datetime.now(UTC)")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} cannot be sent as JSON")

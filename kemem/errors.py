@@ -1,11 +1,11 @@
-"""Everything a call can fail with, by family.
+"""The errors of the client; every one is a `KememError` with a stable `code`.
 
 KememError
-├── ConfigurationError        no key, or an address that is none; nothing was sent
-├── ConnectionFailedError     nobody answered, or the line broke
-├── TimedOutError             not done within the time the caller gave
-├── UnexpectedAnswerError     what answered is not KeMem, or an incompatible release
-├── JobFailedError            a job that was waited for is dead or was cancelled
+├── ConfigurationError        no key, or no valid address; nothing was sent
+├── ConnectionFailedError     the service was not reached, or hung up
+├── TimedOutError             not done within the given time; it may still be done
+├── UnexpectedAnswerError     the answer is not one of KeMem, or of an incompatible release
+├── JobFailedError            the job failed or was cancelled
 └── ApiError                  the service refused; `code` says why
     ├── UnauthenticatedError  401
     ├── ForbiddenError        403
@@ -15,11 +15,8 @@ KememError
     ├── RateLimitedError      429, with `retry_after` in seconds
     └── UnavailableError      502, 503, 504
 
-Each carries a stable `code`. None holds a key, or anything that was to be remembered.
+No error holds a key or content that was sent.
 """
-
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,42 +24,42 @@ from typing import Any
 
 
 class KememError(Exception):
-    """Base of everything the client raises by itself, but for wrong arguments."""
+    """Base of all errors of the client. Wrong arguments raise ValueError or TypeError instead."""
 
     code: str = "kemem_error"
 
 
 class ConfigurationError(KememError):
-    """The client does not know where to go, or with which key; the sentence says how to mend it."""
+    """The address or the key is missing or malformed; the message says how to fix it."""
 
     code = "configuration"
 
 
 class ConnectionFailedError(KememError):
-    """The service could not be reached, or hung up before it had answered.
+    """The service could not be reached, or hung up before it answered.
 
-    What was sent may have had its effect all the same.
+    The request may still have had its effect.
     """
 
     code = "connection_failed"
 
 
 class TimedOutError(KememError):
-    """It was not done within the time given. It may still be done."""
+    """The call or the job was not done within the given time. It may still be done."""
 
     code = "timed_out"
 
 
 class UnexpectedAnswerError(KememError):
-    """The address answers, and not as KeMem does."""
+    """Something answers at the address, but not as KeMem does."""
 
     code = "unexpected_answer"
 
 
 class JobFailedError(KememError):
-    """The job is dead or was cancelled, and nothing came of it.
+    """The job failed for good (status `dead`) or was cancelled.
 
-    `code` is the job's own `error_code`, or its status when it has none.
+    `code` is the job's `error_code`, or its status if it has none.
     """
 
     def __init__(self, job_id: str, status: str, code: str | None, detail: str | None) -> None:
@@ -79,23 +76,23 @@ class JobFailedError(KememError):
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """One part of a request that is not valid."""
+    """One invalid field of a request."""
 
     location: str
     detail: str
 
 
 class ApiError(KememError):
-    """The service refused.
+    """The service refused the request.
 
     Args:
-        status: of HTTP.
-        code: stable; branch on this. `http_error` when the answer was no problem document.
-        detail: for people.
-        errors: the fields at fault, all of them.
-        request_id: finds the request in the log of the service.
-        retry_after: seconds after which it is worth trying again.
-        problem: the whole document, with members of its own such as `reasons`.
+        status: HTTP status.
+        code: stable, to branch on; `http_error` if the answer was no problem document.
+        detail: for people to read.
+        errors: all invalid fields.
+        request_id: for finding the request in the log of the service.
+        retry_after: seconds after which to try again.
+        problem: the whole problem document, with further members such as `reasons`.
 
     """
 
@@ -109,7 +106,7 @@ class ApiError(KememError):
         retry_after: float | None = None,
         problem: Mapping[str, Any] | None = None,
     ) -> None:
-        # All of them, so that the error survives pickling on its way out of a worker process.
+        # All arguments, so that the error can be pickled, as worker processes do.
         super().__init__(status, code, detail, errors, request_id, retry_after, problem)
         self.status = status
         self.code = code
@@ -120,14 +117,12 @@ class ApiError(KememError):
         self.problem = problem or {}
 
     def __str__(self) -> str:
-        said = (
-            f"{self.status} {self.code}: {self.detail}"
-            if self.detail
-            else (f"{self.status} {self.code}")
-        )
+        summary = f"{self.status} {self.code}"
+        if self.detail:
+            summary = f"{summary}: {self.detail}"
         faults = "".join(f" {fault.location}: {fault.detail}." for fault in self.errors)
         request = f" (request {self.request_id})" if self.request_id else ""
-        return f"{said}{faults}{request}"
+        return f"{summary}{faults}{request}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.status} {self.code}>"
@@ -138,27 +133,27 @@ class UnauthenticatedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """The key may not do this."""
+    """The key, or the acting user, may not do this."""
 
 
 class NotFoundError(ApiError):
-    """There is no such thing for this key; what is another's reads the same."""
+    """It does not exist, or belongs to another tenant or user."""
 
 
 class ConflictError(ApiError):
-    """The present state forbids it: a duplicate, another version, a missing `confirm`."""
+    """The current state forbids it: a duplicate, a newer version, a missing `confirm`."""
 
 
 class UnprocessableError(ApiError):
-    """Fields are not valid, see `errors`; or the gate refused, see `problem["reasons"]`."""
+    """Invalid fields, see `errors`; or a memory was rejected, see `problem["reasons"]`."""
 
 
 class RateLimitedError(ApiError):
-    """A limit is reached; `retry_after` says for how many seconds."""
+    """A limit is reached, for `retry_after` seconds."""
 
 
 class UnavailableError(ApiError):
-    """The service, or something it needs, does not work for now."""
+    """The service, or something it needs, is temporarily not working."""
 
 
 FAMILIES: Mapping[int, type[ApiError]] = {
@@ -177,7 +172,7 @@ FAMILIES: Mapping[int, type[ApiError]] = {
 def error_of(
     status: int, body: object, *, retry_after: float | None = None, hint: str = ""
 ) -> ApiError:
-    """The error that an answer of 400 or more means; `body` is its JSON, or anything else.
+    """The error for an answer with status 400 or above; `body` is its JSON, if it has any.
 
     Text that is no problem document is left out: a proxy may have quoted the request.
     """
@@ -199,7 +194,7 @@ def _faults(errors: object) -> tuple[FieldFault, ...]:
     if not isinstance(errors, list):
         return ()
     return tuple(
-        FieldFault(".".join(map(str, one.get("location", ()))), str(one.get("detail", "")))
-        for one in errors
-        if isinstance(one, Mapping)
+        FieldFault(".".join(map(str, fault.get("location", ()))), str(fault.get("detail", "")))
+        for fault in errors
+        if isinstance(fault, Mapping)
     )

@@ -1,10 +1,10 @@
-"""One call through all its attempts: when to try again, how long to wait, what it means.
+"""One call through all its attempts: when to retry, how long to wait, what the outcome means.
 
-Knows no event loop and never sleeps: `Memory` and `AsyncMemory` send what `request` gives,
-hand the outcome to `pause`, wait, and in the end ask `result`. What may be repeated: GET and
-DELETE have one effect by themselves, a POST by its Idempotency-Key, a PUT or a PATCH without a
-version by setting the same values again. One with a version that went unanswered is not
-repeated: the second would be refused for what the first has done.
+Nothing here sends or sleeps: the client sends what `request` returns, passes the outcome to
+`pause`, waits, and at the end asks `result`. Retrying is safe: GET and DELETE are idempotent, a
+POST has an Idempotency-Key, a PUT or PATCH without a version sets the same values again. A PUT
+or PATCH with a version that got no answer is not repeated: if it succeeded, the repetition
+would be refused as outdated.
 """
 
 import random
@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import httpx
 
 from kemem.address import Service
+from kemem.calls import Call
 from kemem.errors import (
     ApiError,
     ConnectionFailedError,
@@ -29,7 +30,6 @@ from kemem.errors import (
     error_of,
 )
 from kemem.version import __version__
-from kemem.writing import Call
 
 Result = TypeVar("Result")
 Outcome: TypeAlias = httpx.Response | httpx.RequestError
@@ -39,16 +39,16 @@ FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
 
 _REPEATED = frozenset({429, 502, 503, 504})
-# The operator's decision, which a second attempt does not change.
+# The operator switched memory off; a retry does not change that.
 _FINAL_CODES = frozenset({"memory_disabled"})
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
+_PERMANENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a call may take, in seconds, all attempts and waits included; how many retries."""
+class RetryPolicy:
+    """How often a call is retried, and its time in seconds, all attempts and waits included."""
 
     timeout: float
     max_retries: int
@@ -67,20 +67,20 @@ class Exchange(Generic[Result]):
         self,
         call: Call[Result],
         service: Service,
-        patience: Patience,
+        policy: RetryPolicy,
         *,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._call = call
         self._service = service
-        self._patience = patience
+        self._policy = policy
         self._clock = clock
-        self._chance = chance
-        self._end = clock() + patience.timeout
+        self._jitter = jitter
+        self._end = clock() + policy.timeout
         self._attempts = 0
         self._retries = 0
-        self._maybe_done = False
+        self._may_have_succeeded = False
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """The next attempt, as `http` would send it."""
@@ -103,47 +103,52 @@ class Exchange(Generic[Result]):
         )
 
     def pause(self, outcome: Outcome) -> float | None:
-        """Seconds to wait before the next attempt; None when `outcome` is the last word."""
-        if self._patience.max_retries == 0:
+        """Seconds to wait before the next attempt; None if `outcome` is final."""
+        if self._policy.max_retries == 0:
             return None
-        waits_for_itself = (
+        is_in_progress = (
             not isinstance(outcome, httpx.RequestError)
             and outcome.status_code == 409
             and _code(outcome) == "request_in_progress"
         )
-        if not waits_for_itself:
-            if not self._may_repeat(outcome) or self._retries >= self._patience.max_retries:
+        if not is_in_progress:
+            if not self._may_repeat(outcome) or self._retries >= self._policy.max_retries:
                 return None
             self._retries += 1
         asked = None if isinstance(outcome, httpx.RequestError) else retry_after(outcome)
-        seconds = self._backoff() if asked is None else asked + 0.25 * self._chance()
+        seconds = self._backoff() if asked is None else asked + 0.25 * self._jitter()
         return seconds if self._clock() + seconds < self._end else None
 
     def _backoff(self) -> float:
-        """Doubled with each retry; between half and all of it, so that callers part ways."""
+        """Doubled with each retry, of which a random half to whole, so that callers spread out."""
         doubled = FIRST_PAUSE_SECONDS * 2.0 ** max(self._retries - 1, 0)
-        return min(doubled, LONGEST_PAUSE_SECONDS) * (0.5 + 0.5 * self._chance())
+        return min(doubled, LONGEST_PAUSE_SECONDS) * (0.5 + 0.5 * self._jitter())
 
     def _may_repeat(self, outcome: Outcome) -> bool:
         if isinstance(outcome, httpx.RequestError):
-            if isinstance(outcome, _HOPELESS):
+            if isinstance(outcome, _PERMANENT):
                 return False
-            certain = isinstance(outcome, _NEVER_SENT)
+            had_no_effect = isinstance(outcome, _NEVER_SENT)
         else:
             if outcome.status_code not in _REPEATED or _code(outcome) in _FINAL_CODES:
                 return False
-            certain = outcome.status_code in {429, 503} and _code(outcome) != "outcome_unknown"
-        if certain:
+            had_no_effect = (
+                outcome.status_code in {429, 503} and _code(outcome) != "outcome_unknown"
+            )
+        if had_no_effect:
             return True
-        self._maybe_done = True
+        self._may_have_succeeded = True
         version = self._call.headers.get("If-Match", "*")
         return self._call.method not in {"PATCH", "PUT"} or version == "*"
 
     def result(self, outcome: Outcome) -> Result:
-        """What the last outcome means.
+        """The answer that the last outcome holds.
 
         Raises:
-            ApiError, ConnectionFailedError, TimedOutError, UnexpectedAnswerError
+            ApiError: the service refused.
+            ConnectionFailedError: the service was not reached, or hung up.
+            TimedOutError: there was no answer in time.
+            UnexpectedAnswerError: the answer is not one of KeMem.
 
         """
         if isinstance(outcome, httpx.RequestError):
@@ -163,14 +168,16 @@ class Exchange(Generic[Result]):
             retry_after=retry_after(outcome),
             hint=hint if outcome.status_code == 401 else "",
         )
-        if self._deleted_before(error):
+        if self._was_deleted(error):
             return self._call.read(None)
         raise error
 
-    def _deleted_before(self, error: ApiError) -> bool:
-        """Whether an attempt whose answer was lost has deleted what is not there now."""
+    def _was_deleted(self, error: ApiError) -> bool:
+        """Whether an earlier attempt, whose answer was lost, probably deleted it."""
         return (
-            self._call.method == "DELETE" and self._maybe_done and isinstance(error, NotFoundError)
+            self._call.method == "DELETE"
+            and self._may_have_succeeded
+            and isinstance(error, NotFoundError)
         )
 
     def _unanswered(self, error: httpx.RequestError) -> KememError:
@@ -178,7 +185,7 @@ class Exchange(Generic[Result]):
         tried = f"{attempts} attempts" if attempts > 1 else "1 attempt"
         if isinstance(error, httpx.TimeoutException):
             return TimedOutError(
-                f"{address} did not answer in time ({tried}, timeout {self._patience.timeout:g} s)."
+                f"{address} did not answer in time ({tried}, timeout {self._policy.timeout:g} s)."
             )
         if isinstance(error, httpx.ConnectError):
             hint = (
@@ -190,7 +197,7 @@ class Exchange(Generic[Result]):
                 f"No service can be reached at {address} ({tried}). {hint}"
             )
         return ConnectionFailedError(
-            f"{address} broke off without an answer ({type(error).__name__}, {tried})."
+            f"{address} hung up without an answer ({type(error).__name__}, {tried})."
         )
 
     def _unexpected(self, answer: httpx.Response) -> UnexpectedAnswerError:
@@ -202,17 +209,17 @@ class Exchange(Generic[Result]):
 
 
 def retry_after(answer: httpx.Response) -> float | None:
-    """Seconds that the service asks to wait, or None; a moment in the past means none."""
+    """Seconds that the service asks to wait, or None; 0 for a date in the past."""
     text = answer.headers.get("Retry-After", "").strip()
     if _SECONDS.fullmatch(text):
         return float(text)
     try:
-        moment = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max((date - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def _json(answer: httpx.Response) -> Any:

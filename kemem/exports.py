@@ -1,7 +1,4 @@
-"""Exports as lines of JSON: whole or not, cut into parts, and what became of them."""
-
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
+"""Exports as lines of JSON: checking that one is whole, and splitting it into parts to import."""
 
 import hashlib
 import json
@@ -11,32 +8,34 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+import httpx
+
+from kemem.answers import Answer, read
+from kemem.calls import Call, path
 from kemem.errors import KememError
-from kemem.reading import Answer, read
-from kemem.writing import Call, path
 
 PART_BYTES = 1024 * 1024
-"""How much is sent at a time; a longer line goes alone. The service takes 2 MiB by default."""
+"""Size of a part; a longer line is a part of its own. The service accepts 2 MiB by default."""
 
 _END = b',"type":"end"}'
 
 
 class BrokenExportError(KememError):
-    """What was read is no whole export: it was cut off, or altered."""
+    """The export is not whole: it was cut off or altered."""
 
     code = "broken_export"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported(Answer):
-    """What became of the rows, by kind."""
+    """Number of imported rows by kind."""
 
     inserted: Mapping[str, int] = field(default_factory=dict)
     unchanged: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """They are there with another content and were left so, or need a row that is not there."""
+    """Rows that exist with other content and were not changed, or refer to a missing row."""
     conflicts: tuple[Mapping[str, Any], ...] = ()
-    """The first of the skipped, each with its kind, its key and why."""
+    """The first 100 skipped rows, each with kind, key and reason."""
     dry_run: bool = False
 
     def __add__(self, other: "Imported") -> "Imported":
@@ -51,14 +50,14 @@ class Imported(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some lines that are sent together, behind the manifest."""
+    """Some lines that are sent together, after the manifest."""
 
     body: bytes
     rows: int
 
 
-class Watch:
-    """Looks at every line of an export as it passes, and says at its end whether it is whole."""
+class ExportCheck:
+    """Checks an export line by line, and at its end that it is whole."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -66,11 +65,11 @@ class Watch:
         self._ended = False
         self._hash = hashlib.sha256()
 
-    def see(self, line: bytes) -> None:
-        """The next line, with what ends it.
+    def check(self, line: bytes) -> None:
+        """Check the next line, its line break included.
 
         Raises:
-            BrokenExportError: it cannot stand there.
+            BrokenExportError: the line is cut off, or cannot follow the lines before.
 
         """
         if self._ended or not line.endswith(b"\n"):
@@ -89,36 +88,36 @@ class Watch:
         self._hash.update(line)
 
     def finish(self) -> None:
-        """Raises BrokenExportError when the export is not whole."""
+        """Raises BrokenExportError if the last line is missing."""
         if not self._ended:
             raise BrokenExportError("The export is not whole: its last line is missing.")
 
 
-def watched(lines: Iterable[bytes], watch: Watch | None = None) -> Iterator[bytes]:
-    """The lines of an export.
+def checked_lines(lines: Iterable[bytes], check: ExportCheck | None = None) -> Iterator[bytes]:
+    """The lines of an export, unchanged.
 
     Raises:
-        BrokenExportError: at the line that cannot stand there, or when the end is missing.
+        BrokenExportError: at the first wrong line, or at the end if the last line is missing.
 
     """
-    watch = watch or Watch()
+    check = check or ExportCheck()
     for line in lines:
-        watch.see(line)
+        check.check(line)
         yield line
-    watch.finish()
+    check.finish()
 
 
 def parts(lines: Iterable[bytes]) -> Iterator[Part]:
-    """An export in parts that the service takes, in order.
+    """An export in parts that the service accepts, in order.
 
     Raises:
-        BrokenExportError: as `watched`; parts before that may have been written.
+        BrokenExportError: as `checked_lines`; earlier parts may have been imported.
 
     """
     manifest = b""
     pending: list[bytes] = []
     size = 0
-    for line in watched(lines):
+    for line in checked_lines(lines):
         if not manifest:
             manifest = line
             continue
@@ -133,7 +132,30 @@ def parts(lines: Iterable[bytes]) -> Iterator[Part]:
         yield Part(body=manifest + b"".join(pending), rows=len(pending))
 
 
-def send(part: Part, *, on_conflict: str, dry_run: bool, restore_erased: bool) -> Call[Imported]:
+class LineSplitter:
+    """Splits a stream of bytes into lines; an unfinished line waits for the rest."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    def split(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that `chunk` completes."""
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            yield b"".join(self._rest) + line + b"\n"
+            self._rest.clear()
+        if rest:
+            self._rest.append(rest)
+
+
+def broken_off(error: httpx.RequestError) -> BrokenExportError:
+    """The error for a connection that failed during an export."""
+    return BrokenExportError(f"The export broke off before its end ({type(error).__name__}).")
+
+
+def import_call(
+    part: Part, *, on_conflict: str, dry_run: bool, restore_erased: bool
+) -> Call[Imported]:
     query = {"on_conflict": on_conflict, "dry_run": str(dry_run).lower()}
     if restore_erased:
         query["restore_erased"] = "true"
@@ -147,10 +169,10 @@ def send(part: Part, *, on_conflict: str, dry_run: bool, restore_erased: bool) -
     )
 
 
-def fetch(**query: Any) -> Call[Any]:
-    """The call whose answer is the stream."""
-    told = {name: str(value) for name, value in query.items() if value is not None}
-    return Call("GET", path("export"), lambda data: data, told)
+def export_call(**query: Any) -> Call[Any]:
+    """The call that answers with the lines of an export."""
+    given = {name: str(value) for name, value in query.items() if value is not None}
+    return Call("GET", path("export"), lambda data: data, given)
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
@@ -163,5 +185,5 @@ def _object(line: bytes) -> Mapping[str, Any]:
     return value
 
 
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return dict(Counter(one) + Counter(other))
+def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return dict(Counter(first) + Counter(second))

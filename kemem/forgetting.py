@@ -1,29 +1,16 @@
-"""Forgetting and erasures: what goes by itself, a look ahead, and receipts of what was erased."""
+"""Answers about forgetting (automatic deletion by policy) and about erasures on request."""
 
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from kemem.base import listing
-from kemem.block_editing import AsyncCollect, AsyncSend, Collect, Send
-from kemem.reading import Answer, Listing
-from kemem.writing import Call, Page, fetch, fetch_pages, post
-
-ForgettingStep = Literal[
-    "expired", "source_deleted", "session_deleted", "superseded", "over_capacity", "decayed",
-    "purged", "messages", "archived_checkpoints", "snapshots", "saver_checkpoints",
-]  # fmt: skip
-Eviction = Literal["confidence", "hybrid"]
-ErasureKind = Literal["agent", "user", "project", "session"]
+from kemem.answers import Answer, Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingPolicy(Answer):
-    """What is forgotten by itself, and when; days of 0 keep for ever."""
+    """What is deleted automatically, and when; 0 days means never."""
 
     enabled: bool = True
     max_facts: int = 0
@@ -38,7 +25,7 @@ class ForgettingPolicy(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingRun(Answer):
-    """One of the last runs; `result` counts what went, by step."""
+    """One of the last runs; `result` has the number deleted by each step."""
 
     job_id: str
     status: str = ""
@@ -51,8 +38,8 @@ class ForgettingRun(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingPolicies(Answer):
-    """What is in force, and what the last runs did. `agents` holds, by id, the policies of those
-    that say something of their own, as the service has them.
+    """The policies in force and the last runs. `agents` has, by id, the policies of agents that
+    override the general one, as JSON.
     """
 
     policy: ForgettingPolicy
@@ -63,7 +50,7 @@ class ForgettingPolicies(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingCandidate(Answer):
-    """Something that would go, and why."""
+    """A row that would be deleted, and why."""
 
     id: str
     reason: str = ""
@@ -71,7 +58,7 @@ class ForgettingCandidate(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingDue(Answer):
-    """How much a step would take now, with the first of it."""
+    """Number of rows that a step would delete now, with a sample."""
 
     step: str
     due: int = 0
@@ -83,7 +70,7 @@ class ForgettingDue(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingShadow(Answer):
-    """What another way to choose would take beyond the caps, beside the policy in force."""
+    """What another eviction strategy would delete, compared with the policy in force."""
 
     eviction: str
     buckets: int = 0
@@ -91,12 +78,12 @@ class ForgettingShadow(Answer):
     only_policy: tuple[str, ...] = ()
     only_shadow: tuple[str, ...] = ()
     truncated: bool = False
-    """Whether not all buckets were compared, or not all ids are here."""
+    """Whether some buckets were not compared or some ids are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten(Answer):
-    """What would go (`preview`), or the job that does it (`run`): `memory.wait` takes it."""
+    """What `preview` would delete, or the job that `run` started; `wait` accepts the latter."""
 
     dry_run: bool = True
     job_id: str | None = None
@@ -106,12 +93,12 @@ class Forgotten(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure(Answer):
-    """The receipt of an erasure: how much went, and no word of whose it was."""
+    """The receipt of an erasure: the number of rows by kind, but not whose they were."""
 
     erasure_id: str
     kind: str = ""
     subject_hash: str = ""
-    """Of kind and id, keyed by the tenant; `erasures.list` finds it for whoever knows the id."""
+    """Hash of kind and id, keyed by the tenant; `list_erasures` finds it for a known id."""
     deleted: Mapping[str, int] = field(default_factory=dict)
     actor: str | None = None
     create_time: datetime | None = None
@@ -125,127 +112,3 @@ class ErasureList(Listing[Erasure]):
     """Receipts, newest first."""
 
     results: tuple[Erasure, ...] = ()
-
-
-class Forgetting:
-    """What is forgotten by itself, as `memory.forgetting`. It takes an admin's key."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-
-    def policy(self) -> ForgettingPolicies:
-        """The policies in force and the last ten runs."""
-        return self._send(_policy())
-
-    def preview(
-        self,
-        steps: Sequence[ForgettingStep] | None = None,
-        *,
-        agent_id: str | None = None,
-        eviction: Eviction | None = None,
-    ) -> Forgotten:
-        """What would go now; changes nothing.
-
-        Args:
-            steps: all when left out.
-            agent_id: only what is of this agent.
-            eviction: also compare with what would go beyond the caps if this chose.
-
-        """
-        return self._send(_preview(steps, agent_id, eviction))
-
-    def run(
-        self, steps: Sequence[ForgettingStep] | None = None, *, agent_id: str | None = None
-    ) -> Forgotten:
-        """Have it forgotten now; `memory.wait` takes the answer."""
-        return self._send(_run(steps, agent_id))
-
-
-class AsyncForgetting:
-    """`Forgetting` for asyncio."""
-
-    def __init__(self, send: AsyncSend) -> None:
-        self._send = send
-
-    async def policy(self) -> ForgettingPolicies:
-        """As `Forgetting.policy`."""
-        return await self._send(_policy())
-
-    async def preview(
-        self,
-        steps: Sequence[ForgettingStep] | None = None,
-        *,
-        agent_id: str | None = None,
-        eviction: Eviction | None = None,
-    ) -> Forgotten:
-        """As `Forgetting.preview`."""
-        return await self._send(_preview(steps, agent_id, eviction))
-
-    async def run(
-        self, steps: Sequence[ForgettingStep] | None = None, *, agent_id: str | None = None
-    ) -> Forgotten:
-        """As `Forgetting.run`."""
-        return await self._send(_run(steps, agent_id))
-
-
-class Erasures:
-    """Receipts of what was erased, as `memory.erasures`. It takes an admin's key."""
-
-    def __init__(self, collect: Collect) -> None:
-        self._collect = collect
-
-    def list(
-        self,
-        kind: ErasureKind | None = None,
-        id: str | None = None,  # noqa: A002 (the service's word)
-        *,
-        limit: int | None = 100,
-    ) -> ErasureList:
-        """Up to `limit` receipts, newest first; None means all. An `id` needs its `kind`."""
-        return listing(ErasureList, self._collect(_erasures(kind, id, limit), limit))
-
-
-class AsyncErasures:
-    """`Erasures` for asyncio."""
-
-    def __init__(self, collect: AsyncCollect) -> None:
-        self._collect = collect
-
-    async def list(
-        self,
-        kind: ErasureKind | None = None,
-        id: str | None = None,  # noqa: A002 (the service's word)
-        *,
-        limit: int | None = 100,
-    ) -> ErasureList:
-        """As `Erasures.list`."""
-        return listing(ErasureList, await self._collect(_erasures(kind, id, limit), limit))
-
-
-def _policy() -> Call[ForgettingPolicies]:
-    return fetch(ForgettingPolicies, "forgetting")
-
-
-def _preview(
-    steps: Sequence[ForgettingStep] | None, agent_id: str | None, eviction: Eviction | None
-) -> Call[Forgotten]:
-    body = {"dry_run": True, "agent_id": agent_id, "eviction": eviction}
-    return post(Forgotten, "forgetting", "run", body=body | _steps(steps))
-
-
-def _run(steps: Sequence[ForgettingStep] | None, agent_id: str | None) -> Call[Forgotten]:
-    body = {"dry_run": False, "agent_id": agent_id}
-    return post(Forgotten, "forgetting", "run", body=body | _steps(steps))
-
-
-def _steps(steps: Sequence[ForgettingStep] | None) -> dict[str, Any]:
-    """Raises TypeError for one step alone, whose letters would be read as steps."""
-    if isinstance(steps, str):
-        raise TypeError("steps is a list of them")
-    return {} if steps is None else {"steps": list(steps)}
-
-
-def _erasures(kind: str | None, one: str | None, limit: int | None) -> Call[Page[Erasure]]:
-    if one is not None and kind is None:
-        raise ValueError("an id is found with its kind beside it")
-    return fetch_pages(Erasure, "erasures", limit=limit, kind=kind, id=one)

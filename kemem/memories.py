@@ -1,20 +1,16 @@
-"""What is remembered, and what became of what was to be remembered."""
-
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
+"""Answers about memories: memories, search results, outcomes of `add`, history, feedback."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kemem.reading import Answer, Listing
-from kemem.rendering import HEADER, escape_line, memory_line
+from kemem.answers import HEADER, Answer, Listing, escape_line, memory_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryItem(Answer):
-    """One memory. `str()` is a line for a prompt, escaped."""
+    """One memory. `str()` is an escaped line for a prompt."""
 
     memory_id: str
     content: str
@@ -30,7 +26,7 @@ class MemoryItem(Answer):
     source: str | None = None
     source_id: str | None = None
     source_deleted_at: datetime | None = None
-    """When the file or session it was read from was deleted."""
+    """When the file or session it was extracted from was deleted."""
     source_error: str | None = None
     evidence: tuple[str, ...] = ()
     confidence: float = 1.0
@@ -58,23 +54,23 @@ class MemoryItem(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreParts(Answer):
-    """How a hit came to its place: the first three are shares of its score, weights applied."""
+    """How a score was computed: the first three, already weighted, add up to it."""
 
     relevance: float = 0.0
     confidence: float = 0.0
     scope: float = 0.0
     cosine: float | None = None
-    """Of query and memory, 0 to 1; None in lexical mode."""
+    """Similarity of query and memory, 0 to 1; None in lexical mode."""
     lexical: float | None = None
-    """How well its words fit, 0 to 1; None in semantic mode."""
+    """Keyword match, 0 to 1; None in semantic mode."""
     fused: float = 0.0
-    """Words, vectors and context together, 0 to 1."""
+    """Keywords, vectors and context combined, 0 to 1."""
     boosts: Mapping[str, float] = field(default_factory=dict)
-    """What each signal of the context added."""
+    """What each context signal added."""
     rerank: float | None = None
-    """The reranker's score, where it was asked."""
+    """The score of the reranker, if one was used."""
     path: str | None = None
-    """How it hangs together with what the query names, if the graph was asked."""
+    """The path in the graph from an entity that the query names, if the graph was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,46 +78,47 @@ class Hit(MemoryItem):
     """A memory that a search found."""
 
     score: float = 0.0
-    """0 to 1: what the hits are ordered by."""
+    """0 to 1; hits are ordered by it."""
     relevance: float = 0.0
-    """0 to 1: what words, vectors and context made of it; part of `score`."""
+    """0 to 1, from keywords, vectors and context; part of `score`."""
     similarity: float | None = None
-    """Cosine of query and memory, 0 to 1: what `threshold` applies to; None in lexical mode."""
+    """Cosine similarity of query and memory, 0 to 1; `threshold` applies to it. None in lexical
+    mode."""
     explain: ScoreParts | None = None
     annotations: Mapping[str, Any] | None = None
-    """What processors noted on this hit; stored nowhere."""
+    """Notes of processors on this hit; not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SearchResults(Listing[Hit]):
-    """Hits, best first. `str()` has one escaped line per hit, and is empty without any."""
+    """Hits, best first. `str()` has one escaped line per hit and is empty without hits."""
 
     results: tuple[Hit, ...] = ()
     embedding_models: tuple[str, ...] = ()
     waiting: int = 0
-    """Memories of other embedders, which this search could not compare."""
+    """How many memories could not be compared yet: they have no vector of this embedder."""
     degraded: bool = False
-    """Whether an embedder or the reranker did not answer."""
+    """Whether an embedder or the reranker failed, so that the result may be worse."""
     mode: str = "hybrid"
     reranker: str | None = None
-    """What reordered the hits, if anything did."""
+    """The reranker that ordered the hits, if any."""
 
     @property
     def prompt(self) -> str:
-        """The lines under a header that says they are data; empty without a hit."""
+        """`str()` under a header that declares the lines as data; empty without hits."""
         return f"{HEADER}\n{self}" if self.results else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Memories(Listing[MemoryItem]):
-    """Memories in the order asked for."""
+    """Memories, newest first unless another order was requested."""
 
     results: tuple[MemoryItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason(Answer):
-    """One rule of the gate that was broken."""
+    """One reason why a memory was rejected."""
 
     code: str
     detail: str = ""
@@ -130,65 +127,65 @@ class Reason(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Answer):
-    """What became of one statement.
+    """The outcome for one statement.
 
-    `event` is ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE (it was known), REJECT (the gate, see
-    `reasons`) or SKIP.
+    `event` is ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE (already known), REJECT (see `reasons`)
+    or SKIP.
     """
 
     index: int = 0
-    """Which message; with `infer`, which proposal."""
+    """Number of the message; with `infer`, of the proposed memory."""
     event: str
     memory_id: str | None = None
     memory: MemoryItem | None = None
     content: str | None = None
-    """What was proposed; None when it is sensitive, and without `infer`."""
+    """The proposed text; None if it is sensitive, and without `infer`."""
     previous: str | None = None
     """The text it replaced."""
     replaced: tuple[str, ...] = ()
-    """Ids of the memories that ended for it, or that it merged."""
+    """Ids of the memories that it superseded or merged."""
     reason: str | None = None
     similarity: float | None = None
-    """To the nearest duplicate."""
+    """Similarity to the nearest duplicate."""
     reasons: tuple[Reason, ...] = ()
     decision_id: str | None = None
 
     def __str__(self) -> str:
-        said = self.content if self.memory is None else self.memory.content
-        codes = ", ".join(one.code for one in self.reasons)
-        parts = (self.event, codes and f"({codes})", escape_line(said or ""))
+        text = self.content if self.memory is None else self.memory.content
+        codes = ", ".join(reason.code for reason in self.reasons)
+        parts = (self.event, codes and f"({codes})", escape_line(text or ""))
         return " ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Added(Listing[Outcome]):
-    """One outcome per message, in order; with `infer`, one per proposal."""
+    """One outcome per message in order; with `infer`, one per proposed memory."""
 
     results: tuple[Outcome, ...] = ()
     extractor: str | None = None
-    """What read the messages; None without `infer`."""
+    """What extracted the memories; None without `infer`."""
     run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored(Answer):
-    """A memory as it is again."""
+    """A memory after it was restored."""
 
     memory: MemoryItem
     superseded_by: str | None = None
-    """The successor it had; that one stays as it is."""
+    """Id of the memory that superseded it; that one is not changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry(Answer):
-    """One thing that happened to a memory."""
+    """One change of a memory."""
 
     history_id: str
     memory_id: str
     event: str
     reason: str | None = None
     actor: str | None = None
-    """Id of the key that did it."""
+    """Id of the key that made the change."""
     job_id: str | None = None
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
@@ -203,7 +200,7 @@ class HistoryEntry(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class History(Listing[HistoryEntry]):
-    """What happened to a memory, oldest first."""
+    """Changes of a memory, oldest first."""
 
     results: tuple[HistoryEntry, ...] = ()
 
@@ -212,8 +209,8 @@ class History(Listing[HistoryEntry]):
 class Deleted(Answer):
     """How many memories were deleted, or with `dry_run` would be.
 
-    Beyond 10,000 a job deletes them: then `deleted` is 0, `selected` says how many it will be,
-    and the job can be waited for.
+    More than 10,000 are deleted by a job: then `deleted` is 0, `selected` is their number, and
+    `wait` accepts this answer.
     """
 
     deleted: int = 0
@@ -224,11 +221,11 @@ class Deleted(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback(Answer):
-    """What was said of a memory, without the comment."""
+    """Feedback on a memory, without its comment."""
 
     feedback_id: str
     memory_id: str
     rating: str
     version: int = 0
-    """The version of the memory it was given for."""
+    """The version of the memory that it is about."""
     create_time: datetime | None = None

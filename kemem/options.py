@@ -1,15 +1,15 @@
-"""What a call may be told besides its first parameters, each described at the service's /docs."""
+"""Further keyword parameters of methods; `/docs` of the service describes each one."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypedDict
 
-Said: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+MessageInput: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A text, one message, or several; a message has `role` and `content`."""
 
 Filters: TypeAlias = Mapping[str, Any]
 """Fields or `metadata.<key>` with eq, ne, in, nin, gt, gte, lt, lte, contains, exists; AND, OR,
-NOT around them. Values may be aware datetimes."""
+NOT combine them. Values may be datetimes with a zone."""
 
 Tier = Literal["short", "long"]
 Scope = Literal["session", "project", "user", "agent"]
@@ -21,6 +21,17 @@ Render = Literal["openai", "anthropic", "plain", "parts"]
 ToolFormat = Literal["openai", "anthropic"]
 Decision = Literal["approved", "rejected", "modified", "timeout"]
 ApprovalStatus = Literal["pending", "approved", "rejected", "modified", "timeout"]
+ProjectRole = Literal["owner", "admin", "editor", "viewer"]
+Visibility = Literal["public", "members", "owner_only"]
+OwnerScope = Literal["user", "project", "agent"]
+OnSameName = Literal["suffix", "skip", "reject", "replace"]
+OnConflict = Literal["fail", "skip"]
+ErasureKind = Literal["agent", "user", "project", "session"]
+Eviction = Literal["confidence", "hybrid"]
+ForgettingStep = Literal[
+    "expired", "source_deleted", "session_deleted", "superseded", "over_capacity", "decayed",
+    "purged", "messages", "archived_checkpoints", "snapshots", "saver_checkpoints",
+]  # fmt: skip
 
 
 class AddOptions(TypedDict, total=False):
@@ -35,7 +46,7 @@ class AddOptions(TypedDict, total=False):
     source_id: str | None
     source_error: str | None
     evidence: Sequence[str] | None
-    visibility: Literal["public", "members", "owner_only"] | None
+    visibility: Visibility | None
     external_id: str | None
     valid_from: datetime | None
     valid_to: datetime | None
@@ -46,10 +57,10 @@ class AddOptions(TypedDict, total=False):
 class SearchOptions(TypedDict, total=False):
     """Further parameters of `search`.
 
-    `scopes` and the types leave out all others; `as_of` asks what was true at a moment, and
-    `known_at` what was known then; `mode` is hybrid when left out; `reference_time` is when the
-    query is asked; `boosts` weighs signals by name, 0 switches one off; `explain` says what each
-    part gave to a score; `graph` lets what the query names bring what speaks of it.
+    `scopes`, `memory_type` and `tier` exclude all others; `as_of` finds what was true at a time,
+    `known_at` what was known at a time; `mode` defaults to hybrid; `reference_time` is the time of
+    the query, default now; `boosts` weighs context signals by name, 0 turns one off; `explain`
+    fills `explain` of each hit; `graph` also finds memories about entities that the query names.
     """
 
     project_id: str | None
@@ -68,8 +79,8 @@ class SearchOptions(TypedDict, total=False):
 class MessageSearchOptions(TypedDict, total=False):
     """Further parameters of `search_messages`.
 
-    `roles` are those found, user and assistant when left out; `since` and `until` are when it
-    was said; `cursor` is the `next_cursor` of the page before, with all else as it was.
+    `roles` defaults to user and assistant; `since` and `until` are when it was said; `cursor` is
+    the `next_cursor` of the previous page, with all other parameters unchanged.
     """
 
     roles: Sequence[Literal["user", "assistant", "system"]] | None
@@ -108,7 +119,7 @@ class DeleteOptions(TypedDict, total=False):
 
 
 class MemoryChanges(TypedDict, total=False):
-    """What `update` changes besides the content; None empties what may be empty."""
+    """What `update` changes besides the content; None clears a field."""
 
     memory_type: str
     attribute: str | None
@@ -116,7 +127,7 @@ class MemoryChanges(TypedDict, total=False):
     confidence: float
     source_error: str | None
     evidence: Sequence[str]
-    visibility: Literal["public", "members", "owner_only"]
+    visibility: Visibility
     status: Literal["active", "archived"]
     metadata: Mapping[str, Any]
     external_id: str | None
@@ -127,7 +138,7 @@ class MemoryChanges(TypedDict, total=False):
 
 
 class SupersedeOptions(TypedDict, total=False):
-    """Further parameters of `supersede`; what is left out is that of the old memory."""
+    """Further parameters of `supersede`; the default is the value of the old memory."""
 
     memory_type: str | None
     attribute: str | None
@@ -143,12 +154,12 @@ class SupersedeOptions(TypedDict, total=False):
 class ContextOptions(TypedDict, total=False):
     """Further parameters of `context`.
 
-    `messages` stand in for the session's own and are not kept; `window_tokens` is the budget of
-    instructions, blocks, summary and messages; `context` has values for the `{{ names }}` of the
-    system prompt; `include` switches parts off by name; `memories` narrows them as
-    `{"memory_types": [...]}`; `strategy` chooses from the window as `{"name": "last_messages",
-    "count": 20}`; `clear_tool_results` leaves older results of tools out, as `{"keep": 3}`;
-    `passages` takes in passages of documents, as `{"limit": 5}`.
+    `messages` replace those of the session and are not stored; `window_tokens` is the budget of
+    instructions, blocks, summary and messages; `context` has values for the `{{ names }}` in the
+    system prompt; `include` turns parts off by name; `memories` restricts them, for example
+    `{"memory_types": [...]}`; `strategy` selects messages, for example `{"name": "last_messages",
+    "count": 20}`; `clear_tool_results` removes older tool results, for example `{"keep": 3}`;
+    `passages` adds passages of documents, for example `{"limit": 5}`.
     """
 
     messages: Sequence[Mapping[str, Any]] | None
@@ -166,7 +177,7 @@ class ContextOptions(TypedDict, total=False):
 
 
 class CompactOptions(TypedDict, total=False):
-    """Further parameters of `summarize`; what is left out is as the window's policy says."""
+    """Further parameters of `summarize`; the defaults come from the window policy."""
 
     keep_messages: int | None
     evict_fraction: float | None
@@ -185,7 +196,7 @@ class CheckpointOptions(TypedDict, total=False):
 
 
 class CheckpointListOptions(TypedDict, total=False):
-    """What `checkpoints` can be narrowed by."""
+    """Filters of `checkpoints`."""
 
     namespace: str | None
     source: str | None
@@ -210,7 +221,7 @@ class BlockOptions(TypedDict, total=False):
 
 
 class BlockChanges(TypedDict, total=False):
-    """What `blocks.update` changes; what is left out stays, its limit too."""
+    """What `blocks.update` changes; other fields keep their value."""
 
     label: str
     value: str
@@ -223,7 +234,7 @@ class BlockChanges(TypedDict, total=False):
 
 
 class BlockListOptions(TypedDict, total=False):
-    """What `blocks.list` can be narrowed by."""
+    """Filters of `blocks.list_blocks`."""
 
     label: str | None
     agent_id: str | None
@@ -232,3 +243,106 @@ class BlockListOptions(TypedDict, total=False):
     tag: str | None
     query: str | None
     include_hidden: bool
+
+
+class Owner(TypedDict, total=False):
+    """The user, project or agent to which folders or a graph belong."""
+
+    user_id: str | None
+    agent_id: str | None
+    project_id: str | None
+
+
+class GraphWhen(TypedDict, total=False):
+    """What was true at `as_of`, as known at `known_at`; both default to now."""
+
+    as_of: datetime | None
+    known_at: datetime | None
+
+
+class GraphWhere(Owner, GraphWhen, total=False):
+    """The owner and the times."""
+
+
+class EntityOptions(Owner, total=False):
+    """Filters of `graph.entities`."""
+
+    type: str | None
+    scope: OwnerScope | None
+
+
+class EntityChanges(TypedDict, total=False):
+    """What `graph.update_entity` changes; the old name becomes an alias."""
+
+    name: str
+    entity_type: str
+    metadata: Mapping[str, Any]
+
+
+class RelationOptions(GraphWhere, total=False):
+    """Filters of `graph.relations`; `include_closed` adds those that ended or have not begun."""
+
+    entity_id: str | None
+    source_id: str | None
+    destination_id: str | None
+    relation: str | None
+    include_closed: bool | None
+
+
+class RelationFields(Owner, total=False):
+    """Further parameters of `graph.add_relation`; ids replace names."""
+
+    source_id: str | None
+    source_type: str | None
+    destination_id: str | None
+    destination_type: str | None
+    confidence: float | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    single: bool | None
+    scope: OwnerScope | None
+    evidence: Sequence[str]
+    memory_ids: Sequence[str]
+
+
+class RelationChanges(TypedDict, total=False):
+    """What `graph.update_relation` changes; None removes the start or end of its period."""
+
+    destination: str
+    destination_id: str
+    confidence: float
+    valid_from: datetime | None
+    valid_to: datetime | None
+    reason: str | None
+
+
+class SplitOptions(TypedDict, total=False):
+    """Further parameters of `graph.split`: what the new entity gets."""
+
+    entity_type: str | None
+    aliases: Sequence[str]
+    relation_ids: Sequence[str]
+    memory_ids: Sequence[str]
+    reason: str | None
+
+
+class PassageSearchOptions(Owner, total=False):
+    """Further parameters of `folders.search`; of several ids one must match."""
+
+    folder_ids: Sequence[str] | None
+    tags: Sequence[str] | None
+    tags_match: Literal["any", "all"] | None
+    created_from: datetime | None
+    created_to: datetime | None
+    mode: Literal["hybrid", "semantic", "lexical"] | None
+    explain: bool | None
+
+
+class ProfileChanges(TypedDict, total=False):
+    """What `profiles.update` writes; None lets jobs derive the value again."""
+
+    attributes: Mapping[str, Any]
+    sections: Mapping[str, Any]
+    slots: Mapping[str, Mapping[str, str | None]]
+    instructions: str | None
+    key_decisions: list[Mapping[str, Any]] | None

@@ -1,23 +1,20 @@
-"""Profiles: what is known of a user or a project, value by value, and what each stands on."""
-
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
+"""Answers about profiles: what is known about a user or a project, each value with its evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kemem.reading import Answer, Listing
+from kemem.answers import Answer, Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileValue(Answer):
-    """One value, and where it is from."""
+    """One value of a profile and its origin."""
 
     value: Any = None
     origin: str = "derived"
-    """`user`: written by somebody, and never changed by a job."""
+    """`user`: written by a caller and never changed by a job. `derived`: written by a job."""
     memory_ids: tuple[str, ...] = ()
     deriver: str | None = None
     update_time: datetime | None = None
@@ -25,8 +22,8 @@ class ProfileValue(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Answer):
-    """A profile as it is now; `attributes`, `sections` and `slots` are as the service has them,
-    and `value_of` reads one.
+    """A profile. `attributes`, `sections` and `slots` are the JSON of the service; `value_of` reads
+    one value.
     """
 
     user_id: str | None = None
@@ -42,7 +39,7 @@ class Profile(Answer):
     update_time: datetime | None = None
 
     def value_of(self, name: str) -> Any:
-        """What stands in `profession`, `work_context` or `diet.allergies`; None for nothing."""
+        """The value of, for example, `profession`, `work_context` or `diet.allergies`; or None."""
         topic, _, sub_topic = name.partition(".")
         found: Mapping[str, Any] | None = (
             self.slots.get(topic, {}).get(sub_topic)
@@ -54,7 +51,7 @@ class Profile(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileChange(Answer):
-    """One change of one value."""
+    """One change of one value of a profile."""
 
     history_id: str
     slot: str
@@ -82,7 +79,7 @@ class ProfileHistory(Listing[ProfileChange]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactOutcome(Answer):
-    """What became of one fact of a memory document."""
+    """The outcome for one fact of a memory document."""
 
     id: str
     event: str
@@ -92,7 +89,7 @@ class FactOutcome(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentImported(Answer):
-    """What became of a memory document, or with `dry_run` would."""
+    """The outcome of an import, or with `dry_run` the expected one."""
 
     dry_run: bool = False
     facts: tuple[FactOutcome, ...] = ()
@@ -102,7 +99,7 @@ class DocumentImported(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDocument(Answer):
-    """DeerFlow's memory document; `raw` is it."""
+    """A memory document in DeerFlow's format; `raw` is the document."""
 
     version: str = "1.0"
     lastUpdated: str = ""  # noqa: N815 (DeerFlow's name)

@@ -1,18 +1,15 @@
-"""Memory as functions that a model may call, and the processors that a deployment allows."""
-
-# mypy: disable-error-code="explicit-override"
-# As in reading.py.
+"""Answers about tools that a model may call, and about the processors of a deployment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from kemem.reading import Answer, Listing
+from kemem.answers import Answer, Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools(Answer):
-    """What a model can be told it may call; `tools` goes to the provider as it is."""
+    """Tools that a model may call; pass `tools` to the provider unchanged."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     names: tuple[str, ...] = ()
@@ -20,17 +17,17 @@ class Tools(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Answer):
-    """What came of a call. `str()` is the text for the model, whether it came to pass or not."""
+    """The result of a tool call. `str()` is the text for the model: the result or the error."""
 
     tool: str
     ok: bool = False
     result: str | None = None
     error: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
-    """The same for programs: what the result shows, or the `code` of the error."""
+    """The result for programs, or the `code` of the error."""
     next_cursor: str | None = None
     request_heartbeat: bool = False
-    """Whether the model wants to go on before the user gets an answer."""
+    """Whether the model wants another turn before the user gets an answer."""
     tool_call_id: str | None = None
     duration_ms: int = 0
 
@@ -39,7 +36,7 @@ class ToolResult(Answer):
 
     @property
     def message(self) -> dict[str, Any]:
-        """The message of the tool, for the provider and for `append`.
+        """The tool message to send to the provider and to `append`.
 
         Raises:
             ValueError: the call was made without a `tool_call_id`.
@@ -58,13 +55,13 @@ class ToolResult(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor(Answer):
-    """Code of the deployment that an agent may choose, and where it is asked."""
+    """Code of the deployment that an agent may use, and the points at which it runs."""
 
     name: str
     points: tuple[str, ...] = ()
     timeout_seconds: float = 1.0
     on_error: str = "skip"
-    """`skip`: work goes on without it. `refuse`: nothing goes on."""
+    """What happens if it fails. `skip`: continue without it. `refuse`: refuse the request."""
 
     def __str__(self) -> str:
         return f"{self.name}: {', '.join(self.points)}"
@@ -72,8 +69,7 @@ class Processor(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Processors(Listing[Processor]):
-    """The processors that a deployment allows, in the order they run in."""
+    """The processors of a deployment, in the order in which they run."""
 
     rows_key: ClassVar[str] = "items"
-
     results: tuple[Processor, ...] = ()

@@ -16,7 +16,6 @@ from app.cli.failures import UNUSABLE
 from app.cli.import_ import told_failures
 from app.cli.opening import DataDirOption, settings_with
 from kemem import Memory
-from kemem.exporting import Exporting
 
 OutOption = Annotated[
     Path,
@@ -77,7 +76,7 @@ def export_command(
 
 
 def _lines(
-    memory: Exporting, user: str | None, agent: str | None, project: str | None, *, vectors: bool
+    memory: Memory, user: str | None, agent: str | None, project: str | None, *, vectors: bool
 ) -> Iterator[bytes]:
     return memory.export(user_id=user, agent_id=agent, project_id=project, vectors=vectors)
 

@@ -17,7 +17,7 @@ from app.cli.failures import REFUSED, UNUSABLE
 from app.cli.opening import DataDirOption, JsonOption, settings_with
 from kemem import Memory
 from kemem.errors import ApiError, KememError
-from kemem.exports import BrokenExportError, Imported, Watch, watched
+from kemem.exports import BrokenExportError, ExportCheck, Imported, checked_lines
 
 FileArgument = Annotated[
     Path,
@@ -103,11 +103,11 @@ def checked(file: Path) -> int:
         BrokenExportError: it is cut off or altered.
 
     """
-    watch = Watch()
+    check = ExportCheck()
     with _lines(file) as lines:
-        for _ in watched(lines, watch):
+        for _ in checked_lines(lines, check):
             pass
-    return watch.rows
+    return check.rows
 
 
 @contextmanager

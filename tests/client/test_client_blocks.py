@@ -21,7 +21,8 @@ BLOCK = {"block_id": "blk/1", "label": "human", "value": "Ana.", "version": 4}
     [
         (lambda b: b.create("human", "Ana.", 60, user_id="ana", tags=["t"]), "POST", "/blocks",
          {"label": "human", "value": "Ana.", "limit": 60, "user_id": "ana", "tags": ["t"]}, None),
-        (lambda b: b.list(5, label="human"), "GET", "/blocks?label=human&limit=5", None, None),
+        (lambda b: b.list_blocks(5, label="human"), "GET", "/blocks?label=human&limit=5", None,
+         None),
         (lambda b: b.attached("helper"), "GET", "/agents/helper/blocks?limit=100", None, None),
         (lambda b: b.get("blk/1"), "GET", "/blocks/blk%2F1", None, None),
         (lambda b: b.update("blk/1", version=4, description=None, limit=9), "PATCH",
@@ -98,7 +99,7 @@ async def test_a_block_is_made_changed_undone_and_deleted(memory_of_acme: AsyncM
 
     renamed = await blocks.update(made.block_id, version="*", label="animals")
     assert (renamed.label, renamed.limit) == ("animals", 40)
-    assert [one.block_id for one in await blocks.list(label="animals")] == [made.block_id]
+    assert [one.block_id for one in await blocks.list_blocks(label="animals")] == [made.block_id]
     assert (await blocks.delete(made.block_id)).agents == 1
     with pytest.raises(NotFoundError):
         await blocks.get(made.block_id)

@@ -83,7 +83,7 @@ async def test_a_session_is_summarised(memory: AsyncMemory) -> None:
     assert (planned.compacted, planned.why_not) == (False, "dry_run")
     assert planned.evicted is not None
 
-    done = await memory.compact("s1", force=True, keep_messages=4, reason="tidy")
+    done = await memory.summarize("s1", force=True, keep_messages=4, reason="tidy")
 
     assert done.compacted
     assert done.summary is not None

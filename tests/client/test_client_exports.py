@@ -3,11 +3,9 @@
 import hashlib
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import pytest
 
-from kemem import AsyncMemory, Memory
 from kemem.errors import ConflictError, NotFoundError
 from kemem.exports import PART_BYTES, BrokenExportError
 from tests.client.conftest import ask
@@ -167,11 +165,3 @@ async def test_a_file_that_was_cut_off_is_an_error(server, memory) -> None:
 
     with pytest.raises(BrokenExportError):
         await ask(memory.import_, LINES[:-1])
-
-
-def test_both_clients_take_the_same_arguments() -> None:
-    def arguments(method: Any) -> list[str]:
-        return list(method.__annotations__)
-
-    assert arguments(Memory.import_) == arguments(AsyncMemory.import_)
-    assert arguments(Memory.export)[:-1] == arguments(AsyncMemory.export)[:-1]

@@ -7,7 +7,7 @@ import pytest
 import kemem
 from app.governance.forgetting import schemas as forgetting
 from app.governance.privacy.schemas import ErasureListQuery, ErasureRead
-from kemem.forgetting import Eviction, ForgettingStep
+from kemem.options import ErasureKind, Eviction, ForgettingStep
 from tests.client.conftest import ask
 from tests.support.flaky_server import says
 
@@ -44,8 +44,8 @@ RECEIPT = {
         (lambda m: m.forgetting.run(), "POST", "/forgetting/run", {"dry_run": False}),
         (lambda m: m.forgetting.run(("messages",), agent_id="a"), "POST", "/forgetting/run",
          {"dry_run": False, "steps": ["messages"], "agent_id": "a"}),
-        (lambda m: m.erasures.list(limit=5), "GET", "/erasures?limit=5", None),
-        (lambda m: m.erasures.list("user", "ana"), "GET",
+        (lambda m: m.erasures.list_erasures(limit=5), "GET", "/erasures?limit=5", None),
+        (lambda m: m.erasures.list_erasures("user", "ana"), "GET",
          "/erasures?kind=user&id=ana&limit=100", None),
     ],
 )  # fmt: skip
@@ -101,7 +101,7 @@ async def test_receipts_are_read_page_by_page(server, memory) -> None:
         says({"items": [RECEIPT | {"erasure_id": "era_0"}], "next_cursor": None}),
     )
 
-    seen = await ask(memory.erasures.list, "user", "ana", limit=None)
+    seen = await ask(memory.erasures.list_erasures, "user", "ana", limit=None)
 
     assert [one.erasure_id for one in seen] == ["era_1", "era_0"]
     assert (seen[0].deleted, str(seen[0])) == ({"memories": 3}, "era_1: user")
@@ -110,7 +110,7 @@ async def test_receipts_are_read_page_by_page(server, memory) -> None:
 
 async def test_what_can_mean_nothing_is_not_sent(server, memory) -> None:
     with pytest.raises(ValueError, match="its kind"):
-        await ask(lambda: memory.erasures.list(id="ana"))
+        await ask(lambda: memory.erasures.list_erasures(id="ana"))
     with pytest.raises(TypeError, match="a list"):
         await ask(lambda: memory.forgetting.run("expired"))
     assert server.requests == []
@@ -137,4 +137,4 @@ def test_an_answer_has_the_fields_of_the_service(ours, theirs) -> None:
 def test_the_words_are_those_of_the_service() -> None:
     assert ForgettingStep == forgetting.Step
     assert Eviction == forgetting.Eviction
-    assert kemem.forgetting.ErasureKind | None == ErasureListQuery.model_fields["kind"].annotation
+    assert ErasureKind | None == ErasureListQuery.model_fields["kind"].annotation

@@ -10,8 +10,7 @@ from httpx import ASGITransport
 
 import kemem
 from app.memory.graph import schemas as graph
-from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError, graph_calls
-from kemem.graphing import Graph
+from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError, options
 from tests.client.conftest import ask
 from tests.support.flaky_server import says
 from tests.support.tenants import Caller
@@ -102,34 +101,34 @@ async def test_ids_come_a_page_at_a_time(server, memory) -> None:
     assert server.requests[1].path.endswith("/memories?limit=100&cursor=x")
 
 
-def parameters(method: str, options: type | None = None) -> set[str]:
-    code = getattr(Graph, method).__code__
+def parameters(method: str, further: type | None) -> set[str]:
+    code = getattr(kemem.Graph, method).__code__
     taken = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"self"}
-    return taken | (set() if options is None else set(options.__annotations__))
+    return taken | (set() if further is None else set(further.__annotations__))
 
 
 @pytest.mark.parametrize(
-    ("method", "options", "renamed", "schema"),
+    ("method", "further", "renamed", "schema"),
     [
-        ("entities", graph_calls.EntityOptions, {}, graph.EntityQuery),
-        ("update_entity", graph_calls.EntityChanges, {}, graph.EntityPatch),
+        ("entities", options.EntityOptions, {}, graph.EntityQuery),
+        ("update_entity", options.EntityChanges, {}, graph.EntityPatch),
         ("merge", None, {}, graph.EntityMerge),
-        ("split", graph_calls.SplitOptions, {}, graph.EntitySplit),
-        ("relations", graph_calls.RelationOptions, {}, graph.RelationQuery),
-        ("add_relation", graph_calls.RelationFields, {}, graph.RelationCreate),
-        ("update_relation", graph_calls.RelationChanges, {}, graph.RelationPatch),
-        ("neighbours", graph_calls.GraphWhere, {}, graph.NeighbourQuery),
-        ("paths", graph_calls.GraphWhen, {"source_id": "from_", "destination_id": "to"},
+        ("split", options.SplitOptions, {}, graph.EntitySplit),
+        ("relations", options.RelationOptions, {}, graph.RelationQuery),
+        ("add_relation", options.RelationFields, {}, graph.RelationCreate),
+        ("update_relation", options.RelationChanges, {}, graph.RelationPatch),
+        ("neighbours", options.GraphWhere, {}, graph.NeighbourQuery),
+        ("paths", options.GraphWhen, {"source_id": "from_", "destination_id": "to"},
          graph.PathQuery),
-        ("search", graph_calls.GraphWhere, {}, graph.GraphSearchQuery),
+        ("search", options.GraphWhere, {}, graph.GraphSearchQuery),
     ],
 )  # fmt: skip
-def test_a_method_takes_what_the_route_takes(method, options, renamed, schema) -> None:
+def test_a_method_takes_what_the_route_takes(method, further, renamed, schema) -> None:
     wanted = set(schema.model_fields) - {"cursor"}
     own = {"version"} if method.startswith("update") else set()
     own |= {"relation_id"} if method == "update_relation" else set()
     own |= {"entity_id"} if method in {"update_entity", "merge", "split"} else set()
-    taken = {renamed.get(name, name) for name in parameters(method, options)}
+    taken = {renamed.get(name, name) for name in parameters(method, further)}
     assert taken - own == wanted
 
 

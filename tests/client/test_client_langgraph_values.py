@@ -5,7 +5,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kemem.langgraph_values import LONGEST, SHORTEST, cut, packed, pieces, unpacked
+from kemem.langgraph.chunks import (
+    LONGEST,
+    SHORTEST,
+    compressed,
+    decompressed,
+    split,
+    split_value,
+)
 
 RANDOM = random.Random(7)
 WORDS = [RANDOM.randbytes(RANDOM.randint(2, 9)).hex() for _ in range(500)]
@@ -27,7 +34,7 @@ texts = st.one_of(
 
 @given(texts)
 def test_the_pieces_are_the_whole_and_none_is_too_long(data: bytes) -> None:
-    found = pieces(data)
+    found = split(data)
 
     assert b"".join(found) == data
     assert all(SHORTEST < len(one) <= LONGEST for one in found[:-1])
@@ -36,30 +43,30 @@ def test_the_pieces_are_the_whole_and_none_is_too_long(data: bytes) -> None:
 
 @given(texts, texts)
 def test_what_came_before_is_cut_as_before(data: bytes, more: bytes) -> None:
-    before = pieces(data)[:-1]
+    before = split(data)[:-1]
 
-    assert pieces(data + more)[: len(before)] == before
+    assert split(data + more)[: len(before)] == before
 
 
 def test_behind_a_change_the_pieces_are_the_same_again() -> None:
     data = prose(200_000)
     changed = data[:50_000] + b"something else" + data[50_100:]
 
-    before, after = set(pieces(data)), set(pieces(changed))
+    before, after = set(split(data)), set(split(changed))
 
     assert len(before - after) <= 3
     assert len(before) > 50
 
 
 def test_a_piece_has_two_kibibytes_and_more_on_average() -> None:
-    found = pieces(prose(500_000))
+    found = split(prose(500_000))
 
     assert 2048 < 500_000 / len(found) < 6144
 
 
 def test_what_is_sent_comes_back() -> None:
-    value = cut("msgpack", prose(20_000))
+    value = split_value("msgpack", prose(20_000))
 
-    assert unpacked(packed(value.chunks, value.digests)) == value.chunks
+    assert decompressed(compressed(value.chunks, value.digests)) == value.chunks
     assert b"".join(value.chunks[one] for one in value.digests) == prose(20_000)
-    assert cut("null", b"").digests == ()
+    assert split_value("null", b"").digests == ()

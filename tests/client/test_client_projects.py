@@ -25,7 +25,7 @@ ANSWER = {
     [
         (lambda p: p.create("Apollo", project_id="p/1", owner_id="ana"), "POST", "/projects",
          {"project_name": "Apollo", "project_id": "p/1", "owner_id": "ana"}),
-        (lambda p: p.list(5, user_id="ana"), "GET", "/projects?user_id=ana&limit=5", None),
+        (lambda p: p.list_projects(5, user_id="ana"), "GET", "/projects?user_id=ana&limit=5", None),
         (lambda p: p.get("p/1"), "GET", "/projects/p%2F1", None),
         (lambda p: p.update("p/1", description=None), "PATCH", "/projects/p%2F1",
          {"description": None}),
@@ -105,7 +105,7 @@ async def test_a_team_shares_what_its_roles_allow(memory_of_acme: AsyncMemory) -
     await ben.add("Ben keeps bees.", infer=False)
     assert (await ana.projects.put_member("apollo", "ben", "viewer")).role == "viewer"
 
-    assert [one.project_id for one in await ben.projects.list()] == [made.project_id]
+    assert [one.project_id for one in await ben.projects.list_projects()] == [made.project_id]
     with pytest.raises(ForbiddenError) as viewer:
         await ben.add("The release is in March.", **shared)
     assert viewer.value.code == "read_only_member"

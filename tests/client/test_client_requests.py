@@ -30,27 +30,6 @@ SEED = {
 }  # fmt: skip
 
 
-def public(kind: type) -> dict[str, object]:
-    return {name: one for name, one in inspect.getmembers(kind) if not name.startswith("_")}
-
-
-def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
-    sync, unsync = public(Memory), public(AsyncMemory)
-
-    assert sync.keys() == unsync.keys()
-    assert len(sync) == 62
-    views = {name for name, one in sync.items() if not callable(one)}
-    assert len(views) == 9
-    # It makes another client and sends nothing.
-    for name in sync.keys() - views - {"acting_as"}:
-        here, there = inspect.signature(sync[name]), inspect.signature(unsync[name])
-        assert here.parameters == there.parameters, name
-        wanted = str(here.return_annotation).replace(".Iterator", ".AsyncIterator")
-        assert str(there.return_annotation) == wanted, name
-        coroutine = inspect.iscoroutinefunction(unsync[name])
-        assert coroutine or inspect.isasyncgenfunction(unsync[name]), name
-
-
 def test_the_parameters_of_the_design_come_first_and_in_its_order() -> None:
     for name, parameters in SEED.items():
         for kind in (Memory, AsyncMemory):
@@ -65,18 +44,6 @@ def test_the_parameters_of_the_design_come_first_and_in_its_order() -> None:
     assert (search["limit"].default, search["rerank"].default) == (100, True)
     assert inspect.signature(Memory.add).parameters["infer"].default is True
     assert inspect.signature(Memory.get_all).parameters["limit"].default == 100
-
-
-def test_the_other_names_mean_the_same() -> None:
-    for kind in (Memory, AsyncMemory):
-        assert kind.write is kind.add
-        assert kind.retrieve is kind.search
-        assert kind.forget is kind.delete
-
-
-def test_every_public_method_says_what_one_gets() -> None:
-    for kind in (Memory, AsyncMemory):
-        assert all(inspect.getdoc(one) for one in public(kind).values())
 
 
 def test_everything_offered_exists() -> None:
@@ -346,8 +313,7 @@ async def test_pages_are_fetched_up_to_the_limit(server, memory, limit, pages, s
 async def test_a_limit_below_one_is_refused(server, memory, limit) -> None:
     for method, arguments in (
         (memory.get_all, ()), (memory.history, ("mem_1",)), (memory.messages, ("s1",)),
-        (memory.search, ("tea?",)), (memory.retrieve, ("tea?",)),
-        (memory.search_messages, ("tea?",)),
+        (memory.search, ("tea?",)), (memory.search_messages, ("tea?",)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="limit"):
             await ask(method, *arguments, limit=limit)

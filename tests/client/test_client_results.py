@@ -16,7 +16,7 @@ from kemem import (
     SearchResults,
     Usage,
 )
-from kemem.reading import read
+from kemem.answers import read
 
 HIT = {
     "memory_id": "mem_1",

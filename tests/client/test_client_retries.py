@@ -22,6 +22,7 @@ from kemem import (
     Memory,
     NotFoundError,
     RateLimitedError,
+    SearchResults,
     TimedOutError,
     UnauthenticatedError,
     UnavailableError,
@@ -29,8 +30,8 @@ from kemem import (
     UnprocessableError,
 )
 from kemem.address import Service
-from kemem.calls import search
-from kemem.exchange import Exchange, Patience, retry_after
+from kemem.calls import post
+from kemem.exchange import Exchange, RetryPolicy, retry_after
 from tests.client.conftest import KEY, ask
 from tests.support.flaky_server import (
     cuts_off,
@@ -190,7 +191,7 @@ async def test_what_was_never_there_is_not_deleted(server, memory) -> None:
     # The service was busy and said that it did nothing, so nothing was deleted before.
     server.script(refuses(503, "database_busy", Retry_After="0"), GONE)
     with pytest.raises(NotFoundError):
-        await ask(memory.forget, "mem_1")
+        await ask(memory.delete, "mem_1")
 
     server.script(hangs_up, GONE)
     with pytest.raises(NotFoundError):
@@ -385,11 +386,11 @@ def exchange(chance: float, *, timeout: float = 1000, retries: int = 20) -> Exch
     service = Service("http://127.0.0.1:1", "kem_x", "nowhere")
     ticks = itertools.repeat(0.0)
     return Exchange(
-        search("tea", limit=None),
+        post(SearchResults, "memories", "search", body={"query": "tea"}),
         service,
-        Patience(timeout, retries),
+        RetryPolicy(timeout, retries),
         clock=lambda: next(ticks),
-        chance=lambda: chance,
+        jitter=lambda: chance,
     )
 
 

@@ -47,7 +47,7 @@ async def save(memory: AsyncMemory, text: str, **fields) -> str:
 
 
 async def test_a_memory_is_saved_found_read_and_deleted(memory: AsyncMemory) -> None:
-    added = await memory.write(
+    added = await memory.add(
         TEA, "ana", metadata={"topic": "tea"}, infer=False, memory_type="preference"
     )
     [outcome] = added
@@ -56,7 +56,7 @@ async def test_a_memory_is_saved_found_read_and_deleted(memory: AsyncMemory) -> 
     assert outcome.memory.metadata == {"topic": "tea"}
     assert outcome.memory.create_time.tzinfo is not None
 
-    found = await memory.retrieve("What does she drink?", user_id="ana", limit=5, explain=True)
+    found = await memory.search("What does she drink?", user_id="ana", limit=5, explain=True)
     assert [one.memory_id for one in found] == [outcome.memory_id]
     assert str(found) == f"- [preference] {TEA}"
     assert found[0].similarity > 0.3
@@ -66,7 +66,7 @@ async def test_a_memory_is_saved_found_read_and_deleted(memory: AsyncMemory) -> 
     item = await memory.get(outcome.memory_id)
     assert (item.content, item.user_id, item.version) == (TEA, "ana", 1)
 
-    assert await memory.forget(outcome.memory_id) is None
+    assert await memory.delete(outcome.memory_id) is None
     with pytest.raises(NotFoundError) as raised:
         await memory.get(outcome.memory_id)
     assert raised.value.code == "memory_not_found"

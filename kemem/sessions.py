@@ -1,0 +1,178 @@
+"""Answers about sessions (conversations) and their messages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from kemem.answers import Answer, Listing, escape_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Answer):
+    """One stored message. `str()` is an escaped line."""
+
+    message_id: str
+    role: str
+    content: str = ""
+    session_id: str | None = None
+    agent_id: str | None = None
+    user_id: str | None = None
+    content_type: str = "text"
+    content_parts: tuple[Mapping[str, Any], ...] = ()
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    parent_message_id: str | None = None
+    sequence_no: int = 0
+    create_time: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.role}: {escape_line(self.content)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Messages(Listing[Message]):
+    """Messages in the requested order."""
+
+    results: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageScoreParts(Answer):
+    """How a score was computed; `boosts` is what each context signal added."""
+
+    cosine: float | None = None
+    lexical: float | None = None
+    fused: float = 0.0
+    boosts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageHit(Message):
+    """A message that a search found."""
+
+    score: float = 0.0
+    """0 to 1; hits are ordered by it."""
+    relevance: float = 0.0
+    similarity: float | None = None
+    """Cosine similarity of query and message, 0 to 1; None if they were not compared."""
+    lexical: float | None = None
+    """Keyword match, 0 to 1; None in semantic mode."""
+    said_at: datetime | None = None
+    said_ago: str = ""
+    """For example `3 days ago`."""
+    said_ago_seconds: int = 0
+    explain: MessageScoreParts | None = None
+
+    def __str__(self) -> str:
+        return f"[{self.said_ago}] {self.role}: {escape_line(self.content)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MessageHits(Listing[MessageHit]):
+    """Hits, best first; `next_cursor` fetches the next page and is None on the last one."""
+
+    rows_key: ClassVar[str] = "items"
+    results: tuple[MessageHit, ...] = ()
+    next_cursor: str | None = None
+    embedding_models: tuple[str, ...] = ()
+    waiting: int = 0
+    """How many messages could not be compared by meaning, or not yet."""
+    searched: int = 0
+    """How many messages were compared."""
+    left_out: bool = False
+    """Whether there are older messages that were not compared."""
+    degraded: bool = False
+    """Whether an embedder failed, so that the result may be worse."""
+    mode: str = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled(Answer):
+    """Whether and when memories are extracted from a session, or the `reason` why not."""
+
+    scheduled: bool = False
+    reason: str | None = None
+    job_id: str | None = None
+    due_at: datetime | None = None
+    signals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressure(Answer):
+    """How full the window of a session is; `level` is ok, warn or flush."""
+
+    level: str = "ok"
+    tokens: int = 0
+    """Input tokens: messages in the window, summaries and the reserve."""
+    budget_tokens: int = 0
+    share: float = 0.0
+    """`tokens` as a share of the budget; may exceed 1."""
+    notice: str | None = None
+    """A text for the model, from level warn on."""
+    counter: str = ""
+    compaction_job_id: str | None = None
+    """The job that will compact the session, if this append started one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended(Answer):
+    """What an append stored, and the work that it scheduled."""
+
+    session_id: str
+    created: int = 0
+    existing: int = 0
+    """Messages whose `message_id` was stored before."""
+    dropped: int = 0
+    """Messages that a processor dropped."""
+    messages: tuple[Message, ...] = ()
+    sensitive: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By `message_id`, the kinds of sensitive data found in it, without the data."""
+    extraction: Scheduled = field(default_factory=Scheduled)
+    pressure: Pressure | None = None
+    state_version: int | None = None
+    """The new version of the working state, if it was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(Answer):
+    """One conversation."""
+
+    session_id: str
+    agent_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    session_name: str | None = None
+    session_type: str | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+    status: str = "running"
+    end_time: datetime | None = None
+    memory_enabled: bool = True
+    injection_enabled: bool = True
+    window_policy: Mapping[str, Any] | None = None
+    """The window policy of the session alone; `window` returns the one in force."""
+    last_sequence_no: int = 0
+    last_message_time: datetime | None = None
+    last_extracted_seq: int = 0
+    """Memories have been extracted from messages up to this number."""
+    version: int = 1
+    create_time: datetime | None = None
+    update_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction(Answer):
+    """The progress of extraction in a session."""
+
+    session_id: str
+    scheduled: bool = False
+    """False if there was nothing new to extract from."""
+    done: bool = False
+    """Whether all messages before this request have been processed."""
+    job_id: str | None = None
+    status: str | None = None
+    due_at: datetime | None = None
+    last_extracted_seq: int = 0
+    result: Mapping[str, Any] | None = None
