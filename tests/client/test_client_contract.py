@@ -18,7 +18,7 @@ from app.conversation.sessions.schemas import SessionRead
 from app.governance.operations.schemas import JobRead
 from app.identity.projects.schemas import MemberRead, ProjectRead, ProjectTransferred
 from app.identity.usage import schemas as usage
-from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, JobAccepted
+from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest
 from app.memory.feedback.schemas import FeedbackAdded, FeedbackCreate
 from app.memory.graph import schemas as graph
 from app.memory.memories import record_schemas as records
@@ -93,7 +93,7 @@ def test_answers_of_several_kinds_have_the_fields_of_all() -> None:
         *records.MemoriesDeleted.model_fields,
         *records.DeletionScheduled.model_fields,
     }
-    assert names(kemem.Job) > set(JobAccepted.model_fields)
+    assert names(kemem.Job) > set(memories.JobAccepted.model_fields)
     assert names(kemem.Profile) == {
         *profiles.UserProfileRead.model_fields,
         *profiles.ProjectProfileRead.model_fields,
