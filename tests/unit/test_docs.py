@@ -9,11 +9,13 @@ from app.settings import Settings, variable
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+MANUAL = [page for page in PAGES if page.parent.name != "decisions"]
 TEXTS = [*PAGES, ROOT / ".env.example", *ROOT.glob("benchmarks/**/*.md")]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SETTING = re.compile(r"\bMEMORY_[A-Z0-9_]+\b")
 PLAN_ID = re.compile(r"\b[A-Z]-\d{2}\b")
+CODE = re.compile(r"`((?:app|kemem|client|migrations|tests|benchmarks|docs)/[\w./-]+)`")
 OUTSIDE = re.compile(r"\b(?:design|house|peers|features|style-examples)\.md\b")
 
 
@@ -23,7 +25,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def shown(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_links_lead_to_files_and_headings(page: Path) -> None:
     for link in LINK.findall(page.read_text(encoding="utf-8")):
         if link.startswith("https://"):
@@ -32,6 +38,12 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         target = (page.parent / name).resolve() if name else page
         assert target.exists(), f"{page.name} links to {link}"
         assert not anchor or anchor in anchors(target), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=shown)
+def test_pages_name_only_files_that_exist(page: Path) -> None:
+    for name in CODE.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 
 def test_index_names_every_page() -> None:
