@@ -168,6 +168,12 @@ class EmbedderCatalogue:
             del self._opened[key]
 
     async def _open_handle(self, handle: str) -> Embedder:
+        """The embedder of a handle.
+
+        Raises:
+            UnknownEmbedderError: there is none of that name here.
+
+        """
         if handle == _WORDLLAMA:
             try:
                 return await WordLlamaEmbedder.open()
@@ -185,6 +191,12 @@ class EmbedderCatalogue:
         return found
 
     async def _open_name(self, handle: str, dimension: int) -> Embedder:
+        """The embedder of a handle in one dimension.
+
+        Raises:
+            UnknownEmbedderError: there is none of that name here.
+
+        """
         embedder = await self.resolve(handle)
         if embedder.dimension == dimension:
             return embedder
@@ -202,6 +214,12 @@ class EmbedderCatalogue:
         return other
 
     def _model(self, handle: str) -> tuple["_Endpoint", str]:
+        """The endpoint's model in a handle.
+
+        Raises:
+            UnknownEmbedderError: the handle names none, or there is no endpoint.
+
+        """
         model = _OPENAI.fullmatch(handle)
         if model is None or self._endpoint is None:
             raise UnknownEmbedderError(self.available)
@@ -238,6 +256,12 @@ def _connect(parameters: OpenAIParameters) -> _Endpoint | None:
 
 
 async def _open_default(handle: str, dimension: int | None, endpoint: _Endpoint | None) -> Embedder:
+    """The embedder of the setting, ready.
+
+    Raises:
+        ConfigurationError: it cannot be opened; the message says what to mend.
+
+    """
     if handle == _WORDLLAMA:
         if dimension not in {None, DIMENSION}:
             raise ConfigurationError(

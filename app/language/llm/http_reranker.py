@@ -134,6 +134,11 @@ class HTTPReranker:
         The first LONGEST_TEXT characters of a text count. Scores of a provider that all lie
         in 0 to 1 stand. When one does not they are taken for logits, and all become
         1 / (1 + e^-score), as the servers that scale scores themselves do it.
+
+        Raises:
+            RerankUnavailableError: no scores could be had, or not in time.
+            ValueError: there are more documents than a call may have.
+
         """
         if len(documents) > RERANK_CANDIDATES:
             msg = f"{len(documents)} documents; a call takes {RERANK_CANDIDATES}"
@@ -169,6 +174,12 @@ class HTTPReranker:
         return scores
 
     async def _post(self, body: bytes) -> bytes:
+        """The body of the answer; a connection that was cut is tried once more.
+
+        Raises:
+            RerankUnavailableError: the endpoint cannot be reached, or refuses.
+
+        """
         try:
             try:
                 return await self._post_once(body)
@@ -178,6 +189,12 @@ class HTTPReranker:
             raise RerankUnavailableError("connection") from error
 
     async def _post_once(self, body: bytes) -> bytes:
+        """The body of the answer to one request.
+
+        Raises:
+            RerankUnavailableError: the endpoint refuses, or answers too long.
+
+        """
         most = _ANSWER_BYTES + _ANSWER_BYTES_PER_REQUEST_BYTE * len(body)
         answer = bytearray()
         async with self._client.stream("POST", self._address, content=body) as response:
@@ -217,6 +234,12 @@ _ANSWER: Final[TypeAdapter[_RerankAnswer | list[_RerankRow]]] = TypeAdapter(
 
 
 def _read(body: bytes, count: int) -> dict[int, float]:
+    """The scores by place among `count` documents.
+
+    Raises:
+        RerankUnavailableError: the answer is not what was asked for.
+
+    """
     try:
         answer = _ANSWER.validate_json(body)
     except ValidationError:

@@ -130,6 +130,12 @@ class ChatCatalogue(Generic[Made]):
             await self._client.close()
 
     def _build(self, handle: str) -> Made:
+        """What does the work for a handle, made anew.
+
+        Raises:
+            UnknownModelError: the handle names nothing here.
+
+        """
         if handle == self._keyless_handle:
             return self._keyless
         named = _OPENAI.fullmatch(handle)
@@ -245,6 +251,12 @@ class ModelCatalogue(ChatCatalogue[ExtractionModel]):
         return ExtractionModel(self._plugged(kind, parts["model"]), self.keyless.reconciler)
 
     def _plugged(self, kind: str, model: str | None) -> Extractor:
+        """The extractor of an installed package.
+
+        Raises:
+            UnknownModelError: the package has no such model.
+
+        """
         try:
             return self._plugins[kind](model)
         except ValueError as error:
@@ -275,6 +287,12 @@ def installed_extractors() -> dict[str, ExtractorFactory]:
 
 
 def _loaded(point: EntryPoint) -> ExtractorFactory:
+    """What an entry point holds.
+
+    Raises:
+        ConfigurationError: it cannot be loaded.
+
+    """
     try:
         factory: ExtractorFactory = point.load()
     except Exception as error:

@@ -68,6 +68,12 @@ def snake(text: str) -> str | None:
 
 
 def _relation(value: Any) -> ProposedRelation:
+    """One relation of an entry.
+
+    Raises:
+        MalformedRelationError: it cannot be kept; says which members are missing.
+
+    """
     if not isinstance(value, dict):
         raise MalformedRelationError("not an object")
     wanting = [name for name in ("source", "destination") if _name(value.get(name)) is None]
@@ -125,6 +131,12 @@ def storable(text: str) -> str:
 
 
 def _words(value: Any) -> str:
+    """The text of a member.
+
+    Raises:
+        ValueError: there is none, or it is blank.
+
+    """
     if not isinstance(value, str):
         raise ValueError("no text")  # noqa: TRY004 (pydantic collects this one)
     text = storable(value)
@@ -292,6 +304,12 @@ def _messages(statement: _StatementEntry, message_ids: Mapping[str, str]) -> tup
 
 
 def _checked(form: type[_S], value: Any) -> _S:
+    """The value in a form.
+
+    Raises:
+        MalformedEntryError: it does not fit; names the members, never their values.
+
+    """
     try:
         return form.model_validate(value)
     except ValidationError as error:

@@ -107,6 +107,12 @@ class ModelExtractor:
 
 
 def _list(entries: Any, use: ModelUse) -> list[Any]:
+    """The entries of an answer, as a list.
+
+    Raises:
+        ModelUnavailableError: there is no list.
+
+    """
     if entries is None:
         return []
     if not isinstance(entries, list):

@@ -113,6 +113,12 @@ def _verdict(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    """A text that is to be stored.
+
+    Raises:
+        ValueError: there is none.
+
+    """
     text = remark(value)
     if text is None:
         raise ValueError("no text")

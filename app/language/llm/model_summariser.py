@@ -123,7 +123,12 @@ class ModelSummariser:
         return self._chat.model
 
     async def summarise(self, request: SummaryRequest) -> Summary:
-        """As the port says; an answer without a summary in it is asked for again."""
+        """As the port says; an answer without a summary in it is asked for again.
+
+        Raises:
+            ModelUnavailableError: no try had a summary in it.
+
+        """
         system = summary_prompt(
             words=request.words, fold=not request.lines, wishes=request.instructions
         )

@@ -225,7 +225,12 @@ class OpenAIChat:
         max_output_tokens: int,
         opening: Opening | None = None,
     ) -> ChatAnswer:
-        """As the port says. What a model refuses to be asked costs further calls, once."""
+        """As the port says. What a model refuses to be asked costs further calls, once.
+
+        Raises:
+            ModelUnavailableError: there is no answer, or none that can be read to its end.
+
+        """
         question = _Question(system, user, schema, schema_name, max_output_tokens, opening)
         meter = _Meter()
         dialect, body = await self._ask(question, meter)
@@ -245,7 +250,12 @@ class OpenAIChat:
         return ChatAnswer(data, meter.use())
 
     async def _ask(self, question: _Question, meter: _Meter) -> tuple[_Dialect, bytes]:
-        """The body of the answer, and the dialect in which there was one."""
+        """The body of the answer, and the dialect in which there was one.
+
+        Raises:
+            ModelUnavailableError: the endpoint cannot be reached, or refuses every dialect.
+
+        """
         dialect = self._dialect
         while True:
             meter.calls += 1

@@ -194,7 +194,12 @@ class OpenAIEmbedder:
         return 0.45
 
     async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:
-        """As the port says. Texts past the length limit are cut, silently; blank ones not sent."""
+        """As the port says. Texts past the length limit are cut, silently; blank ones not sent.
+
+        Raises:
+            EmbeddingUnavailableError: a vector is missing; the first failure of the calls says why.
+
+        """
         use = EmbeddingUse() if use is None else use
         vectors = np.zeros((len(texts), self._dimension), np.float32)
         prepared = [_cut(encodable(text), self._limits.bytes_per_text) for text in texts]
@@ -240,6 +245,12 @@ class OpenAIEmbedder:
     async def _checked(
         self, texts: Sequence[str], use: EmbeddingUse, *, asked: int | None
     ) -> Vectors:
+        """The vectors, if they have this embedder's dimension.
+
+        Raises:
+            EmbeddingUnavailableError: they have another.
+
+        """
         vectors = await request_vectors(self._client, self._model, texts, dimensions=asked, use=use)
         if vectors.shape[1] != self._dimension:
             use.failures += 1

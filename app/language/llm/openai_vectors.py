@@ -85,6 +85,12 @@ async def request_vectors(
 async def _request(
     client: openai.AsyncOpenAI, model: str, texts: Sequence[str], dimensions: int | None
 ) -> bytes:
+    """The body of the answer to one call.
+
+    Raises:
+        EmbeddingUnavailableError: the endpoint cannot be reached, or refuses.
+
+    """
     try:
         # The raw answer, because the SDK builds models from it without checking them and
         # fails in its own ways on a bad one.
@@ -104,6 +110,12 @@ async def _request(
 
 
 def _read(body: bytes, count: int, spent: EmbeddingUse) -> Vectors:
+    """One row per text, in their order.
+
+    Raises:
+        EmbeddingUnavailableError: the answer is not what was asked for.
+
+    """
     try:
         answer = _VectorAnswer.model_validate_json(body)
     except ValidationError:

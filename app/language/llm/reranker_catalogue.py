@@ -106,6 +106,12 @@ def _client(api_key: str | None) -> httpx.AsyncClient:
 
 
 def _checked(address: str) -> str:
+    """The address, if it can be called.
+
+    Raises:
+        ConfigurationError: it cannot; says why.
+
+    """
     url = _parsed(address)
     if url is None or not url.host or url.fragment:
         raise ConfigurationError(f"The address in MEMORY_RERANK_MODEL is none: {_WRITE}")

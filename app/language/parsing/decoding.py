@@ -273,6 +273,12 @@ def looks_like_text(head: bytes) -> bool:
 
 
 def _encoding(content: bytes, *, declares: bool) -> str:
+    """The name of the encoding that a text is in.
+
+    Raises:
+        ParseError: `encoding`; it is no text, or damaged.
+
+    """
     marked = next((name for mark, name in _MARKS if content.startswith(mark)), None)
     wide = marked or _wide(content[:SAMPLE_BYTES])
     if wide is not None:

@@ -78,6 +78,12 @@ class ParserPool:
         )
 
     async def _told(self, kind: FileKind, content: AsyncIterable[bytes]) -> dict[str, Any]:
+        """What the parser's process answers.
+
+        Raises:
+            ParseError: it took too long, or ended without an answer.
+
+        """
         limit = max(1, round(self._seconds))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "app.language.parsing.child",

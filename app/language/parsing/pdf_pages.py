@@ -42,6 +42,12 @@ def read_pdf(content: bytes, limits: DocumentLimits) -> Document:
 
 
 def _pages(content: bytes, limits: DocumentLimits) -> list[str]:
+    """The text of each page.
+
+    Raises:
+        ParseError: the file is protected, or has no pages or too many.
+
+    """
     reader = PdfReader(BytesIO(content), strict=False)
     # Many are encrypted with an empty password, against printing alone.
     if reader.is_encrypted and not reader.decrypt(""):

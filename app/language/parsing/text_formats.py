@@ -59,6 +59,12 @@ def _json_records(text: str) -> list[Any]:
 
 
 def _json_lines(value: Any, path: str, depth: int) -> Iterator[str]:
+    """The values below `value`, a line each, with the path to it.
+
+    Raises:
+        ParseError: they are nested too deep.
+
+    """
     if depth > DEEPEST:
         raise ParseError("malformed", f"It is nested deeper than {DEEPEST} levels.")
     if isinstance(value, dict):

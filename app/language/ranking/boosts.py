@@ -47,6 +47,12 @@ class Boosts:
     """It speaks of what the query names, or of what is one relation away."""
 
     def __post_init__(self) -> None:
+        """Check the weights.
+
+        Raises:
+            InvalidWeightsError: one is not 0 to 1.
+
+        """
         for each in fields(self):
             value = getattr(self, each.name)
             # Written so that NaN fails too.

@@ -10,6 +10,12 @@ Mode = Literal["semantic", "lexical", "hybrid"]
 
 
 def _is_asked(query: str) -> str:
+    """The query itself.
+
+    Raises:
+        ValueError: it is blank.
+
+    """
     if not query.strip():
         raise ValueError("must not be blank")
     return query
@@ -22,6 +28,12 @@ Query = Annotated[
 
 
 def _are_known(weights: dict[str, float]) -> dict[str, float]:
+    """The weights themselves.
+
+    Raises:
+        ValueError: a name is unknown.
+
+    """
     unknown = sorted(set(weights) - set(BOOSTS))
     if unknown:
         raise ValueError(f"unknown: {', '.join(unknown)}; known: {', '.join(BOOSTS)}")

@@ -66,7 +66,12 @@ def season_of(year: int, name: str) -> Period:
 
 
 def latest(today: date, named: Callable[[int], Period]) -> Period:
-    """What recurs each year, the last time it had begun."""
+    """What recurs each year, the last time it had begun.
+
+    Raises:
+        ValueError: no year has such a day.
+
+    """
     # Nine years hold a 29 February, even around 1900.
     for year in range(today.year, max(today.year - 9, 0), -1):
         with suppress(ValueError):
@@ -153,6 +158,12 @@ def feast(today: date, name: str, year: int | None, step: int | None) -> Period:
     """A feast in a year, or so many years from this one; else the last one up to today."""
 
     def named(year: int) -> Period:
+        """The days of a feast in a year.
+
+        Raises:
+            ValueError: the library does not know them.
+
+        """
         key, offset, count = FEASTS[name]
         first = _feast_days(key[0], year).get(key[1])
         if first is None:

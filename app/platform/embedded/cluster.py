@@ -65,6 +65,12 @@ async def ensure_cluster(
 
 
 def _is_cluster(path: Path) -> bool:
+    """Whether a cluster of our version is in the folder.
+
+    Raises:
+        ConfigurationError: there is one of another version of PostgreSQL.
+
+    """
     if (path / "PG_VERSION").is_file():
         return True
     if path.is_dir() and any(path.iterdir()):
@@ -95,6 +101,12 @@ def _make_owned(path: Path, account: Account) -> None:
 async def _initdb(
     draft: Path, binaries: Binaries, account: Account, password: str, log: ServerLog
 ) -> None:
+    """Make the cluster in a draft folder.
+
+    Raises:
+        ConfigurationError: PostgreSQL could not make it; quotes its log.
+
+    """
     password_file = draft / "password"
     with open(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: ASYNC230, PTH123  # A mode from the start.
         file.write(password)

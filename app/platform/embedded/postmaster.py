@@ -133,6 +133,13 @@ class Postmaster:
             raise
 
     async def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        """Return when the server answers.
+
+        Raises:
+            PostmasterExitedError: it ended before.
+            ConfigurationError: it refuses our connections.
+
+        """
         reminder = time.monotonic() + _STILL_STARTING_LOG_SECONDS
         while (code := process.poll()) is None:
             try:

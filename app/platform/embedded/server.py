@@ -89,6 +89,12 @@ class EmbeddedPostgres:
         return sockets.dsn(user=SUPERUSER, password=secrets.superuser_password, database=DATABASE)
 
     def _running(self) -> tuple[SocketFolder, ClusterPasswords]:
+        """The server.
+
+        Raises:
+            RuntimeError: it was not started.
+
+        """
         if self._sockets is None or self._secrets is None:
             raise RuntimeError("the embedded PostgreSQL is not running")
         return self._sockets, self._secrets
@@ -190,6 +196,12 @@ class EmbeddedPostgres:
 
 
 def _check_reachable(folder: DataFolder, account: Account) -> None:
+    """Check that PostgreSQL's account can enter the folder.
+
+    Raises:
+        ConfigurationError: it cannot; says which folder to open.
+
+    """
     if not account.is_ours and not permits(account, 'test -x "$1"', folder.root):
         raise ConfigurationError(
             f"PostgreSQL does not run as root but as {account.name}, who may not enter "

@@ -80,6 +80,12 @@ def allowed_processors(setting: str) -> list[LoadedProcessor]:
 
 
 def _loaded(point: EntryPoint) -> LoadedProcessor:
+    """The processor of an entry point, ready to be asked.
+
+    Raises:
+        ConfigurationError: it cannot be loaded, or asks for what no processor may.
+
+    """
     try:
         processor = point.load()()
     except Exception as error:

@@ -45,6 +45,12 @@ def checked_result(before: P, after: object, validate: Validate) -> P:
 
 
 def _item(before: Item, after: Item, validate: Validate) -> Item:
+    """The item as it may go on.
+
+    Raises:
+        InvalidResultError: it is of another kind, or what may not change was changed.
+
+    """
     if type(after) is not type(before):
         raise InvalidResultError("an item is of another kind")
     changed = {
@@ -59,6 +65,12 @@ def _item(before: Item, after: Item, validate: Validate) -> Item:
 
 
 def _check_missing(before: Point, kept: list[str], missing: dict[str, Item]) -> None:
+    """Check what was left out, and the order of what was not.
+
+    Raises:
+        InvalidResultError: this point allows neither.
+
+    """
     if missing and not before.MAY_DROP:
         raise InvalidResultError("nothing can be dropped here")
     if any(one.bound for one in missing.values()):

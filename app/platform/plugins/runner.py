@@ -103,6 +103,14 @@ class ProcessorRunner:
         return given
 
     async def _answer(self, given: Point) -> object:
+        """What the processor's method returns.
+
+        Raises:
+            _StuckError: too many of its calls have not ended.
+            TimeoutError: it takes longer than it may.
+            Exception: what the method raised.
+
+        """
         if self.hanging >= MOST_HANGING:
             raise _StuckError
         async with asyncio.timeout(self.loaded.timeout_seconds), self._free:
