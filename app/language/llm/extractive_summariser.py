@@ -19,7 +19,7 @@ from app.language.llm.summariser import Summary, SummaryLine, SummaryRequest
 from app.language.text.acknowledgements import is_trivial
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
-from app.language.text.word_limit import cut_at_sentence, mostly_signs, sentences, word_count
+from app.language.text.word_limit import cut_at_sentence, mostly_characters, sentences, word_count
 
 MOST: Final = 600
 """How many sentences are compared, 60 ms of work; of more the newest count, one per message
@@ -102,7 +102,7 @@ def extract(request: SummaryRequest) -> str:
 
 
 def _said(lines: Sequence[SummaryLine], *, trivial: bool = False) -> list[_Sentence]:
-    chinese = mostly_signs(" ".join(one.text[:READ] for one in lines))
+    chinese = mostly_characters(" ".join(one.text[:READ] for one in lines))
     return [
         sentence
         for place, one in enumerate(lines)
@@ -224,7 +224,7 @@ def _written(chosen: Sequence[_Sentence]) -> str:
     for (_, label), group in groupby(chosen, lambda one: (one.line, one.label)):
         joined = ""
         for one in group:
-            apart = "" if not joined or mostly_signs(joined) else " "
+            apart = "" if not joined or mostly_characters(joined) else " "
             joined += apart + one.text
         colon = ": " if label.isascii() else "："
         lines.append(f"{label}{colon}{joined}" if label else joined)

@@ -62,7 +62,7 @@ def read_relations(value: Any) -> tuple[tuple[ProposedRelation, ...], list[str]]
 
 def snake(text: str) -> str | None:
     """Words as lower snake_case in ASCII, or None where they are no Latin text."""
-    plain = "".join(sign for sign in normalize("NFKD", text) if not combining(sign))
+    plain = "".join(char for char in normalize("NFKD", text) if not combining(char))
     name = _BETWEEN.sub("_", _HUMP.sub("_", plain.strip())).strip("_").lower()
     return name if _SNAKE.fullmatch(name) else None
 

@@ -32,13 +32,14 @@ sent to the person has been seen by them.
 
 _SEGMENT: Final = """\
 # What to write
-The messages, as one text of at most {words} words (in Chinese or Japanese, {signs} signs). The \
-earlier notes stay as they are: use them to understand the messages, and repeat nothing of them \
+The messages, as one text of at most {words} words (in Chinese or Japanese, {characters} \
+signs). The earlier notes stay as they are: use them to understand the messages, and repeat nothing \
+of them \
 but what has changed."""
 
 _FOLD: Final = """\
 # What to write
-All the earlier notes as one text of at most {words} words (in Chinese or Japanese, {signs} \
+All the earlier notes as one text of at most {words} words (in Chinese or Japanese, {characters} \
 signs). Where two of them differ, the later one holds."""
 
 _RULES: Final = """
@@ -79,7 +80,7 @@ def summary_prompt(*, words: int, fold: bool, wishes: str | None) -> str:
         wishes: the caller's own, put where it cannot end our part or pass for it.
 
     """
-    goal = (_FOLD if fold else _SEGMENT).format(words=words, signs=2 * words)
+    goal = (_FOLD if fold else _SEGMENT).format(words=words, characters=2 * words)
     parts = [_TASK, goal + _RULES]
     lines = [escape_line(line) for line in (wishes or "").splitlines()]
     if any(lines):

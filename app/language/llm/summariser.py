@@ -36,7 +36,7 @@ class SummaryRequest:
     """What to put into few words.
 
     Args:
-        words: how many, at most; two signs of Chinese count as one word.
+        words: how many, at most; two characters of Chinese count as one word.
         lines: messages in their order. Without any, the earlier summaries are to become one.
         earlier: summaries of what was said before, oldest first. Beside lines they
             are there to be understood, and stay as they are.

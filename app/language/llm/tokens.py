@@ -44,7 +44,7 @@ class TokenCounter(Protocol):
 
 # A word as tokenizers see it: a hump of an identifier is one of its own.
 _WORD: Final = re.compile(r"[A-Z]?[a-zß-öø-ÿĀ-ſ]+|[A-Z]+")
-_SIGNS: Final = re.compile(r"[!-/:-@\[-`{-~]{1,6}")
+_PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]{1,6}")
 _INDENT: Final = re.compile(r" {9,16}")
 
 # Fitted to the tokenizer of Llama 2, which `wordllama` carries, on English documentation, Python,
@@ -52,7 +52,7 @@ _INDENT: Final = re.compile(r" {9,16}")
 # Sixteen texts written afterwards were within 13 %.
 _LETTER_PAST_4: Final = 0.05
 _LETTER_PAST_9: Final = 0.25
-_SIGN_RUN: Final = 1.3
+_PUNCTUATION_RUN: Final = 1.3
 _LINE: Final = 1.45
 _DIGIT: Final = 1.2
 _COMMON_HAN: Final = 1.12
@@ -95,7 +95,7 @@ _STRETCHES: Final[Sequence[tuple[int, float]]] = (
 
 @lru_cache(maxsize=8192)
 def _weight(character: str) -> float:
-    """What a character costs besides the word or the run of signs that it belongs to."""
+    """What a character costs besides the word or the run of characters that it belongs to."""
     if character == "\n":
         return _LINE
     if character.isascii():
@@ -115,7 +115,7 @@ class EstimatedTokens:
         """As the port says; reading 100,000 characters takes some 10 ms."""
         if not text:
             return 0
-        total = _SIGN_RUN * len(_SIGNS.findall(text)) + len(_INDENT.findall(text))
+        total = _PUNCTUATION_RUN * len(_PUNCTUATION.findall(text)) + len(_INDENT.findall(text))
         for length, words in Counter(map(len, _WORD.findall(text))).items():
             past = _LETTER_PAST_4 * max(0, length - 4) + _LETTER_PAST_9 * max(0, length - 9)
             total += words * (1 + past)

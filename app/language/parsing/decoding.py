@@ -26,17 +26,17 @@ _BONUS: Final = 0.2
 _FEW: Final = 5
 """Letters of which no statistics tell anything."""
 
-# Controls, characters of nobody, and the sign for what could not be read.
+# Controls, characters of nobody, and the character that stands for what could not be read.
 BROKEN: Final = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd]")
 _BEYOND = re.compile("[^\x00-\x7f]")
 _WORD = re.compile("[^\\W\\d_\xb2\xb3\xb9\xbc-\xbe]+")
-_ODD_SIGN = re.compile(
-    # All but letters, their marks, East Asian signs, punctuation, currencies, arrows and
+_ODD_CHAR = re.compile(
+    # All but letters, their marks, East Asian characters, punctuation, currencies, arrows and
     # mathematics.
     "[^\\w\x00-\x7f\xa0-\xbf\xd7\xf7\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u060c\u061b\u061f"
     "\u0e00-\u0e7f\u2010-\u205e\u20a0-\u20c0\u2100-\u22ff\u3000-\u30ff\u2500\u25a0-\u25ff\uff00-\uffee]"
 )
-# A sign in the middle of a word, other than those of "l’été", "São-João" and "col·lega".
+# A character in the middle of a word, other than those of "l’été", "São-João" and "col·lega".
 _INSIDE = re.compile(
     "(?<=[^\\W\\d_])[\xa1-\xa9\xab-\xac\xae-\xb1\xb4-\xb6\xb8\xbb-\xbf\xd7\xf7\u2020-\u2122](?=[^\\W\\d_])"
 )
@@ -78,7 +78,7 @@ _ALPHABETS: Final = (
     ("iso8859-8", "hebrew"), ("cp1256", "arabic"), ("cp874", "thai"),
 )  # fmt: skip
 _Codes = tuple[tuple[int, int], ...]
-# Lead bytes of the characters in use, and of signs.
+# Lead bytes of the characters in use, and of punctuation.
 _IN_USE: Final[dict[str, _Codes]] = {
     "gb2312": ((0xB0, 0xD7), (0xA1, 0xA3)),
     "big5": ((0xA4, 0xC6), (0xA1, 0xA3)),
@@ -129,12 +129,12 @@ def _fit(sample: bytes, encoding: str, fit: Callable[[str, str], float | None]) 
 
 
 def _is_text(text: str) -> bool:
-    """Whether its words and signs stand as people write them."""
+    """Whether its words and characters stand as people write them."""
     if BROKEN.search(text):
         return False
     words = [word for word in _WORD.findall(text) if not word.isascii()]
     faults = sum(not _is_word(word) for word in words)
-    odd = len(_ODD_SIGN.findall(text))
+    odd = len(_ODD_CHAR.findall(text))
     inside = len(_INSIDE.findall(text))
     return faults + odd + inside <= _DAMAGE * (len(words) + odd + inside)
 
@@ -145,23 +145,23 @@ def _is_word(word: str) -> bool:
         return True
     if not any(script.fullmatch(word) for script in _SCRIPTS.values()):
         return False
-    cases = "".join("lU"[sign.isupper()] for sign in word if sign not in _CASELESS)
+    cases = "".join("lU"[char.isupper()] for char in word if char not in _CASELESS)
     return _CASES_MIXED.search(cases) is None
 
 
 def _fit_latin(text: str, encoding: str) -> float | None:
     letters = sum(map(len, _WORD.findall(text)))
-    # The one sign that becomes two in lower case is Turkish.
+    # The one character that becomes two in lower case is Turkish.
     beyond = [
-        sign if sign == "İ" else sign.lower() for sign in _BEYOND.findall(text) if sign.isalpha()
+        char if char == "İ" else char.lower() for char in _BEYOND.findall(text) if char.isalpha()
     ]
     most = _WESTERN if encoding == COMMON else 2 * _WESTERN
     if len(beyond) > max(most * letters, 2) or not all(
-        _SCRIPTS["latin"].fullmatch(sign) for sign in set(beyond)
+        _SCRIPTS["latin"].fullmatch(char) for char in set(beyond)
     ):
         return None
     covered = max(
-        sum(sign in language for sign in beyond) / max(len(beyond), 1)
+        sum(char in language for char in beyond) / max(len(beyond), 1)
         for language in map(set, _LANGUAGES[encoding])
     )
     covered = covered if beyond else 1.0
@@ -171,13 +171,13 @@ def _fit_latin(text: str, encoding: str) -> float | None:
 
 
 def _fit_script(text: str, _encoding: str, *, script: str) -> float | None:
-    letters = [sign for sign in _BEYOND.findall(text) if sign.isalpha()]
-    own = [sign for sign in letters if _SCRIPTS[script].fullmatch(sign)]
+    letters = [char for char in _BEYOND.findall(text) if char.isalpha()]
+    own = [char for char in letters if _SCRIPTS[script].fullmatch(char)]
     if len(own) < _FEW or len(own) < (1 - _DAMAGE) * len(letters):
         return None
-    frequent = sum(sign.lower() in _FREQUENT[script] for sign in own) / len(own)
+    frequent = sum(char.lower() in _FREQUENT[script] for char in own) / len(own)
     # Shouted from end to end it is more likely another encoding, whose cases are the other way.
-    shouted = sum(sign.isupper() for sign in own) / len(own)
+    shouted = sum(char.isupper() for char in own) / len(own)
     return frequent + _BONUS * (1 - shouted) if frequent >= _FREQUENT_SHARE else None
 
 
@@ -202,7 +202,7 @@ def _fit_japanese(text: str, encoding: str) -> float | None:
 
 def _fit_korean(text: str, _encoding: str) -> float | None:
     wide, syllables = len(_WIDE.findall(text)), _HANGUL.findall(text)
-    frequent = sum(sign in _SYLLABLES for sign in syllables)
+    frequent = sum(char in _SYLLABLES for char in syllables)
     if len(syllables) < (1 - _DAMAGE) * wide or frequent < _BONUS * wide:
         return None
     fit = _fit_wide(text, "euc_kr")
@@ -215,13 +215,13 @@ def _fit_wide(text: str, encoding: str) -> float | None:
     return used if used >= 1 - _DAMAGE else None
 
 
-def _in_use(signs: str, encoding: str) -> float:
+def _in_use(chars: str, encoding: str) -> float:
     """The share of characters that people use among those of an encoding."""
     leads = [
-        code[0] for code in (sign.encode(encoding, "ignore") for sign in signs) if len(code) == 2
+        code[0] for code in (char.encode(encoding, "ignore") for char in chars) if len(code) == 2
     ]
     used = sum(any(low <= lead <= high for low, high in _IN_USE[encoding]) for lead in leads)
-    return used / max(len(signs), 1)
+    return used / max(len(chars), 1)
 
 
 SAMPLE_BYTES: Final = 128 * 1024
@@ -319,7 +319,7 @@ def _damage(content: bytes) -> bool | None:
         return None
     kept = content.decode(errors="ignore")
     bad = len(content) - len(kept.encode())
-    return sum(sign > "\x7f" for sign in kept) > 3 * bad
+    return sum(char > "\x7f" for char in kept) > 3 * bad
 
 
 def _wide(head: bytes) -> str | None:

@@ -64,7 +64,7 @@ def text_passages(text: str, page_starts: Sequence[int] = ()) -> list[TextPassag
 
 
 def tokens_of(text: str) -> float:
-    """About how many tokens a text takes: one per CJK character, else one for four signs."""
+    """About how many tokens a text takes: one per CJK character, else one for four characters."""
     wide = len(_CJK.findall(text))
     return wide + (len(text) - wide) / 4
 
@@ -129,7 +129,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A sentence, in parts where it alone is too long."""
-    # Four signs are a token at least: of a long one nobody counts all that is left each time.
+    # Four characters are a token at least: of a long one nobody counts all that is left each time.
     while end - start > 4 * MOST_TOKENS or tokens_of(text[start:end]) > MOST_TOKENS:
         cut = _fitting(text, start, end)
         yield from _trimmed(text, start, cut)

@@ -126,7 +126,7 @@ def _csv_cells(header: list[str], row: list[str]) -> Iterator[str]:
 
 
 def _csv_delimiter(text: str) -> str:
-    """The sign that most often stands in the header; a comma when none does."""
+    """The character that most often stands in the header; a comma when none does."""
     header = text.lstrip("\n").partition("\n")[0]
     return max(_DELIMITERS, key=header.count)
 

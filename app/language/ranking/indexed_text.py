@@ -96,7 +96,7 @@ def _marks(name: str) -> Iterator[str]:
 
 def _mark(name: str) -> str:
     """What a name is looked for by, whatever its case and accents: no text has such a term."""
-    bare = "".join(sign for sign in normalize("NFKD", name.strip()) if category(sign) != "Mn")
+    bare = "".join(char for char in normalize("NFKD", name.strip()) if category(char) != "Mn")
     return f"\x1fspeaker:{bare.casefold()}"
 
 

@@ -55,7 +55,7 @@ _FACE = lazy_pattern(
     r"(?<![^\W_])(?:[:;=8]-?'?[()\[\]dpo3/|]{1,5}|x+d+|<3+|\^[_-]?\^|t[_-]t|qaq|orz|\+1)"
     r"(?![^\W_])"
 )
-# A Latin word, or one sign of any other script.
+# A Latin word, or one character of any other script.
 _TOKEN = lazy_pattern(r"[a-z0-9]+(?:'[a-z]+)*|[^\W_]")
 _AGAIN = lazy_pattern(r"([^\W\d_]{1,2}?)\1+")
 
@@ -73,7 +73,7 @@ def is_trivial(text: str) -> bool:
 
 
 def _tokens(text: str) -> tuple[str, ...]:
-    """Words and signs, with repeats said once: "okkk" is "ok", "haha" is "ha", "嗯嗯" is "嗯"."""
+    """Words and characters, repeats once: "okkk" is "ok", "haha" is "ha", "嗯嗯" is "嗯"."""
     form = _FACE.sub(" ", simplify(normalise(text.replace("’", "'"))))
     return tuple(_TOKEN.findall(_AGAIN.sub(r"\1", form)))
 

@@ -31,9 +31,9 @@ from app.language.text.periods import (
 )
 from app.language.text.quantities import chinese_number
 
-_SIGN = "零〇一二两三四五六七八九十"
-_NUMBER = rf"(?:[0-9]{{1,2}}|[{_SIGN}]{{1,3}})"
-_COUNT = rf"(?:(?P<few>好?几)|(?P<half>半)|(?P<count>[0-9]{{1,3}}|[{_SIGN}百]{{1,4}}))"
+_NUMERAL = "零〇一二两三四五六七八九十"
+_NUMBER = rf"(?:[0-9]{{1,2}}|[{_NUMERAL}]{{1,3}})"
+_COUNT = rf"(?:(?P<few>好?几)|(?P<half>半)|(?P<count>[0-9]{{1,3}}|[{_NUMERAL}百]{{1,4}}))"
 _UNIT = r"(?P<unit>天|日|周|个?星期|个?礼拜|个?月|年)"
 _WHICH = r"(?P<which>上上|下下|[上这本下])"
 _WEEK = r"(?:周|星期|礼拜)"
@@ -53,7 +53,7 @@ _YEAR_WORD = (
     r"|(?<![聪说证表发清声透])明年|(?<![以之然最])后年)(?![轻龄级纪代])"
 )
 _YEAR = (
-    rf"(?:(?<![0-9])(?P<year>(?:19|20)[0-9]{{2}}|[一二][零〇九][{_SIGN[:-1]}]{{2}}"
+    rf"(?:(?<![0-9])(?P<year>(?:19|20)[0-9]{{2}}|[一二][零〇九][{_NUMERAL[:-1]}]{{2}}"
     rf"|[0-9]{{2}}(?=年{_NUMBER}月))年(?![轻龄级纪代]))"
 )
 _MONTH_PART = r"(?P<month_part>[上中下]旬|[初底末]|中(?![国午秋学文间部介医外华]))"
@@ -192,8 +192,8 @@ _FEAST = rf"(?P<feast>{either(name for name in FEASTS if not name.isascii())})"
 READERS: Final[tuple[Reader, ...]] = (
     (
         lazy_pattern(
-            rf"(?:(?:{_YEAR}|{_YEAR_WORD})的?)?(?<![0-9{_SIGN[2:]}])"
-            rf"{_FEAST}(?!上河|[{_SIGN}点%％号])"
+            rf"(?:(?:{_YEAR}|{_YEAR_WORD})的?)?(?<![0-9{_NUMERAL[2:]}])"
+            rf"{_FEAST}(?!上河|[{_NUMERAL}点%％号])"
         ),
         _feast,
     ),
@@ -209,7 +209,7 @@ READERS: Final[tuple[Reader, ...]] = (
     ),
     (
         lazy_pattern(
-            rf"(?<![第每0-9{_SIGN}]){_COUNT}多?{_UNIT}(?:以|之)?"
+            rf"(?<![第每0-9{_NUMERAL}]){_COUNT}多?{_UNIT}(?:以|之)?"
             r"(?P<way>前(?![锋台提途夕面进辈任景程往一两])|后(?![来面悔果辈]))"
         ),
         _shift,
@@ -229,14 +229,14 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _day,
     ),
-    (lazy_pattern(rf"(?<![0-9{_SIGN}个第.每]){_MONTH}{_DAY}"), _near),
+    (lazy_pattern(rf"(?<![0-9{_NUMERAL}个第.每]){_MONTH}{_DAY}"), _near),
     (lazy_pattern(rf"(?<![0-9个每]){_QUARTER}(?<=度)"), _near),
     (lazy_pattern(r"(?<![每0-9])(?P<year_part>[上下]半)年"), _near),
     (lazy_pattern(r"(?<![每0-9几])年(?P<year_part>[初底末])"), _near),
     (lazy_pattern(r"(?<![每0-9个几])月(?P<month_part>[初底末])"), _end_of_month),
     (
         lazy_pattern(
-            rf"(?<![每逢第几0-9{_SIGN}])(?<!每个){_WEEK}(?P<weekday>[一二三四五六日天末])(?![次遍回个围])"
+            rf"(?<![每逢第几0-9{_NUMERAL}])(?<!每个){_WEEK}(?P<weekday>[一二三四五六日天末])(?![次遍回个围])"
         ),
         _weekday,
     ),
@@ -246,15 +246,15 @@ FOLLOWED_BY: Final = lazy_pattern(
     rf"的?(?P<way>[前后])(?:的?那?)(?P<count>{_NUMBER})(?:个)?(?P<unit>天|日|周|星期|礼拜|月|年)"
 )
 """What may stand behind a date and move it: 五月八号前一周."""
-_SIGN_OF_TIME: Final = lazy_pattern(
+_TIME_HINT: Final = lazy_pattern(
     "[年月日号號天周週昨今明前后後节節春夏秋冬假旦]|星期|[礼禮]拜|季度|中秋|[国國][庆慶]|[圣聖][诞誕]"
     "|清明|端午|除夕|五一|三十|平安夜|十一"
 )
 
 
-def has_sign(text: str) -> bool:
+def may_name_time(text: str) -> bool:
     """Tell quickly whether a text, of either script, may name a time; `False` is certain."""
-    return not text.isascii() and _SIGN_OF_TIME.search(text) is not None
+    return not text.isascii() and _TIME_HINT.search(text) is not None
 
 
 EXTENDED: Final = lazy_pattern(r"(?:以来|至今|到现在|到今天)")
@@ -266,5 +266,5 @@ RECURRING: Final = lazy_pattern(r"每(?:逢|[个年月周到])?$")
 def followed_by(match: re.Match[str], period: Period) -> Period:
     """Return the time that words like 前一周 make of the date before them."""
     count, unit = _plain(match["count"]), _UNITS[match["unit"]]
-    sign = 1 if match["way"] == "后" else -1
-    return beside(period, unit, None if count == 1 else count, sign)
+    direction = 1 if match["way"] == "后" else -1
+    return beside(period, unit, None if count == 1 else count, direction)

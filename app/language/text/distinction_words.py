@@ -270,7 +270,7 @@ STOP_WORDS: Final = (
     "|each|per|any|some|one|who|which|what|stand|longer|anymore|again|ever|like to|up|able"
     "|my|his|her|their|our|your|own|o'clock|s"
 )
-CHINESE_STOP_SIGNS: Final = (
+CHINESE_STOP_CHARACTERS: Final = (
     "的了着過过是在也都就还還很地得把被跟和与與吗呢吧啊这這那个個只位条條件正曾當当對对會会说說为為上里裡中到"
     "于於从從每所其来來去给給又再才将將家"
 )
@@ -341,11 +341,11 @@ SCALES: Final = {
     "億": 10**8,
 }
 CHINESE_DIGITS: Final = {
-    sign: value
-    for value, signs in enumerate(
+    char: value
+    for value, chars in enumerate(
         ("零〇", "一", "二两兩", "三", "四", "五", "六", "七", "八", "九")
     )
-    for sign in signs
+    for char in chars
 }
 CHINESE_NUMBER_IDIOMS: Final = (
     "一起|一样|一樣|一些|一直|一下|一般|一定|一切|一旦|一边|一点|一點|一致|一共|统一|唯一|万一|第一|十分|三明治|四川"

@@ -18,9 +18,9 @@ from app.language.text.quantities import counts_differ, take_quantities
 Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-# Private use: a Chinese word with synonyms, folded to one sign; see _SYNONYM_SIGN.
-_SIGN = f"{_HAN}\ue000-\uf8ff"
-_TOKEN = lazy_pattern(rf"[{_SIGN}]|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
+# Private use: a Chinese word with synonyms, folded to one character; see _SYNONYM_CHARACTER.
+_CHAR = f"{_HAN}\ue000-\uf8ff"
+_TOKEN = lazy_pattern(rf"[{_CHAR}]|[^\W_{_CHAR}]+(?:['.+#-][^\W_{_CHAR}]+)*[+#]*")
 _SENTENCE_START = lazy_pattern(r"(?:^|[.!?。！？:：\n])[\"'“‘「(\s]*$")
 
 
@@ -36,7 +36,7 @@ _NO = f"{_either(words.NEGATORS)}|{_either(words.CHINESE_NEGATORS)}"
 _NEGATIVE_VERB = f"{_either(words.NEGATIVE_VERBS)}|{_either(words.CHINESE_NEGATIVE_VERBS)}"
 _DOUBLE_NO = lazy_pattern(f"(?:{_NO})[^,.;，。；]{{0,8}}?(?:{_NEGATIVE_VERB})")
 _NEGATION = lazy_pattern(f"{_NEGATIVE_VERB}|{_NO}")
-_WHOLE = lazy_pattern(rf"[{_SIGN}、]|[^\W{_SIGN}]+")
+_WHOLE = lazy_pattern(rf"[{_CHAR}、]|[^\W{_CHAR}]+")
 _MUTUAL = lazy_pattern(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
 _CHINESE_MOVABLE = lazy_pattern(_either(words.CHINESE_MOVABLE))
 _COMPARED = lazy_pattern(f"{_either(words.COMPARISONS)}|{_either(words.CHINESE_COMPARISONS)}")
@@ -130,7 +130,7 @@ def _moved(a: list[str], b: list[str]) -> bool:
     return any(
         one[at:] + one[:at] == other
         for one, other in ((left, right), (right, left))
-        for at in [n for n, sign in enumerate(one) if sign in "在从從用"][:3]
+        for at in [n for n, char in enumerate(one) if char in "在从從用"][:3]
     )
 
 
@@ -214,8 +214,8 @@ def _names(text: str) -> set[str]:
 
 
 def _content(text: str) -> list[str]:
-    """Split into words that carry meaning, synonyms and endings folded; signs for Chinese."""
-    text = _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_SIGN[match[0]], text)
+    """Split into words that carry meaning, synonyms and endings folded; characters for Chinese."""
+    text = _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_CHARACTER[match[0]], text)
     stems = (_stem(token) for token in _TOKEN.findall(text) if token not in _STOP_WORDS)
     return [_SYNONYMS.get(stem, stem) for stem in stems if stem]
 
@@ -277,7 +277,9 @@ def _size(tokens: list[str]) -> int:
     return sum(1 if has_cjk(token) else 2 for token in tokens)
 
 
-_STOP_WORDS: Final = frozenset(words.STOP_WORDS.split("|")) | frozenset(words.CHINESE_STOP_SIGNS)
+_STOP_WORDS: Final = frozenset(words.STOP_WORDS.split("|")) | frozenset(
+    words.CHINESE_STOP_CHARACTERS
+)
 _NO_NAMES: Final = frozenset(
     ("i", "am", "pm", *words.MONTHS, *words.WEEKDAYS, *words.NUMBER_WORDS, *_STOP_WORDS)
 )
@@ -286,11 +288,11 @@ _TURNED_AROUND: Final = frozenset(words.TURNED_AROUND.split("|"))
 _SYNONYMS: Final = {
     _stem(word): _stem(group.split("|")[0]) for group in words.SYNONYMS for word in group.split("|")
 }
-_SYNONYM_SIGN: Final = {
+_SYNONYM_CHARACTER: Final = {
     word: chr(0xE000 + number)
     for number, group in enumerate(words.CHINESE_SYNONYMS)
     for word in group.split("|")
 }
 # Who is spoken of is "the user" in one statement, "he" in another and left out in a third.
-_SUBJECTS: Final = {_SYNONYMS["user"], _SYNONYM_SIGN["用户"]}
-_CHINESE_SYNONYM = lazy_pattern(_either("|".join(_SYNONYM_SIGN)))
+_SUBJECTS: Final = {_SYNONYMS["user"], _SYNONYM_CHARACTER["用户"]}
+_CHINESE_SYNONYM = lazy_pattern(_either("|".join(_SYNONYM_CHARACTER)))

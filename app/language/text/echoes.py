@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.language.text.distinction_words import (
-    CHINESE_STOP_SIGNS,
+    CHINESE_STOP_CHARACTERS,
     CHINESE_SYNONYMS,
     STOP_WORDS,
     SYNONYMS,
@@ -32,8 +32,8 @@ _HAN = (
     "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
-_SIGN = f"{_HAN}\ue000-\uf8ff"
-_TOKEN = lazy_pattern(rf"[{_SIGN}]+|[^\W_{_SIGN}]+(?:['.+#-][^\W_{_SIGN}]+)*[+#]*")
+_CHAR = f"{_HAN}\ue000-\uf8ff"
+_TOKEN = lazy_pattern(rf"[{_CHAR}]+|[^\W_{_CHAR}]+(?:['.+#-][^\W_{_CHAR}]+)*[+#]*")
 _SENTENCE_END = lazy_pattern(r"[.!?](?=\s)|[。！？；;\n]")
 _NOT = lazy_pattern(r"n't\b|(?<=\bcan)not\b")
 _SHORT: Final = 5
@@ -80,16 +80,16 @@ def _windows(text: str, span: int) -> Iterator[set[str]]:
 
 
 def _units(text: str) -> set[str]:
-    """Split into words that carry meaning, endings and synonyms folded; of Chinese, the signs and
-    the pairs of neighbours.
+    """Split into words that carry meaning, endings and synonyms folded; of Chinese, the characters
+    and the pairs of neighbours.
     """
     form = _NOT.sub(" not", simplify(normalise(text)).replace("’", "'"))
-    form = _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_SIGN[match[0]], form)
+    form = _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_CHARACTER[match[0]], form)
     units: set[str] = set()
     for token in _TOKEN.findall(form):
         if _RUN.match(token):
-            signs = [sign for sign in token if sign not in _STOP_SIGNS]
-            units.update(signs, map("".join, pairwise(signs)))
+            chars = [char for char in token if char not in _STOP_CHARACTERS]
+            units.update(chars, map("".join, pairwise(chars)))
         elif token not in _STOP_WORDS:
             stem = _stem(token)
             units.add(_SYNONYM_STEMS.get(stem, stem))
@@ -106,17 +106,17 @@ def _stem(word: str) -> str:
     return word.removesuffix("e")
 
 
-_RUN = lazy_pattern(f"[{_SIGN}]")
+_RUN = lazy_pattern(f"[{_CHAR}]")
 _STOP_WORDS: Final = frozenset(STOP_WORDS.split("|")) | {"assistant", "user's", "users'"}
 _SYNONYM_STEMS: Final = {
     _stem(word): _stem(group.split("|")[0]) for group in SYNONYMS for word in group.split("|")
 }
-_SYNONYM_SIGN: Final = {
+_SYNONYM_CHARACTER: Final = {
     simplify(word): chr(0xE000 + number)
     for number, group in enumerate(CHINESE_SYNONYMS)
     for word in group.split("|")
 }
 # Who is spoken of is "the user" in a statement, "you" in a prompt and "I" in a conversation.
-_SUBJECTS: Final = {_SYNONYM_STEMS["user"], _SYNONYM_SIGN["用户"]}
-_STOP_SIGNS: Final = frozenset(CHINESE_STOP_SIGNS) | {_SYNONYM_SIGN["用户"]}
-_CHINESE_SYNONYM = lazy_pattern("|".join(sorted(_SYNONYM_SIGN, key=len, reverse=True)))
+_SUBJECTS: Final = {_SYNONYM_STEMS["user"], _SYNONYM_CHARACTER["用户"]}
+_STOP_CHARACTERS: Final = frozenset(CHINESE_STOP_CHARACTERS) | {_SYNONYM_CHARACTER["用户"]}
+_CHINESE_SYNONYM = lazy_pattern("|".join(sorted(_SYNONYM_CHARACTER, key=len, reverse=True)))

@@ -63,7 +63,7 @@ _CERTAIN = r"january|february|july|september|october|november|december"
 
 
 def _english(pattern: str) -> re.Pattern[str]:
-    # ASCII, so that a Chinese sign beside a word is no part of it; an é is.
+    # ASCII, so that a Chinese character beside a word is no part of it; an é is.
     return lazy_pattern(
         rf"(?<![\w\u00c0-\u024f$€£#-])(?:{pattern})(?![\w\u00c0-\u024f-])",
         re.IGNORECASE | re.ASCII,
@@ -87,7 +87,7 @@ def _numeric(match: re.Match[str], _today: date) -> Period:
 def _slashed(match: re.Match[str], _today: date) -> Period:
     """The month first, as in 8/5/2023 for 5 August, unless only the day can be first."""
     first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
-    if first > 12 or match["sign"] == ".":
+    if first > 12 or match["sep"] == ".":
         first, second = second, first
     return days(date(year, first, second))
 
@@ -242,30 +242,30 @@ def _feast(match: re.Match[str], today: date) -> Period:
 
 
 _BEFORE_DAY = rf"(?:{_WHICH.replace('which', 'leading')} )?(?:{either(_WEEKDAYS)}),? (?:on )?"
-_NUMBER_SIGN = r"(?<![0-9])(?<![0-9][-./])"
+_NUMBER_START = r"(?<![0-9])(?<![0-9][-./])"
 _NUMBER_END = r"(?![0-9])(?![-./:][0-9])"
 
 # The more exact before what it contains; what is found first keeps its place.
 READERS: Final[tuple[Reader, ...]] = (
     (
         lazy_pattern(
-            rf"{_NUMBER_SIGN}(?:19|20)[0-9]{{2}}(?:(?P<sign>[-/])[0-9]{{1,2}}"
-            # Two signs each, for 2023.1.2 is a version.
-            rf"(?P=sign)[0-9]{{1,2}}|\.[0-9]{{2}}\.[0-9]{{2}})"
+            rf"{_NUMBER_START}(?:19|20)[0-9]{{2}}(?:(?P<sep>[-/])[0-9]{{1,2}}"
+            # Two characters each, for 2023.1.2 is a version.
+            rf"(?P=sep)[0-9]{{1,2}}|\.[0-9]{{2}}\.[0-9]{{2}})"
             rf"{_NUMBER_END}"
         ),
         _numeric,
     ),
     (
         lazy_pattern(
-            rf"{_NUMBER_SIGN}(?P<first>[0-9]{{1,2}})(?P<sign>[-/.])(?P<second>[0-9]{{1,2}})"
-            rf"(?P=sign)(?P<year>(?:19|20)[0-9]{{2}}){_NUMBER_END}"
+            rf"{_NUMBER_START}(?P<first>[0-9]{{1,2}})(?P<sep>[-/.])(?P<second>[0-9]{{1,2}})"
+            rf"(?P=sep)(?P<year>(?:19|20)[0-9]{{2}}){_NUMBER_END}"
         ),
         _slashed,
     ),
     (
         lazy_pattern(
-            rf"(?<!\w){_NUMBER_SIGN}(?P<year>(?:19|20)[0-9]{{2}})-(?P<month>0[1-9]|1[0-2])"
+            rf"(?<!\w){_NUMBER_START}(?P<year>(?:19|20)[0-9]{{2}})-(?P<month>0[1-9]|1[0-2])"
             rf"{_NUMBER_END}(?![A-Za-z-])"
         ),
         _numeric_month,
@@ -347,7 +347,7 @@ LED_BY: Final = lazy_pattern(
     re.IGNORECASE | re.ASCII,
 )
 """What may stand before a date and move it: "two weeks before 8 May"."""
-_SIGNS: Final = frozenset(
+_TIME_HINTS: Final = frozenset(
     (
         *words.MONTHS, *words.WEEKDAYS, *SEASONS, "yesterday", "today", "tonight", "tomorrow",
         "morning", "afternoon", "evening", "night", "day", "days", "week", "weeks", "weekend",
@@ -356,14 +356,14 @@ _SIGNS: Final = frozenset(
     )
 )  # fmt: skip
 _WORD: Final = lazy_pattern(r"[a-z]+")
-_NUMBER_SIGNS: Final = lazy_pattern(r"[0-9０-９]{4}|[0-9]0['’]?s")
+_NUMBER_HINT: Final = lazy_pattern(r"[0-9０-９]{4}|[0-9]0['’]?s")
 
 
-def has_sign(text: str) -> bool:
+def may_name_time(text: str) -> bool:
     """Tell quickly whether a text may name a time; `False` is certain."""
-    if not _SIGNS.isdisjoint(_WORD.findall(text.casefold())):
+    if not _TIME_HINTS.isdisjoint(_WORD.findall(text.casefold())):
         return True
-    return _NUMBER_SIGNS.search(text) is not None
+    return _NUMBER_HINT.search(text) is not None
 
 
 EXTENDED: Final = lazy_pattern(r"\bsince(?: the)? $", re.IGNORECASE | re.ASCII)

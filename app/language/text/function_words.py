@@ -125,16 +125,16 @@ AMBIGUOUS: Final = _words(
 )
 """Words of one language that are words, names or letters in another: a weak sign of either."""
 
-CHINESE_STOP_SIGNS: Final = frozenset(
+CHINESE_STOP_CHARACTERS: Final = frozenset(
     "的了吗呢吧啊呀嘛哦喔哇啦么之我你您他她它们是在有和与跟也都就还很这那个不没什怎哪谁为被把让给"
     # Japanese particles and endings.
     "はがをにへとものでやねよ"
 )
-"""Signs that say nothing alone; two of them together say nothing either, but one may be half of a
-word (和平, 没收), so what it begins or ends is kept. In simplified characters."""
+"""Characters that say nothing alone; two of them together say nothing either, but one may be half
+of a word (和平, 没收), so what it begins or ends is kept. In simplified characters."""
 
 CHINESE_PARTICLES: Final = frozenset("的了吗呢吧啊呀嘛哦喔么")
-"""Signs that are hardly ever part of a word: nothing with them is kept."""
+"""Characters that are hardly ever part of a word: nothing with them is kept."""
 
 CHINESE_STOP_PAIRS: Final = _words(
     "我们 你们 他们 她们 它们 自己 怎样 哪里 哪儿 哪些 这些 那些 这样 那样 这里 那里 因为",
@@ -142,7 +142,7 @@ CHINESE_STOP_PAIRS: Final = _words(
     "一些 一下 一点 有点 非常 真的 特别 已经 正在 然后 没有 不是 不要 不能 时候 觉得 知道",
     "感到 感觉 其实 比较 的话 对于 关于",
 )
-"""Words of two signs that stand in most texts."""
+"""Words of two characters that stand in most texts."""
 
 
 _LETTER = r"[^\W_\u2e80-\U0010ffff]"
@@ -153,7 +153,7 @@ _CONTRACTION = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
 _LEFT_OUT: Final = CHINESE_PARTICLES | frozenset(
     "是我你他她它们这那个和在有就也都不很哈得地着过到说要会能可以什怎样为与及或但而且因所如果"
 )
-"""Signs that mostly stand for grammar; a query's nearness is not to come from them."""
+"""Characters that mostly stand for grammar; a query's nearness is not to come from them."""
 
 
 def content_words(text: str) -> str:
@@ -162,7 +162,7 @@ def content_words(text: str) -> str:
     for match in _PIECE.finditer(text):
         piece = match[0]
         if piece >= "\u2e80":
-            piece = "".join(sign for sign in piece if sign not in _LEFT_OUT)
+            piece = "".join(char for char in piece if char not in _LEFT_OUT)
         elif _CONTRACTION.sub("", piece.casefold()) in STOP_WORDS[ENGLISH]:
             continue
         if piece:

@@ -15,10 +15,10 @@ from stdnum.us import ssn
 from app.language.text.lazy_pattern import lazy_pattern
 
 _CARD_START = lazy_pattern(r"(?<![A-Za-z0-9_])(?<![0-9][.])[2-6][0-9]{3}")
-_SIGN = r"[-._/|\\·•・]|\)\s?\(|\]\s?\["
-# Between the groups stand spaces, line ends among them, or always the same sign.
-_FIRST = rf"(?:\s{{1,4}}|\s?(?P<sign>{_SIGN})\s?)"
-_NEXT = r"(?(sign)\s?(?P=sign)\s?|\s{1,4})"
+_SEPARATOR = r"[-._/|\\·•・]|\)\s?\(|\]\s?\["
+# Between the groups stand spaces, line ends among them, or always the same character.
+_FIRST = rf"(?:\s{{1,4}}|\s?(?P<sep>{_SEPARATOR})\s?)"
+_NEXT = r"(?(sep)\s?(?P=sep)\s?|\s{1,4})"
 # As printed on cards; the longer first. Other groupings are other numbers, one after the other.
 _CARD_SHAPES: Final = tuple(
     lazy_pattern(rf"{shape}(?![A-Za-z0-9_])")
@@ -34,11 +34,11 @@ _CARD_SHAPES: Final = tuple(
 # row counts: a part of a longer one passes Luhn by chance.
 _CARD_ROWS: Final = tuple(
     lazy_pattern(
-        rf"(?<![A-Za-z0-9_])(?<![0-9][-._/|·\s]){row}(?!\s?(?:{_SIGN})?\s?[0-9])(?![A-Za-z_])"
+        rf"(?<![A-Za-z0-9_])(?<![0-9][-._/|·\s]){row}(?!\s?(?:{_SEPARATOR})?\s?[0-9])(?![A-Za-z_])"
     )
     for row in (
         rf"[2-6]{_FIRST}[0-9](?:{_NEXT}[0-9]){{11,17}}",
-        rf"[2-6][0-9](?P<sign>{_SIGN})[0-9]{{2}}(?:(?P=sign)[0-9]{{2}}){{5,7}}(?:(?P=sign)[0-9])?",
+        rf"[2-6][0-9](?P<sep>{_SEPARATOR})[0-9]{{2}}(?:(?P=sep)[0-9]{{2}}){{5,7}}(?:(?P=sep)[0-9])?",
     )
 )
 _RATINGS = lazy_pattern("[1-5]+")
@@ -124,7 +124,7 @@ def find_ibans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _iban_end(text: str, match: re.Match[str]) -> int | None:
-    ends = [match.start() + n + 1 for n, sign in enumerate(match[0]) if sign not in " .-"]
+    ends = [match.start() + n + 1 for n, char in enumerate(match[0]) if char not in " .-"]
     for count in range(len(ends), _SHORTEST_IBAN - 1, -1):
         end = ends[count - 1]
         # An IBAN ends where a word ends.
@@ -137,4 +137,4 @@ def _iban_end(text: str, match: re.Match[str]) -> int | None:
 
 def _passes_97(number: str) -> bool:
     """Check the two digits cheaply, before the library looks up the country."""
-    return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
+    return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97 == 1

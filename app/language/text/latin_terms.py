@@ -15,7 +15,7 @@ from app.language.text.function_words import AMBIGUOUS, ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
 
 LONGEST: Final = 64
-"""Signs of a term; what is longer is cut, so that the same blob still meets itself."""
+"""Characters of a term; what is longer is cut, so that the same blob still meets itself."""
 
 _STRONG: Final = 3
 _GUESSED_RUNS: Final = 200
@@ -265,7 +265,7 @@ def _fold(word: str) -> str:
     """Take accents off Latin letters."""
     if word.isascii() or word > _LAST_LATIN:
         return word
-    bare = "".join(sign for sign in normalize("NFD", word) if category(sign) != "Mn")
+    bare = "".join(char for char in normalize("NFD", word) if category(char) != "Mn")
     return bare.translate(_LETTERS)
 
 

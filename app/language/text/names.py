@@ -76,20 +76,20 @@ def _is_common(word: str, text: str, match: re.Match[str]) -> bool:
 def without_names(text: str, names: Iterable[str]) -> str:
     """Return a text without some names, in whatever case, and their possessive 's.
 
-    A name is found as whole words, one in Chinese among other signs. A text that has no word left
-    is returned as it is.
+    A name is found as whole words, one in Chinese among other characters. A text that has
+    no word left is returned as it is.
     """
     wanted: dict[str, list[tuple[str, ...]]] = {}
     left = text
     for name in names:
         if words := tuple(_words_of(name)):
             wanted.setdefault(words[0], []).append(words)
-        elif any(sign >= _FIRST_CJK for sign in name):
+        elif any(char >= _FIRST_CJK for char in name):
             left = left.replace(name.strip(), " ")
     if wanted:
         left = _without(left, wanted)
     left = " ".join(left.split())
-    return left if any(sign.isalnum() for sign in left) else text
+    return left if any(char.isalnum() for char in left) else text
 
 
 def _without(text: str, wanted: dict[str, list[tuple[str, ...]]]) -> str:
@@ -138,7 +138,7 @@ _FINAL_S: Final = lazy_pattern(r"['’]s$")
 
 
 def name_key(name: str) -> str:
-    """What makes two names one: NFKC, casefold, runs of spaces folded; between Chinese signs
+    """What makes two names one: NFKC, casefold, runs of spaces folded; between Chinese characters
     neither spaces nor dots, so that 约翰·史密斯 and 约翰 史密斯 are one.
 
     The key of a key is itself. It may be longer than the name ("ß" is "ss").
@@ -150,7 +150,7 @@ def name_keys(text: str, *, most: int) -> list[str]:
     """Pieces in the form of `name_key`, each once, in the order of the text but for long Chinese
     ones, which come first; at most `most`.
 
-    A word alone is none when it is a stop word, a sign alone never is.
+    A word alone is none when it is a stop word, a character alone never is.
     """
     plain = normalise(text)
     whole = _PARTED.sub("", plain)

@@ -64,14 +64,14 @@ _HAN: Final = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0x20000, 0x2A
 
 
 def _pairs() -> dict[str, str]:
-    """Each sign that has a simplified form, with that form."""
-    signs = [chr(code) for code in chain(*_HAN)]
+    """Each character that has a simplified form, with that form."""
+    chars = [chr(code) for code in chain(*_HAN)]
     # A line each: OpenCC also knows phrases.
-    simple = OpenCC("t2s").convert("\n".join(signs)).split("\n")
-    pairs = {sign: one for sign, one in zip(signs, simple, strict=True) if sign != one}
+    simple = OpenCC("t2s").convert("\n".join(chars)).split("\n")
+    pairs = {char: one for char, one in zip(chars, simple, strict=True) if char != one}
     pairs |= dict(zip(_MORE[::2], _MORE[1::2], strict=True))
     # Folded twice is folded once.
-    return {sign: pairs.get(one, one) for sign, one in pairs.items()}
+    return {char: pairs.get(one, one) for char, one in pairs.items()}
 
 
 _SIMPLIFIED: Final = str.maketrans(_pairs())
@@ -88,6 +88,6 @@ def fold_lines(text: str) -> str:
     Lines stay apart, because a sentence may begin or end with its line.
     """
     if not text.isascii():
-        text = "".join(sign for sign in text if category(sign) != "Cf")
+        text = "".join(char for char in text if category(char) != "Cf")
         text = simplify(text.replace("’", "'").replace("‘", "'"))
     return "\n".join(normalise(line) for line in text.splitlines())

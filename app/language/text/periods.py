@@ -127,25 +127,25 @@ def back_from(today: date, count: int, unit: str) -> Period:
     return Period(today - step, today + timedelta(days=1))
 
 
-def beside(period: Period, unit: str, count: int | None, sign: int) -> Period:
+def beside(period: Period, unit: str, count: int | None, direction: int) -> Period:
     """A time before (-1) or after (1) another; without `count` the one right beside it."""
-    edge = period.first if sign < 0 else period.after - timedelta(days=1)
+    edge = period.first if direction < 0 else period.after - timedelta(days=1)
     if unit == "weekend":
         # Of a Sunday the one before, not the one it is part of.
         return days(
-            beside(period, "5", None, sign).first
-            - timedelta(days=7 * (sign < 0 and edge.weekday() == 6)),
+            beside(period, "5", None, direction).first
+            - timedelta(days=7 * (direction < 0 and edge.weekday() == 6)),
             2,
         )
     if unit.isdecimal():
-        step = (edge.weekday() - int(unit)) * -sign % 7 or 7
-        return days(edge + timedelta(days=sign * step))
+        step = (edge.weekday() - int(unit)) * -direction % 7 or 7
+        return days(edge + timedelta(days=direction * step))
     if count is None and unit != "day":
         step_back = _step(unit, 1)
-        if sign < 0:
+        if direction < 0:
             return Period(period.first - step_back, period.first)
         return Period(period.after, period.after + step_back)
-    return ago(edge, -sign * (count or 1), unit)
+    return ago(edge, -direction * (count or 1), unit)
 
 
 def moved(period: Period, years: int) -> Period:

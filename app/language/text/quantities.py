@@ -19,10 +19,10 @@ _Read = Callable[[re.Match[str]], Quantity]
 # Private use: a minus that was told from a hyphen.
 _NEGATIVE = "\ue0ff"
 _DIGIT = "零〇一二两兩三四五六七八九"
-_SIGN = rf"[{_DIGIT}十百千万萬亿億]"
+_NUMERAL_CHAR = rf"[{_DIGIT}十百千万萬亿億]"
 # Bounded: Python refuses to read or write a number of thousands of digits.
-_NUMERAL = rf"{_SIGN}{{1,24}}"
-_ANY = rf"(?:[0-9]{{1,2}}|{_SIGN}{{1,3}})"
+_NUMERAL = rf"{_NUMERAL_CHAR}{{1,24}}"
+_ANY = rf"(?:[0-9]{{1,2}}|{_NUMERAL_CHAR}{{1,3}})"
 
 
 def _either(options: Iterable[str]) -> str:
@@ -63,10 +63,12 @@ _WORD = lazy_pattern(
     rf"{_UNIT}"
 )
 # 一 alone is an article as often as a number, so it stays in the text as "one" does.
-_CHINESE = lazy_pattern(rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_SIGN})){_NUMERAL}){_UNIT}")
+_CHINESE = lazy_pattern(
+    rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_NUMERAL_CHAR})){_NUMERAL}){_UNIT}"
+)
 _MINUS = lazy_pattern(
     rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
-    rf"|(?:零下|负)(?=[0-9]|{_SIGN})"
+    rf"|(?:零下|负)(?=[0-9]|{_NUMERAL_CHAR})"
 )
 _MONTH_NAME = rf"(?:{_either(words.MONTHS)})"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
@@ -78,8 +80,8 @@ _CHINESE_IDIOM = lazy_pattern(words.CHINESE_NUMBER_IDIOMS)
 
 
 # An idiom is a word and stays; only its numerals must not be read, so they hide meanwhile.
-_HIDE: Final = {ord(sign): chr(0xE000 + n) for n, sign in enumerate(_DIGIT + "十百千万萬亿億")}
-_SHOW: Final = {ord(hidden): chr(sign) for sign, hidden in _HIDE.items()}
+_HIDE: Final = {ord(char): chr(0xE000 + n) for n, char in enumerate(_DIGIT + "十百千万萬亿億")}
+_SHOW: Final = {ord(hidden): chr(char) for char, hidden in _HIDE.items()}
 
 
 def take_quantities(text: str) -> tuple[frozenset[Quantity], str]:
@@ -131,15 +133,15 @@ def counts_differ(a: frozenset[Quantity], b: frozenset[Quantity]) -> bool:
 def chinese_number(numeral: str) -> int:
     """Read a Chinese numeral; digits in a row, as in a year, are read one by one."""
     if not set(numeral) - set(_DIGIT):
-        return int("".join(str(words.CHINESE_DIGITS[sign]) for sign in numeral))
+        return int("".join(str(words.CHINESE_DIGITS[char]) for char in numeral))
     total = section = digit = 0
     last_scale = 1
-    for sign in numeral:
-        if sign in words.CHINESE_DIGITS:
-            digit = words.CHINESE_DIGITS[sign]
-            last_scale = 1 if sign in "零〇" else last_scale
+    for char in numeral:
+        if char in words.CHINESE_DIGITS:
+            digit = words.CHINESE_DIGITS[char]
+            last_scale = 1 if char in "零〇" else last_scale
             continue
-        scale = 10 if sign == "十" else words.SCALES[sign]
+        scale = 10 if char == "十" else words.SCALES[char]
         if scale >= 10**4:
             total = (total + section + digit) * scale
             section = 0

@@ -103,7 +103,7 @@ def _assigned_password(text: str, start: int, end: int) -> bool:
         return _UNIT.match(text, end) is None
     if value.isalpha() and (value.islower() or value.istitle()):
         return _ENDS_HERE.match(text, end) is not None
-    return any(sign.isalnum() for sign in value)
+    return any(char.isalnum() for char in value)
 
 
 def _said_password(text: str, start: int, end: int) -> bool:
@@ -113,7 +113,7 @@ def _said_password(text: str, start: int, end: int) -> bool:
         return True
     if value.isdigit():
         return _UNIT.match(text, end) is None
-    digits = any(sign.isdigit() for sign in value)
+    digits = any(char.isdigit() for char in value)
     return digits or not set(value).isdisjoint("!@#$%^&*+=~")
 
 
@@ -144,7 +144,7 @@ def _said_key(text: str, start: int, end: int) -> bool:
 
 
 def _has_letters_and_digits(value: str) -> bool:
-    return any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
+    return any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
 
 
 _LABELS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str, int, int], bool]], ...]] = (
@@ -186,12 +186,12 @@ def _is_disorder(token: str) -> bool:
     names such as "getUserById2FromCache" fewer than 40 times. The share of random tokens of
     20, 32 and 40 characters found is 0.85, 0.97 and 0.99 (measured on 20,000 each).
     """
-    signs = [sign for sign in token if sign.isalnum()]
-    classes = ["0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in signs]
-    if len(signs) < 18 or min(classes.count(each) for each in "0Aa") < 2:
+    chars = [char for char in token if char.isalnum()]
+    classes = ["0" if char.isdigit() else "A" if char.isupper() else "a" for char in chars]
+    if len(chars) < 18 or min(classes.count(each) for each in "0Aa") < 2:
         return False
     changes = sum(one != other for one, other in pairwise(classes))
-    return changes >= 0.4 * (len(signs) - 1) and _entropy(token) >= 3.5
+    return changes >= 0.4 * (len(chars) - 1) and _entropy(token) >= 3.5
 
 
 def _entropy(token: str) -> float:

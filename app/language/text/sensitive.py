@@ -187,5 +187,5 @@ _FOLD: Final = _folding()
 def _places(text: str) -> list[int]:
     """Give for every character of the folded text its place in the text as given."""
     return [
-        place for place, sign in enumerate(text) for _ in range(len(_FOLD.get(ord(sign), sign)))
+        place for place, char in enumerate(text) for _ in range(len(_FOLD.get(ord(char), char)))
     ]

@@ -19,8 +19,8 @@ from unicodedata import category, normalize
 
 from app.language.text.function_words import (
     CHINESE_PARTICLES,
+    CHINESE_STOP_CHARACTERS,
     CHINESE_STOP_PAIRS,
-    CHINESE_STOP_SIGNS,
 )
 from app.language.text.latin_terms import bare_term, latin_terms, month_term
 from app.language.text.lazy_pattern import lazy_pattern
@@ -77,7 +77,7 @@ def terms(text: str) -> list[str]:
         return found
     if runs:
         return [cjk or bare_term(run) for cjk, run in runs]
-    return [sign for sign in text if category(sign) in {"So", "Sc", "Sm"}]
+    return [char for char in text if category(char) in {"So", "Sc", "Sm"}]
 
 
 def _fold(text: str) -> str:
@@ -101,12 +101,12 @@ _CACHED_PAIRS: Final = 32_768
 
 
 def cjk_terms(run: str) -> list[str]:
-    """Return the signs of a run, in simplified characters, each with the pair that it begins.
+    """Return the characters of a run, in simplified characters, each with the pair that it begins.
 
-    Stop signs and pairs are left out; a hiragana alone says nothing unless it is the whole run.
+    Stop characters and pairs are left out; a hiragana alone says nothing unless it is all.
     """
     if len(run) == 1:
-        return [] if run in CHINESE_STOP_SIGNS else [run]
+        return [] if run in CHINESE_STOP_CHARACTERS else [run]
     found: list[str] = []
     for place in range(len(run)):
         found += _at(run[place : place + 2])
@@ -115,13 +115,13 @@ def cjk_terms(run: str) -> list[str]:
 
 @lru_cache(_CACHED_PAIRS)
 def _at(pair: str) -> tuple[str, ...]:
-    """Return what the first sign of a pair says, alone and with the second if there is one."""
-    sign = pair[0]
-    alone = sign not in CHINESE_STOP_SIGNS and not "\u3040" <= sign <= "\u309f"
+    """Return what the first character of a pair says, alone and with the second if there is one."""
+    char = pair[0]
+    alone = char not in CHINESE_STOP_CHARACTERS and not "\u3040" <= char <= "\u309f"
     together = (
         len(pair) > 1
         and pair not in CHINESE_STOP_PAIRS
         and CHINESE_PARTICLES.isdisjoint(pair)
-        and not CHINESE_STOP_SIGNS.issuperset(pair)
+        and not CHINESE_STOP_CHARACTERS.issuperset(pair)
     )
-    return (sign,) * alone + (pair,) * together
+    return (char,) * alone + (pair,) * together

@@ -48,8 +48,8 @@ def time_expressions(text: str, reference: datetime) -> list[TimeExpression]:
     """
     text = text[:_MAX_LENGTH]
     readers = (
-        *(english.READERS if english.has_sign(text) else ()),
-        *(chinese.READERS if chinese.has_sign(text) else ()),
+        *(english.READERS if english.may_name_time(text) else ()),
+        *(chinese.READERS if chinese.may_name_time(text) else ()),
     )
     if not readers:
         return []
@@ -183,7 +183,7 @@ def _as_times(text: str, found: _Found, reference: datetime) -> TimeExpression |
     return TimeExpression(first, after, text[start:end])
 
 
-# Signs and digits of full width, and traditional signs that `simplify` leaves.
+# Characters and digits of full width, and traditional characters that `simplify` leaves.
 _FOLDED: Final[dict[int, str | int]] = {
     **{0xFF10 + digit: str(digit) for digit in range(10)},
     **str.maketrans("週慶誕／－．", "周庆诞/-."),

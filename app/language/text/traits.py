@@ -14,7 +14,7 @@ from app.language.text.normal_forms import has_cjk, simplify
 _CJK_RUN = lazy_pattern("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _WORD = lazy_pattern(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _LAST: Final = 400
-"""Signs from the end of a text; a question mark before them asks something else."""
+"""Characters from the end of a text; a question mark before them asks something else."""
 
 _TRAILING: Final = " \t\r\n\"'”’」』)）]】*_~～…。.！!😀😂😊🤔🙂😉😄👀"
 _SENTENCE = lazy_pattern(r"[^。！？!?\n.;；]+")
@@ -119,16 +119,16 @@ def _asks_in_chinese(sentence: str) -> bool:
 
 
 def word_count(text: str) -> int:
-    """Count the words: one for each of letters and digits, one for each two Chinese signs."""
-    signs = sum(len(run) for run in _CJK_RUN.findall(text))
-    return (signs + 1) // 2 + len(_WORD.findall(_CJK_RUN.sub(" ", text)))
+    """Count the words: one for each of letters and digits, one for each two Chinese characters."""
+    chars = sum(len(run) for run in _CJK_RUN.findall(text))
+    return (chars + 1) // 2 + len(_WORD.findall(_CJK_RUN.sub(" ", text)))
 
 
 def cjk_share(text: str) -> float:
     """Return how much of a text's letters and digits is Chinese, Japanese or Korean, 0 to 1."""
-    signs = sum(len(run) for run in _CJK_RUN.findall(text))
+    chars = sum(len(run) for run in _CJK_RUN.findall(text))
     others = sum(len(word) for word in _WORD.findall(_CJK_RUN.sub(" ", text)))
-    return signs / (signs + others) if signs else 0.0
+    return chars / (chars + others) if chars else 0.0
 
 
 def asks_when(text: str) -> bool:

@@ -10,12 +10,12 @@ from app.language.text.lazy_pattern import lazy_pattern
 ELLIPSIS: Final = "…"
 
 # Scripts without spaces; Korean has them.
-_SIGN: Final = (
+_CHAR: Final = (
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003fffd"
 )
-_SIGNS = lazy_pattern(f"[{_SIGN}]")
-_WORD = lazy_pattern(rf"[^\W{_SIGN}](?:[^\W{_SIGN}]|['’.,@/:_-](?=[^\W{_SIGN}]))*")
+_CHARS = lazy_pattern(f"[{_CHAR}]")
+_WORD = lazy_pattern(rf"[^\W{_CHAR}](?:[^\W{_CHAR}]|['’.,@/:_-](?=[^\W{_CHAR}]))*")
 _CLOSING: Final = "\"'”’」』）)\\]"
 _END = lazy_pattern(
     rf"[。！？…!?]+[{_CLOSING}]*\s*|(?P<latin>[^\s{_CLOSING}.]*)\.+[{_CLOSING}]*(?:\s+|$)|\n\s*"
@@ -25,17 +25,17 @@ _ABBREVIATIONS: Final = frozenset({
     "ltd", "co", "ca", "cf", "fig", "eg", "ie", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
     "sep", "sept", "oct", "nov", "dec",
 })  # fmt: skip
-_PLACE = lazy_pattern(rf"(?<=\S)(?=\s)|(?<=[{_SIGN}])")
+_PLACE = lazy_pattern(rf"(?<=\S)(?=\s)|(?<=[{_CHAR}])")
 
 
 def word_count(text: str) -> int:
-    """Words of the text; two signs of a script without spaces count as one."""
-    return len(_WORD.findall(text)) + math.ceil(len(_SIGNS.findall(text)) / 2)
+    """Words of the text; two characters of a script without spaces count as one."""
+    return len(_WORD.findall(text)) + math.ceil(len(_CHARS.findall(text)) / 2)
 
 
-def mostly_signs(text: str) -> bool:
-    """Whether the text is written in signs rather than in spaced words."""
-    return len(_SIGNS.findall(text)) > len(_WORD.findall(text))
+def mostly_characters(text: str) -> bool:
+    """Whether the text is written in characters rather than in spaced words."""
+    return len(_CHARS.findall(text)) > len(_WORD.findall(text))
 
 
 def sentences(text: str) -> list[str]:
