@@ -17,7 +17,7 @@ from app.platform.database.migrate import (
     alembic_config,
     current_revision,
     head,
-    refuse_newer,
+    refuse_unknown,
     upgrade,
 )
 from app.platform.embedded.attachment import open_embedded
@@ -44,7 +44,7 @@ async def _migrate(settings: Settings, *, check: bool) -> None:
     expected = head()
     async with open_dsn(settings, migrating=True) as dsn:
         current = await current_revision(dsn)
-        refuse_newer(current)
+        refuse_unknown(current)
         if current == expected:
             print(f"The schema is at {expected}, as this release needs it.")
             return

@@ -12,7 +12,7 @@ import typer
 from app.errors import ConfigurationError
 from app.identity.tenants.service import TenantService
 from app.platform.database.engine import Database, open_database
-from app.platform.database.migrate import check_schema
+from app.platform.database.migrate import check_schema, migration_dsn
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import default_data_dir, is_data_folder
 from app.platform.observability.logging import configure_logging
@@ -73,8 +73,7 @@ async def open_dsn(settings: Settings, *, migrating: bool = False) -> AsyncItera
         async with open_embedded(data_dir_of(settings), share=True) as dsn:
             yield dsn
         return
-    url = (settings.migration_url if migrating else None) or settings.database_url
-    yield url.get_secret_value()
+    yield migration_dsn(settings) if migrating else settings.database_url.get_secret_value()
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ import uvloop
 from app.cli.first_key import ensure_key, key_file
 from app.cli.opening import DataDirOption, data_dir_of, settings_with
 from app.errors import ConfigurationError
-from app.platform.database.migrate import current_revision, refuse_newer, upgrade
+from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import FolderLock, open_data_folder
 from app.platform.observability.logging import configure_logging
@@ -104,7 +104,7 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
 async def _serve_embedded(settings: Settings, listener: socket.socket) -> None:
     data_dir = data_dir_of(settings)
     async with stoppable() as stopping, open_embedded(data_dir, share=False) as dsn:
-        refuse_newer(await current_revision(dsn))
+        refuse_unknown(await current_revision(dsn))
         await upgrade(dsn)
         async with open_runtime(settings, dsn) as runtime:
             key, note = await ensure_key(runtime, data_dir)

@@ -24,9 +24,7 @@ class Session(TenantOwned, Timed, Base):
             ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
         ),
         ForeignKeyConstraint(
-            ["tenant_id", "project_id"],
-            ["projects.tenant_id", "projects.project_id"],
-            ondelete="SET NULL (project_id)",
+            ["tenant_id", "project_id"], ["projects.tenant_id", "projects.project_id"]
         ),
         CheckConstraint("status IN (0, 1)", name="status"),
         Index("sessions_idx_agent_user", "tenant_id", "agent_id", "user_id"),

@@ -52,7 +52,7 @@ class ExportLine(Shown):
                     "embedding_models": [],
                     "format": FORMAT,
                     "kinds": [],
-                    "schema": "0007",
+                    "schema": "initial_schema",
                     "scope": {"kind": "tenant"},
                     "service": "0.1.0",
                     "type": "manifest",

@@ -44,7 +44,6 @@ class GraphEntity(TenantOwned, Timed, _Placed, Base):
         ForeignKeyConstraint(
             ["tenant_id", "merged_into"],
             ["graph_entities.tenant_id", "graph_entities.entity_id"],
-            ondelete="SET NULL (merged_into)",
             name="graph_entities_fk_merged_into",
         ),
         CheckConstraint("scope IN ('user', 'project', 'agent')", name="scope"),

@@ -43,17 +43,14 @@ class Memory(TenantOwned, Timed, Searched, Base):
         ForeignKeyConstraint(
             ["tenant_id", "session_id"],
             ["sessions.tenant_id", "sessions.session_id"],
-            ondelete="SET NULL (session_id)",
         ),
         ForeignKeyConstraint(
             ["tenant_id", "project_id"],
             ["projects.tenant_id", "projects.project_id"],
-            ondelete="SET NULL (project_id)",
         ),
         ForeignKeyConstraint(
             ["tenant_id", "superseded_by"],
             ["memories.tenant_id", "memories.memory_id"],
-            ondelete="SET NULL (superseded_by)",
             name="memories_fk_superseded_by",
         ),
         CheckConstraint(

@@ -10,20 +10,39 @@ from alembic.script import ScriptDirectory
 
 import migrations
 from app.errors import ConfigurationError
+from app.settings import Settings
 
 _FOLDER = Path(migrations.__file__).parent
+
+FIRST_VERSION = "0.1.0"
+FIRST_VERSION_HEAD = "0007"
+FIRST_VERSION_REVISIONS = {f"000{number}" for number in range(1, 8)}
+"""Of version 0.1; one squashed revision has replaced them (`migrations/first_version.py`)."""
 
 
 def alembic_config(dsn: str = "") -> Config:
     """Alembic, told where the migrations are and which database is meant."""
-    config = Config()
+    # In an image the file is missing; it says how new revisions are named, which is not done there.
+    config = Config(_FOLDER.parent / "alembic.ini")
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-    config.set_main_option(
-        "file_template", "%%(year)d%%(month).2d%%(day).2d_%%(hour).2d%%(minute).2d_%%(slug)s"
-    )
-    config.set_main_option("timezone", "UTC")
     config.attributes["dsn"] = dsn
     return config
+
+
+def migration_dsn(settings: Settings) -> str:
+    """Where migrations log in: MEMORY_MIGRATION_URL, else DATABASE_URL.
+
+    Raises:
+        ConfigurationError: DATABASE_URL is not set.
+
+    """
+    url = settings.migration_url or settings.database_url
+    if url is None:
+        raise ConfigurationError(
+            "DATABASE_URL is not set: name the database there, and in MEMORY_MIGRATION_URL when "
+            "migrations need another login. For the embedded PostgreSQL run `kemem migrate`."
+        )
+    return url.get_secret_value()
 
 
 def head() -> str:
@@ -67,15 +86,30 @@ async def current_revision(dsn: str) -> str | None:
     return revision
 
 
-def refuse_newer(current: str | None) -> None:
-    """Raises ConfigurationError when a newer release has migrated the schema."""
+def refuse_unknown(current: str | None) -> None:
+    """Refuse a schema that this release cannot bring to its own.
+
+    Raises:
+        ConfigurationError: a newer release has migrated it, or it is from before version
+            0.1 was finished; the message says what to do.
+
+    """
     script = ScriptDirectory.from_config(alembic_config())
     known = {revision.revision for revision in script.walk_revisions()}
-    if current is not None and current not in known:
+    if current is None or current == FIRST_VERSION_HEAD or current in known:
+        return
+    if current in FIRST_VERSION_REVISIONS:
         raise ConfigurationError(
-            f"The database schema ({current}) is newer than this release ({head()}): start a "
-            "newer release of kemem."
+            f"The database schema ({current}) was made before version {FIRST_VERSION} was "
+            f"finished. Start kemem {FIRST_VERSION} on it once (`kemem migrate`, or `kemem serve` "
+            "for the embedded database), then this release; or write its contents to a file "
+            "there with `kemem export`, and read that into an empty database here with "
+            "`kemem import`."
         )
+    raise ConfigurationError(
+        f"The database schema ({current}) is newer than this release ({head()}): start a "
+        "newer release of kemem."
+    )
 
 
 async def check_schema(dsn: str) -> None:
@@ -89,7 +123,7 @@ async def check_schema(dsn: str) -> None:
     expected = head()
     if current == expected:
         return
-    refuse_newer(current)
+    refuse_unknown(current)
     raise ConfigurationError(
         f"The database schema is older ({current or 'empty'}) than this release needs "
         f"({expected}): run `kemem migrate`, then start again."
