@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from cli_support import embedded, kemem
 
 from app.platform.embedded.attachment import open_embedded
 from tests.support.first_version import AS_IN_FIRST_VERSION, as_in_first_version
+
+pytestmark = pytest.mark.slow
 
 
 async def test_finished_folder_is_upgraded_at_start(data_dir: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.platform.database.migrate import check_schema, head, upgrade
 from app.platform.embedded.server import EmbeddedPostgres
-from tests.conftest import new_database
+from tests.support.databases import new_database
 from tests.support.first_version import as_in_first_version
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from app.errors import ConfigurationError
 from app.platform.database.migrate import check_schema, head, refuse_unknown, upgrade
 from app.platform.database.roles import OWNER
 from app.platform.embedded.server import EmbeddedPostgres
-from tests.conftest import new_database
 from tests.support.catalog import catalog
+from tests.support.databases import new_database
 from tests.support.first_version import AS_IN_FIRST_VERSION, as_in_first_version
 
 ROWS = """

@@ -24,9 +24,13 @@ from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
 from app.governance.privacy.holdings_sql import EXTRACTED, READ, Holding
 from app.governance.privacy.models import Erasure
+from app.identity.projects.models import Project
+from app.identity.tenants.access import Access
 from app.identity.tenants.models import ApiKey
 from app.identity.users.models import User
+from app.memory.graph.models import GraphEntity
 from app.memory.memories.models import Memory
+from app.memory.memories.repository import MemoryRepository
 from app.platform.database.base import TenantOwned
 from app.platform.database.ids import new_id, subject_hash
 from app.platform.database.keyset import after
@@ -114,6 +118,7 @@ class ErasureRepository:
 
     async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
         """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
+        await self._clear_references(holdings)
         gone = {}
         for name, table, rows in holdings:
             # A key is only revoked, and names nobody any more: what it did bears its id.
@@ -134,6 +139,32 @@ class ErasureRepository:
             gone[name] = len(result.all())
         gone.popitem()
         return gone
+
+    async def _clear_references(self, holdings: Sequence[Holding]) -> None:
+        """Let rows that stay name none of the rows that go; their own rows are locked first.
+
+        Sessions, projects and entities are under the locks that the deletion began with.
+        """
+        memories = _among(holdings, Memory)
+        await MemoryRepository(self._db, Access(self._tenant_id)).clear_superseded_by(memories)
+        references: tuple[tuple[type[TenantOwned], Any, type[TenantOwned], Any], ...] = (
+            (Memory, Memory.session_id, Session, Session.session_id),
+            (Memory, Memory.project_id, Project, Project.project_id),
+            (Session, Session.project_id, Project, Project.project_id),
+            (GraphEntity, GraphEntity.merged_into, GraphEntity, GraphEntity.entity_id),
+        )
+        for child, column, parent, key in references:
+            if any(table is parent for _, table, _ in holdings):
+                await self._db.execute(
+                    update(child)
+                    .where(
+                        child.tenant_id == self._tenant_id,
+                        column.in_(self._ids(key, _among(holdings, parent))),
+                        _among(holdings, child).is_not(true()),
+                    )
+                    .values({column: None})
+                    .execution_options(synchronize_session=False)
+                )
 
     async def _count(self, table: type[TenantOwned], rows: ColumnElement[bool]) -> int:
         found: int | None = await self._db.scalar(

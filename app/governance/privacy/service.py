@@ -32,7 +32,8 @@ log = structlog.get_logger()
 ATTEMPTS = 3
 """How often an erasure is begun when it ran into another request."""
 
-DEADLOCK = "40P01"
+PASSING = {"40P01", "23503"}
+"""Codes of PostgreSQL: a deadlock, and a row that came to refer to one that was to go."""
 
 # What a person would miss. The rest is our own book-keeping about it.
 HELD = (
@@ -68,7 +69,7 @@ class ErasureService:
                 return await self._delete(principal, kind, one, query)
             except DatabaseBusyError as error:
                 # A session that was opened meanwhile may be locked after its user.
-                if not _is_deadlock(error):
+                if not _is_passing(error):
                     raise
         return await self._delete(principal, kind, one, query)
 
@@ -180,6 +181,7 @@ def _scope(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["scope"], row["scope_id"]
 
 
-def _is_deadlock(error: DatabaseBusyError) -> bool:
+def _is_passing(error: DatabaseBusyError) -> bool:
+    """Whether somebody was in the way whom the next attempt sees."""
     driver = getattr(error.__cause__, "orig", None)
-    return getattr(driver, "sqlstate", None) == DEADLOCK
+    return getattr(driver, "sqlstate", None) in PASSING

@@ -124,6 +124,16 @@ _UNFIT: Final = {"22", "23"}
 
 _ROWS = bindparam("rows", type_=JSONB)
 
+_LOCK = """
+SELECT entity_id FROM graph_entities WHERE tenant_id = :tenant_id AND entity_id = ANY(:ids)
+ORDER BY entity_id FOR UPDATE
+"""
+
+_CLEAR_MERGED_INTO = """
+UPDATE graph_entities SET merged_into = NULL
+WHERE tenant_id = :tenant_id AND merged_into = ANY(:ids) AND entity_id <> ALL(:ids)
+"""
+
 _REMOVE = "DELETE FROM graph_entities WHERE tenant_id = :tenant_id AND entity_id = ANY(:ids)"
 
 
@@ -188,8 +198,10 @@ class ChangeRepository:
         return [f"entity {entity_id}" for entity_id in rows]
 
     async def remove_entities(self, entity_ids: Sequence[str]) -> None:
-        """Remove entities on which nothing hangs any more."""
-        await self._db.execute(text(_REMOVE), self._tenant | {"ids": list(entity_ids)})
+        """Remove entities; those that were merged into one of them stand alone again."""
+        # Locked first, so that none is merged into them before they are gone.
+        for statement in (_LOCK, _CLEAR_MERGED_INTO, _REMOVE):
+            await self._db.execute(text(statement), self._tenant | {"ids": list(entity_ids)})
 
     async def add(self, change: GraphChange) -> GraphChange:
         change.tenant_id = self._access.tenant_id

@@ -357,10 +357,30 @@ class MemoryRepository:
         )
 
     async def purge(self, memory_ids: Sequence[str]) -> None:
-        """Remove the rows."""
+        """Remove the rows, and the references of memories that stay to them."""
+        await self.clear_superseded_by(self._among(memory_ids))
         await self._db.execute(
             delete(Memory)
             .where(self._among(memory_ids))
+            .execution_options(synchronize_session=False)
+        )
+
+    async def clear_superseded_by(self, gone: ColumnElement[bool]) -> None:
+        """Let no memory that stays name one that goes as its successor.
+
+        The ones that go are locked until the transaction ends, so that nothing refers to them
+        anew before they are deleted.
+        """
+        ids = select(Memory.memory_id).where(Memory.tenant_id == self._tenant_id, gone)
+        await self._db.execute(ids.order_by(Memory.memory_id).with_for_update())
+        await self._db.execute(
+            update(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.superseded_by.in_(ids),
+                Memory.memory_id.not_in(ids),
+            )
+            .values(superseded_by=None)
             .execution_options(synchronize_session=False)
         )
 
