@@ -33,9 +33,8 @@ sent to the person has been seen by them.
 _SEGMENT: Final = """\
 # What to write
 The messages, as one text of at most {words} words (in Chinese or Japanese, {characters} \
-signs). The earlier notes stay as they are: use them to understand the messages, and repeat nothing \
-of them \
-but what has changed."""
+signs). The earlier notes stay as they are: use them to understand the messages, and repeat \
+nothing of them but what has changed."""
 
 _FOLD: Final = """\
 # What to write
