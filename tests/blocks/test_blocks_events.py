@@ -1,4 +1,4 @@
-"""Notices and events are messages of role system with `metadata.event_type` (M-17)."""
+"""Notices and events are messages of role system with `metadata.event_type`."""
 
 from httpx import AsyncClient
 

@@ -1,4 +1,4 @@
-"""What a block said before: kept, shown, undone and redone (C-45)."""
+"""What a block said before: kept, shown, undone and redone."""
 
 import pytest
 from httpx import AsyncClient

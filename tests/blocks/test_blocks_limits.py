@@ -1,4 +1,4 @@
-"""The limit holds on every way to a block (B-50, C-46): just below, at, and just above it."""
+"""The limit holds on every way to a block: just below, at, and just above it."""
 
 import asyncpg
 import pytest

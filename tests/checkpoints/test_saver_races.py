@@ -45,7 +45,7 @@ LATE = {
 
 
 class TestLateWrites:
-    """C-85: what waited for the lock of a delete finds nothing, and brings nothing back."""
+    """What waited for the lock of a delete finds nothing, and brings nothing back."""
 
     @pytest.mark.parametrize("late", LATE)
     async def test_of_a_deleted_session(

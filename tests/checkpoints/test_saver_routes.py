@@ -67,7 +67,7 @@ class TestPutting:
     async def test_unchanged_channels_are_stored_once(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
-        """C-86: a hundred steps of a constant channel take one value."""
+        """A hundred steps of a constant channel take one value."""
         ok(await put(client, "c000", values={"constant": [b"x" * 9000], "n": [b"0"]}))
         for number in range(1, 20):
             step = await put(
@@ -138,7 +138,6 @@ class TestPutting:
     async def test_namespaces_that_read_alike_when_joined_stay_apart(
         self, client: AsyncClient
     ) -> None:
-        """C-87."""
         for session, namespace in (("a", "b:c"), ("a:b", "c"), ("a", "b|c"), ("a", "")):
             ok(
                 await put(
@@ -266,7 +265,7 @@ class TestContent:
     async def test_what_cannot_be_stored_is_refused_by_name(
         self, client: AsyncClient, change, field
     ) -> None:
-        """C-83 among others: NUL in metadata is refused; in blobs it is kept."""
+        """NUL in metadata is refused; in blobs it is kept."""
         refused = await client.put("/sessions/trip/saver/checkpoints/c1", json=body() | change)
 
         assert fields(problem(refused, 422, "invalid_request")) == [field]

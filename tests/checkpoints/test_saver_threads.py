@@ -65,7 +65,6 @@ class TestDeleting:
     async def test_what_comes_late_brings_nothing_back(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
-        """C-85."""
         await thread(client)
         ok(await client.delete("/sessions/trip/saver"), 204)
 

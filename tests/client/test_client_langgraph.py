@@ -206,7 +206,7 @@ class TestSaver:
         )
 
     async def test_values_of_every_kind_come_back(self, saver: KeMemSaver) -> None:
-        """NUL (C-83) and what JSON has not, small and large."""
+        """NUL and what JSON has not, small and large."""
         values = {
             "nul": "a\x00b", "nan": math.nan, "large": 2**60, "bytes": b"\x00\xff",
             "set": {1, 2}, "pattern": re.compile("枫"), "long": "枫叶" * 9000, "none": None,
@@ -231,7 +231,7 @@ class TestSaver:
             await self.put(saver, at(), {}, name={"a"})
 
     async def test_a_step_sends_what_is_new(self, saver: KeMemSaver, wire: Recorded) -> None:
-        """C-86, on the wire: the thousandth message costs about as much as the tenth."""
+        """On the wire: the thousandth message costs about as much as the tenth."""
         talk = talk_of(saver)
         chance = random.Random(7)
         said = [chance.randbytes(350).hex() for _ in range(300)]

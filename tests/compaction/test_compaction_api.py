@@ -24,7 +24,7 @@ async def messages(client: AsyncClient) -> list[dict[str, Any]]:
 
 class TestWhatLeaves:
     async def test_the_older_part_leaves_and_the_newer_stays(self, client):
-        """C-63: neither all messages nor the newer part."""
+        """Neither all messages nor the newer part."""
         await full(client)
 
         answer = await compact(client, "talk")
@@ -40,7 +40,7 @@ class TestWhatLeaves:
         assert shown["current_request"] == 39
 
     async def test_history_and_the_kept_tail_are_as_they_were(self, client):
-        """L-22, B-29, C-40, C-79: nothing is deleted, rewritten or added."""
+        """Nothing is deleted, rewritten or added."""
         await full(client)
         before = await messages(client)
 
@@ -49,7 +49,6 @@ class TestWhatLeaves:
         assert await messages(client) == before
 
     async def test_the_summary_is_no_message(self, client):
-        """C-39, C-72"""
         await full(client)
 
         answer = await compact(client, "talk")
@@ -81,7 +80,6 @@ class TestWhatLeaves:
         assert await summaries(client, "talk") == []
 
     async def test_with_force_it_happens_all_the_same(self, client):
-        """M-41"""
         await policy(client, "talk", budget_tokens=4000)
         await converse(client, "talk", 40)
 
@@ -98,7 +96,6 @@ class TestWhatLeaves:
         assert answer["why_not"] == "empty"
 
     async def test_by_default_twenty_messages_stay(self, client):
-        """L-21, C-65"""
         await full(client, 60, budget_tokens=1400, evict_fraction=0.01)
 
         await compact(client, "talk")
@@ -106,7 +103,7 @@ class TestWhatLeaves:
         assert 20 <= (await window(client, "talk"))["messages"] <= 21
 
     async def test_few_and_large_messages_leave_too(self, client):
-        """C-66: five messages of 4,000 characters, keep 20."""
+        """Five messages of 4,000 characters, keep 20."""
         await policy(client, "talk", budget_tokens=4000, automatic=False)
         large = [
             {
@@ -123,7 +120,7 @@ class TestWhatLeaves:
         assert (await window(client, "talk"))["messages"] < 5
 
     async def test_a_window_far_above_its_budget_can_be_compacted(self, client):
-        """C-63: the summariser has no such cap as the window."""
+        """The summariser has no such cap as the window."""
         await full(client, 300, budget_tokens=200)
 
         answer = await compact(client, "talk")
@@ -132,7 +129,7 @@ class TestWhatLeaves:
         assert answer["pressure_after"]["level"] != "flush"
 
     async def test_of_very_many_messages_the_oldest_leave_first(self, client):
-        """C-63, C-57: the rest follows, and no part of it is left out."""
+        """The rest follows, and no part of it is left out."""
         await full(client, 700, budget_tokens=200)
         spans = []
 
@@ -150,7 +147,6 @@ class TestWhatLeaves:
         assert spans[0][1] <= 400
 
     async def test_the_current_request_survives_a_long_first_turn(self, client):
-        """C-38"""
         await policy(client, "talk", budget_tokens=300, automatic=False)
         steps = [{"role": "assistant", "content": one["content"]} for one in turns(30)]
         await append(client, "talk", "Please sort the archive by date.", *steps)
@@ -180,7 +176,6 @@ class TestWhatLeaves:
         assert 0 < to_seq < 40
 
     async def test_a_call_that_waits_for_its_result_stays(self, client):
-        """C-57, B-45"""
         await policy(client, "talk", budget_tokens=300, automatic=False)
         call = {"id": "call-1", "name": "pay"}
         await append(
@@ -196,7 +191,6 @@ class TestWhatLeaves:
         assert (await window(client, "talk"))["in_context_from"] < 2
 
     async def test_instructions_in_the_conversation_are_not_summarised_away(self, client):
-        """C-69"""
         rule = "Always answer with exactly two sentences."
         await policy(client, "talk", budget_tokens=400, automatic=False)
         await append(client, "talk", {"role": "system", "content": rule}, *turns(40))
@@ -210,7 +204,6 @@ class TestWhatLeaves:
         assert trimmed["messages"][0]["content"] == rule
 
     async def test_events_are_summarised(self, client):
-        """M-39"""
         event = {
             "role": "system",
             "content": "The courier Bruno Alves has rung at the door of the archive.",
@@ -224,7 +217,6 @@ class TestWhatLeaves:
         assert answer["evicted"]["from_seq"] == 1
 
     async def test_what_is_reserved_counts(self, client):
-        """C-71"""
         await policy(client, "talk", budget_tokens=4000, automatic=False, reserved_tokens=3500)
         await converse(client, "talk", 40)
 
@@ -233,7 +225,7 @@ class TestWhatLeaves:
 
 class TestAgain:
     async def test_the_next_one_begins_where_the_last_one_ended(self, client):
-        """C-78: no message is lost, none is told twice."""
+        """No message is lost, none is told twice."""
         await full(client)
         spans = []
         for number in range(3):
@@ -245,7 +237,6 @@ class TestAgain:
         assert [first for first, _ in spans[1:]] == [last + 1 for _, last in spans[:-1]]
 
     async def test_an_empty_window_does_not_overwrite_the_summary(self, client):
-        """C-39"""
         await full(client)
         first = (await compact(client, "talk"))["summary"]
         while (await compact(client, "talk", force=True))["compacted"]:
@@ -259,7 +250,6 @@ class TestAgain:
         assert first["summary_id"] in {one["summary_id"] for one in before}
 
     async def test_summaries_count_towards_the_pressure(self, client):
-        """C-39"""
         await full(client)
 
         answer = await compact(client, "talk")
@@ -302,7 +292,7 @@ class TestOverrides:
         assert (await window(client, "talk"))["policy"]["keep_messages"] == 20
 
     async def test_more_leaves_the_larger_the_evict_fraction_is(self, client):
-        """C-63: the fraction is that of what leaves, never of what stays."""
+        """The fraction is that of what leaves, never of what stays."""
         await full(client, 40)
         evicted = [
             (await compact(client, "talk", dry_run=True, evict_fraction=fraction))["evicted"]
@@ -338,7 +328,6 @@ class TestOverrides:
         ],
     )
     async def test_bounds(self, client, body, status):
-        """M-42"""
         await policy(client, "talk")
 
         response = await client.post("/sessions/talk/compact", json=body)

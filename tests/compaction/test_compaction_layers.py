@@ -1,4 +1,4 @@
-"""Summaries of summaries (B-52), and how long one may be (B-28)."""
+"""Summaries of summaries, and how long one may be."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ class TestFolding:
         assert fold_of(standing(*levels), POLICY) == fold
 
     def test_summaries_that_fill_the_window_are_folded_early(self):
-        """C-40: else nothing would be left to evict, and it would run in a loop."""
+        """Else nothing would be left to evict, and it would run in a loop."""
         room = int(SUMMARY_SHARE * POLICY.budget_tokens)
 
         assert fold_of(standing(0, 0, tokens=room // 2), POLICY) is None

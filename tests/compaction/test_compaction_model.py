@@ -117,7 +117,6 @@ class TestWriting:
         assert [line["role"] for line in lines] == [one["role"] for one in said]
 
     async def test_metadata_is_never_sent(self, client, chat):
-        """C-71"""
         chat.otherwise = summarises(SUMMARY)
         await policy(client, "talk", budget_tokens=800, automatic=False)
         said = [one | {"metadata": {"trace": "SECRET-TRACE-17"}} for one in turns(40)]
@@ -128,7 +127,6 @@ class TestWriting:
         assert "SECRET-TRACE" not in str(chat.requests[-1].body)
 
     async def test_the_summaries_before_it_are_read_first(self, client, chat):
-        """C-39, M-12"""
         chat.otherwise = summarises(SUMMARY)
         await full(client)
         first = await compact(client, "talk")
@@ -149,7 +147,6 @@ class TestWriting:
 
     @pytest.mark.parametrize("words", [99, 100, 101])
     async def test_a_longer_answer_is_cut_at_a_sentence(self, client, chat, words):
-        """B-28"""
         text = "I promised to look. " * 10
         text += (
             "And "
@@ -187,7 +184,6 @@ class TestWriting:
         assert summary["content"] == "我答应用户查看档案。" * 20
 
     async def test_the_agents_own_summariser_is_asked(self, client, chat):
-        """L-23"""
         chat.otherwise = summarises(SUMMARY)
         await full(client)
         agent = ok(await client.get("/sessions/talk"))["agent_id"]
@@ -228,7 +224,7 @@ class TestWriting:
 
 
 class TestFailing:
-    """C-37: a summary that cannot be had changes nothing."""
+    """A summary that cannot be had changes nothing."""
 
     @pytest.mark.parametrize(
         ("behaviour", "reason"),
@@ -244,7 +240,6 @@ class TestFailing:
     async def test_on_request_it_is_said_and_nothing_is_changed(
         self, client, chat, behaviour, reason
     ):
-        """C-70"""
         chat.otherwise = behaviour
         await full(client)
 
@@ -266,7 +261,6 @@ class TestFailing:
         await unchanged(client)
 
     async def test_a_summary_as_long_as_the_messages_changes_nothing(self, client, chat):
-        """C-57"""
         chat.otherwise = summarises("I know that this and that was said here. " * 9)
         await policy(client, "talk", budget_tokens=800, automatic=False)
         await append(client, "talk", "Where is the key?", {"role": "assistant", "content": "Here."},
@@ -293,7 +287,7 @@ class TestFailing:
         assert (await summaries(client, "talk"))[0]["reason"] == "pressure"
 
     async def test_the_last_time_the_keyless_one_takes_its_place(self, client, chat, worker, dsn):
-        """C-37: the window must not grow without bound while a model is away for good."""
+        """The window must not grow without bound while a model is away for good."""
         chat.otherwise = refusal(500)
         await policy(client, "talk", budget_tokens=800)
         job_id = (await converse(client, "talk", 40))["pressure"]["compaction_job_id"]

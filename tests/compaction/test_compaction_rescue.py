@@ -1,4 +1,4 @@
-"""What leaves the window is read for memories at once, exactly, and once (D-76, D-77)."""
+"""What leaves the window is read for memories at once, exactly, and once."""
 
 import asyncio
 import threading
@@ -107,7 +107,7 @@ async def shown_to_the_model(chat) -> list[str]:
 
 class TestReading:
     async def test_exactly_what_left_is_read_and_nothing_of_the_rest(self, client, chat, worker):
-        """D-76: without waiting for the session to fall silent."""
+        """Without waiting for the session to fall silent."""
         await full(client)
 
         answer = await compact(client, "talk")
@@ -189,7 +189,7 @@ class TestReading:
         assert await shown_to_the_model(chat) == said[:to_seq]
 
     async def test_the_limit_of_automatic_runs_does_not_hold_it_up(self, client, chat, worker):
-        """B-02: what leaves the window cannot wait for tomorrow."""
+        """What leaves the window cannot wait for tomorrow."""
         await full(client, 4)
         await extracted(client, "talk")
         await converse(client, "talk", 40)
@@ -210,7 +210,7 @@ class TestReading:
 
 class TestWithout:
     async def test_a_session_that_remembers_nothing_is_not_rescued(self, client, chat):
-        """D-77, C-40: as for the sub-agents of others."""
+        """As for the sub-agents of others."""
         await full(client)
         ok(await client.patch("/sessions/talk", json={"memory_enabled": False}))
 
@@ -283,7 +283,7 @@ class TestAtOnce:
         assert (await session(client))["last_extracted_seq"] == 40
 
     async def test_by_itself_from_the_append_to_the_memory(self, client, chat, worker):
-        """K-27: window full, compacted, rescued; nobody asked for any of it."""
+        """Window full, compacted, rescued; nobody asked for any of it."""
         await policy(client, "talk", budget_tokens=400)
         job_id = (await converse(client, "talk", 40))["pressure"]["compaction_job_id"]
 

@@ -1,4 +1,4 @@
-"""Older results of tools give their room to the conversation, for one call (C-75)."""
+"""Older results of tools give their room to the conversation, for one call."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What stood in a context and is said back is no news; what the user adds to it is (B-58)."""
+"""What stood in a context and is said back is no news; what the user adds to it is."""
 
 import asyncio
 from collections.abc import AsyncIterator

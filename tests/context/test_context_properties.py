@@ -174,7 +174,7 @@ def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition
     if asked:
         # Calls that wait for a result may stand before the request that is all that fits.
         assert answer["starts_with_user"] or answer["window"]["waiting"]
-        # The current request is always there (C-38).
+        # The current request is always there.
         assert asked[-1].message_id in {one["message_id"] for one in answer["messages"]}
 
 

@@ -1,4 +1,4 @@
-"""A bucket holds so many extracted memories; the weakest beyond that are archived (D-37)."""
+"""A bucket holds so many extracted memories; the weakest beyond that are archived."""
 
 from collections.abc import AsyncIterator
 from contextlib import nullcontext

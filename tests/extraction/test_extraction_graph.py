@@ -1,4 +1,4 @@
-"""Who hangs together with whom, extracted in the run of the memories that say so (K-26, K-51)."""
+"""Who hangs together with whom, extracted in the run of the memories that say so."""
 
 from collections.abc import AsyncIterator
 
@@ -154,7 +154,7 @@ FOUR = [(one[0], one[2], one[3]) for one in LI_MING]
 
 
 class TestLiMing:
-    """The example of K-51, over HTTP."""
+    """Named third persons and how they are related, over HTTP."""
 
     async def test_his_four_triples_are_in_the_graph(self, client, worker, chat, dsn):
         answering(chat, telling(*SENTENCES))

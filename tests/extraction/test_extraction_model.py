@@ -112,7 +112,7 @@ class TestGoodAnswers:
         assert {row["operation"] for row in usage["items"]} == {"extract"}
 
     async def test_the_four_statements_about_li_ming(self, client, worker, chat):
-        """K-51 as plain statements; the graph comes later."""
+        """Named third persons as plain statements; the graph comes later."""
         lines = [
             "李明在北京大学读书。",
             "李明学习计算机科学。",

@@ -27,7 +27,7 @@ async def tell(client: AsyncClient) -> None:
 
 
 class TestExample:
-    """K-51, by hand."""
+    """Two people and their employer, by hand."""
 
     async def test_four_triples_are_one_graph(self, client: AsyncClient) -> None:
         await tell(client)

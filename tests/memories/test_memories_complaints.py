@@ -1,4 +1,4 @@
-"""What users of other memories complain of (C-97): none of it happens here."""
+"""What users of other memories complain of: none of it happens here."""
 
 from collections.abc import Iterator
 

@@ -215,7 +215,7 @@ class TestNear:
 
 
 class TestNeverCompared:
-    """Another's text is never met: the answer would say that it exists (B-01)."""
+    """Another's text is never met: the answer would say that it exists."""
 
     @pytest.mark.parametrize("again", [TEA, SAME], ids=["exact", "near"])
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The graph arm of search: what the query names, and what is one relation away (K-48, B-43)."""
+"""The graph arm of search: what the query names, and what is one relation away."""
 
 import pytest
 

@@ -57,7 +57,6 @@ class TestLevels:
          (1001, "flush"), (90_000, "flush")],
     )  # fmt: skip
     def test_begin_at_their_thresholds(self, there: int, level: str) -> None:
-        """M-09, M-10."""
         pressure = pressure_of(counted(there), WindowPolicy(budget_tokens=1000))
 
         assert pressure.level == level
@@ -65,14 +64,13 @@ class TestLevels:
         assert pressure.due == (level == "flush")
 
     def test_summaries_and_what_is_reserved_count(self) -> None:
-        """C-39, C-71: system prompt and tools were ignored, and the window overflowed unseen."""
+        """System prompt and tools were ignored, and the window overflowed unseen."""
         policy = WindowPolicy(budget_tokens=1000, reserved_tokens=300)
 
         assert pressure_of(counted(400, summary_tokens=300), policy).level == "flush"
         assert pressure_of(counted(400, summary_tokens=300), policy).tokens == 1000
 
     def test_what_a_provider_counted_more_counts(self) -> None:
-        """C-71."""
         found = pressure_of(counted(800, token_scale=1.25), WindowPolicy(budget_tokens=1000))
 
         assert (found.level, found.tokens) == ("flush", 1000)
@@ -105,7 +103,6 @@ class TestLevels:
         ],
     )  # fmt: skip
     def test_a_trigger_is_a_further_reason(self, trigger: Trigger, due: bool) -> None:
-        """C-64, M-40."""
         policy = WindowPolicy(budget_tokens=1000, triggers=(Trigger(tokens=10**6), trigger))
 
         assert pressure_of(counted(600), policy).due == due
@@ -115,7 +112,7 @@ class TestLevels:
         [(20, 100, False), (21, 100, True), (20, 500, False), (20, 501, True)],
     )
     def test_but_none_to_cut_what_is_to_be_kept(self, messages: int, there: int, due: bool) -> None:
-        """C-66: the window fits its target and has no more messages than stay."""
+        """The window fits its target and has no more messages than stay."""
         policy = WindowPolicy(budget_tokens=1000, triggers=(Trigger(messages=5),))
 
         assert pressure_of(counted(there, messages), policy).due == due
@@ -125,7 +122,6 @@ class TestLevels:
         [(1, 1.0), (999, 1.0), (1000, 1.0), (1100, 1.1), (1250, 1.25), (9000, 1.25)],
     )
     def test_a_report_scales_by_a_quarter_at_most(self, reported: int, scale: float) -> None:
-        """C-71."""
         assert learned_scale(reported, 1000) == scale
         assert learned_scale(reported, 0) == 1.0
 
@@ -145,7 +141,6 @@ class TestAppend:
     async def test_counts_calls_names_and_parts(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
-        """C-74."""
         call = {"id": "c1", "function": {"name": "look", "arguments": "{}"}}
         part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
@@ -162,7 +157,7 @@ class TestAppend:
         assert (await agree(dsn, acme))["last_user_seq"] == 1
 
     async def test_metadata_is_not_sent_and_not_counted(self, client: AsyncClient) -> None:
-        """C-71: it inflated the prompt of others."""
+        """It inflated the prompt of others."""
         message = {"role": "user", "content": "Hi", "metadata": {"trace": "x" * 5000}}
 
         assert (await append(client, "s", message))["pressure"]["tokens"] == tokens("Hi")
@@ -221,7 +216,7 @@ class TestAppend:
         assert (await agree(dsn, acme))["window_tokens"] == tokens("Hello")
 
     async def test_counts_what_a_provider_reports(self, client: AsyncClient) -> None:
-        """C-71: its own count scales ours, by 1.25 at most and never down."""
+        """Its own count scales ours, by 1.25 at most and never down."""
         text = "The blue notebook lies on the shelf near the window."
         there = tokens(text)
 
@@ -234,7 +229,7 @@ class TestAppend:
         assert told["pressure"]["tokens"] == there + 2 * tokens("I see.")
 
     async def test_what_the_model_answered_was_not_in_its_input(self, client: AsyncClient) -> None:
-        """C-63: the trigger counted output tokens too, fired at 60 percent and again at once."""
+        """The trigger counted output tokens too, fired at 60 percent and again at once."""
         before = "The blue notebook lies on the shelf near the window."
         reply = {"role": "assistant", "content": "word " * 500}
         await append(client, "s", before)
@@ -379,7 +374,7 @@ async def aside(runtime: Runtime, acme: Caller, ranges: str, pointer: int = 0) -
 
 
 class TestOtherBranches:
-    """B-44: what a restore has set aside is kept, and is in no window."""
+    """What a restore has set aside is kept, and is in no window."""
 
     async def test_what_is_set_aside_does_not_count(
         self, client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
@@ -499,7 +494,7 @@ class TestOlderReleases:
 
 
 class TestWorkingState:
-    """L-25: a tool's result and the state that it changes, in one request."""
+    """A tool's result and the state that it changes, in one request."""
 
     async def test_comes_with_the_messages_or_not_at_all(self, client: AsyncClient) -> None:
         told = await append(client, "s", "Hello", state={"goal": "tea", "x": 1}, state_version=0)
@@ -540,7 +535,6 @@ class TestKeeping:
     async def test_a_call_that_needs_leave_waits_for_it_until_its_message_goes(
         self, client: AsyncClient
     ) -> None:
-        """B-45."""
         call = {
             "role": "assistant", "tool_calls": [{"id": "c1"}],
             "metadata": {"requires_approval": True},

@@ -50,7 +50,7 @@ class TestCut:
         assert (found.evict_to_seq, found.reason) == (None, "fits")
 
     def test_an_empty_window_has_nothing_to_cut(self) -> None:
-        """C-39: an empty window must not lead to a summary of nothing."""
+        """An empty window must not lead to a summary of nothing."""
         assert cut(window(), policy()).reason == "empty"
 
     @pytest.mark.parametrize(("tokens", "kept"), [(49, 1), (50, 1), (51, 0)])
@@ -62,7 +62,7 @@ class TestCut:
         assert (sum(one.tokens for one in found.kept) <= 50) == bool(kept)
 
     def test_the_older_part_goes_and_the_newer_stays(self) -> None:
-        """C-63: others wiped all messages, or the newer part, or took the share for its rest."""
+        """Others wiped all messages, or the newer part, or took the share for its rest."""
         found = cut(window(*turns(10)), policy(200, evict_fraction=0.25))
 
         # 150 of 200 tokens may stay: seven turns; three go.
@@ -77,14 +77,14 @@ class TestCut:
         assert found.evict_to_seq == evicted
 
     def test_a_few_huge_messages_are_cut_though_more_are_to_be_kept(self) -> None:
-        """C-66: with keep in messages nothing happened, however far above the trigger."""
+        """With keep in messages nothing happened, however far above the trigger."""
         found = cut(window(*turns(2, 4000), user(10)), policy(4000, keep_messages=20))
 
         assert found.evict_to_seq == 4
         assert ids(found.kept) == "5"
 
     def test_the_current_request_survives_a_long_first_turn(self) -> None:
-        """C-38: the request at the beginning of a long run of tools was summarised away."""
+        """The request at the beginning of a long run of tools was summarised away."""
         run = [one for _ in range(30) for one in (call("a", 50), result("a", 50))]
 
         found = cut(window(user(), *run), policy(200))
@@ -100,7 +100,7 @@ class TestCut:
         assert found.kept[0].role == "user"
 
     def test_a_call_and_its_results_are_never_parted(self) -> None:
-        """C-67: the cut moves to where no pair is split, several results per call included."""
+        """The cut moves to where no pair is split, several results per call included."""
         messages = [user(), call("ab", 10), result("a", 30), result("b", 30), assistant(), user()]
 
         for budget in range(1, 250):
@@ -109,7 +109,7 @@ class TestCut:
             assert not left & {"2", "3", "4"} or left >= {"2", "3", "4"}
 
     def test_a_result_that_comes_after_another_request_keeps_its_call(self) -> None:
-        """C-67: the call is in the turn before, so the turn stays."""
+        """The call is in the turn before, so the turn stays."""
         messages = [*turns(2), user(), call("a", 10), user(), result("a"), assistant()]
 
         found = cut(window(*messages), policy(60))
@@ -118,7 +118,7 @@ class TestCut:
         assert ids(found.kept) == "5 6 7 8 9"
 
     def test_an_id_that_is_used_again_belongs_to_the_newest_call(self) -> None:
-        """C-67: providers number the calls of every turn anew."""
+        """Providers number the calls of every turn anew."""
         turn = [user(), call("a"), result("a"), assistant()]
 
         found = cut(window(*turn, *turn, *turn), policy(100))
@@ -126,12 +126,12 @@ class TestCut:
         assert found.evict_to_seq == 8
 
     def test_a_call_that_waits_is_never_evicted(self) -> None:
-        """C-57, B-45: a pending approval keeps its place, whatever comes after it."""
+        """A pending approval keeps its place, whatever comes after it."""
         messages = [*turns(2), user(), call("a"), *turns(8)]
 
         found = cut(window(*messages), policy(60))
 
-        # The budget is broken already, so no request is kept before it (B-27).
+        # The budget is broken already, so no request is kept before it.
         assert found.evict_to_seq == 5
         assert ids(found.kept).startswith("6 7")
         assert not found.starts_with_user
@@ -182,7 +182,7 @@ class TestCut:
         assert cut(window(*messages), policy(60)).evict_to_seq == 5
 
     def test_instructions_are_carried_and_not_summarised(self) -> None:
-        """C-69: a system message inside the list was summarised away."""
+        """A system message inside the list was summarised away."""
         messages = [system(), *turns(2), system(5), *turns(4)]
 
         found = cut(window(*messages), policy(60))
@@ -200,20 +200,20 @@ class TestCut:
         assert "1" in ids(found.evicted).split()
 
     def test_events_are_told_like_everything_else(self) -> None:
-        """M-17: a login is no instruction."""
+        """A login is no instruction."""
         found = cut(window(system(event="login"), *turns(6)), policy(60))
 
         assert found.carried == ()
         assert "1" in ids(found.evicted).split()
 
     def test_instructions_alone_are_no_reason_to_summarise(self) -> None:
-        """C-68: a summary of nothing that was said would replace nothing."""
+        """A summary of nothing that was said would replace nothing."""
         found = cut(window(system(80), user(), assistant()), policy(100))
 
         assert (found.evict_to_seq, found.evicted) == (None, ())
 
     def test_a_part_without_the_user_is_evicted_like_any_other(self) -> None:
-        """C-68: where no human message was in it, history was lost; here it is all there."""
+        """Where no human message was in it, history was lost; here it is all there."""
         messages = [call("a", 40), result("a", 40), assistant(40), user(), assistant()]
 
         found = cut(window(*messages), policy(100))
@@ -221,14 +221,14 @@ class TestCut:
         assert ids(found.evicted) == "1 2 3"
 
     def test_what_is_left_begins_with_the_user(self) -> None:
-        """B-27: forward to the next message of the user."""
+        """Forward to the next message of the user."""
         found = cut(window(*turns(5)), policy(60, keep_messages=3))
 
         assert ids(found.kept) == "9 10"
         assert found.starts_with_user
 
     def test_without_one_there_the_cut_moves_back_to_the_last(self) -> None:
-        """B-27: the kept range holds no message of the user, so it grows."""
+        """The kept range holds no message of the user, so it grows."""
         messages = [*turns(2), user(), call("a"), result("a"), call("b"), result("b")]
 
         found = cut(window(*messages), policy(100, keep_messages=2))
@@ -237,7 +237,7 @@ class TestCut:
         assert ids(found.kept) == "5 6 7 8 9"
 
     def test_where_nobody_asked_the_pair_stays_and_it_says_so(self) -> None:
-        """B-27: never an error."""
+        """Never an error."""
         messages = [one for _ in range(6) for one in (call("a"), result("a"))]
 
         found = cut(window(*messages), policy(60))
@@ -246,21 +246,19 @@ class TestCut:
         assert not found.starts_with_user
 
     def test_summaries_and_what_is_reserved_take_their_room(self) -> None:
-        """C-39, C-71: a window that fits alone does not fit beside them."""
+        """A window that fits alone does not fit beside them."""
         whole = window(*turns(4))
 
         assert cut(whole, policy(200)).reason == "fits"
         assert cut(whole, policy(200), overhead=40).evict_to_seq == 2
 
     def test_a_provider_that_counts_more_makes_room_scarcer(self) -> None:
-        """C-71."""
         whole = window(*turns(5))
 
         assert cut(whole, policy(200)).reason == "fits"
         assert cut(whole, policy(200), scale=1.25).evict_to_seq == 2
 
     def test_force_cuts_what_would_fit(self) -> None:
-        """M-41."""
         whole = window(*turns(4))
 
         assert cut(whole, policy(4000)).reason == "fits"
@@ -324,7 +322,7 @@ class TestLastTokens:
         assert (trimmed.fits, trimmed.starts_with_user) == (True, True)
 
     def test_a_run_of_tools_that_is_too_long_keeps_its_request_and_its_end(self) -> None:
-        """C-38, C-57: the request first, then the newest calls with their results."""
+        """The request first, then the newest calls with their results."""
         run = [one for _ in range(5) for one in (call("a"), result("a"))]
 
         trimmed = trim(window(*turns(2), user(), *run), last_tokens, 55)
@@ -340,7 +338,7 @@ class TestLastTokens:
         assert trim(whole, last_tokens, 100).fits
 
     def test_it_never_begins_with_a_result_and_is_never_empty(self) -> None:
-        """C-73: the defaults of others began with a tool message, or returned nothing at all."""
+        """The defaults of others began with a tool message, or returned nothing at all."""
         messages = [user(), call("a"), result("a", 30), assistant(5)]
 
         for most in range(1, 60):
@@ -349,21 +347,21 @@ class TestLastTokens:
             assert shown[0].role == "user"
 
     def test_without_a_user_it_is_not_empty_either(self) -> None:
-        """C-73: `start_on="human"` returned nothing where there was none."""
+        """`start_on="human"` returned nothing where there was none."""
         trimmed = trim(window(call("a"), result("a"), assistant()), last_tokens, 12)
 
         assert ids(trimmed.messages) == "3"
         assert not trimmed.starts_with_user
 
     def test_instructions_stay_without_being_asked_for(self) -> None:
-        """C-73: the system message stayed only with `include_system`."""
+        """The system message stayed only with `include_system`."""
         trimmed = trim(window(system(5), *turns(9)), last_tokens, 50)
 
         assert ids(trimmed.messages) == "1 16 17 18 19"
         assert trimmed.starts_with_user
 
     def test_instructions_from_before_the_window_are_shown_first(self) -> None:
-        """C-69: what compaction has carried along."""
+        """What compaction has carried along."""
         trimmed = trim(window(system(5), *turns(1), pointer=1), last_tokens, 50)
 
         assert ids(trimmed.messages) == "1 2 3"
@@ -376,13 +374,12 @@ class TestLastTokens:
         assert trimmed.fits
 
     def test_a_result_whose_call_is_gone_is_not_shown(self) -> None:
-        """C-67: an orphan stayed if another result matched."""
+        """An orphan stayed if another result matched."""
         trimmed = trim(window(user(), result("a"), call("a"), result("a")), last_tokens, PLENTY)
 
         assert ids(trimmed.messages) == "1 3 4"
 
     def test_a_call_that_waits_is_shown_from_anywhere(self) -> None:
-        """C-57."""
         messages = [user(), call("ab"), result("a"), *turns(9)]
 
         trimmed = trim(window(*messages), last_tokens, 60)
@@ -449,7 +446,6 @@ class TestFirstLast:
         ],
     )  # fmt: skip
     def test_the_example_exactly(self, count: int, shown: str) -> None:
-        """L-14."""
         messages = turns(4)[:count]
 
         assert ids(trim(window(*messages), first_last(3), PLENTY).messages) == shown
@@ -484,14 +480,13 @@ class TestMessageFraction:
         ],
     )  # fmt: skip
     def test_the_formula(self, kept: float, shown: str) -> None:
-        """M-42; a share that holds no request grows back to it (B-27)."""
+        """A share that holds no request grows back to it."""
         assert ids(trim(window(*turns(5)), message_fraction(kept), PLENTY).messages) == shown
 
     @pytest.mark.parametrize(
         ("fraction", "valid"), [(0, True), (1, True), (-0.01, False), (1.01, False)]
     )
     def test_it_lies_in_0_to_1(self, fraction: float, valid: bool) -> None:
-        """M-42."""
         if valid:
             WindowStrategy(name="message_fraction", fraction=fraction)
         else:
@@ -501,7 +496,7 @@ class TestMessageFraction:
 
 class TestOthers:
     def test_somebodys_own_is_made_valid_like_ours(self) -> None:
-        """L-12: whatever it points at, a conversation comes out."""
+        """Whatever it points at, a conversation comes out."""
 
         def nothing_but_tools(_options: Mapping[str, Any]) -> Pick:
             return lambda whole: [one.message_id for one in whole.messages if one.role == "tool"]

@@ -78,7 +78,7 @@ class TestReading:
     async def test_what_an_instruction_from_before_takes_counts(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
-        """C-69, C-71: it is still sent."""
+        """It is still sent."""
         rule = {"role": "system", "content": "Answer in rhymes."}
         login = {"role": "system", "content": "Ana came in.", "metadata": {"event_type": "login"}}
         await append(client, "s", rule, login, "One", {"role": "assistant", "content": "Two"}, "Go")
@@ -94,7 +94,7 @@ class TestReading:
 
 class TestTrimming:
     async def test_writes_nothing(self, client: AsyncClient, dsn: str, acme: Caller) -> None:
-        """B-29, C-40: trimming is for one call; others rewrote what the user sees."""
+        """Trimming is for one call; others rewrote what the user sees."""
         await converse(client, "s", 30)
         before = await dump(dsn, acme.tenant_id)
 
@@ -116,7 +116,6 @@ class TestTrimming:
         )
 
     async def test_leaves_room_for_what_is_sent_besides(self, client: AsyncClient) -> None:
-        """C-71."""
         await policy(client, "s", budget_tokens=1000, reserved_tokens=400)
         text = "The blue notebook lies on the shelf near the window."
         reply = {"role": "assistant", "content": "I see."}
@@ -137,7 +136,7 @@ class TestTrimming:
     async def test_by_each_strategy(
         self, client: AsyncClient, name: str, option: dict[str, Any], shown: list[int]
     ) -> None:
-        """L-12, L-14, M-42. `first_last` takes the last three, the first of which is no request;
+        """`first_last` takes the last three, the first of which is no request;
         it stays, for the user has spoken before it.
         """
         answered = [{"role": role, "content": "word"} for role in ("user", "assistant")] * 5
@@ -203,7 +202,7 @@ class TestTail:
     """What is read is the newest end, and what must be shown from further back."""
 
     async def test_a_request_far_back_is_read(self, client: AsyncClient) -> None:
-        """C-38: with a hundred calls after it."""
+        """With a hundred calls after it."""
         await append(client, "s", "Before", {"role": "assistant", "content": "Yes"}, "Do it all")
         for number in range(50):
             call = {"role": "assistant", "tool_calls": [{"id": f"c{number}"}]}
@@ -216,7 +215,7 @@ class TestTail:
         assert shown["fits"]
 
     async def test_a_call_that_waits_for_leave_is_read(self, client: AsyncClient) -> None:
-        """C-57: however many messages have come since; its other results with it."""
+        """However many messages have come since; its other results with it."""
         calls = {
             "role": "assistant", "tool_calls": [{"id": "a"}, {"id": "b"}],
             "metadata": {"requires_approval": ["b"]},
@@ -234,7 +233,7 @@ class TestTail:
     async def test_instructions_are_read_from_anywhere_the_newest_first(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
-        """C-69: from before the pointer too, a quarter of the budget at most; events are not."""
+        """From before the pointer too, a quarter of the budget at most; events are not."""
         rules = [{"role": "system", "content": f"Rule {number}: be kind."} for number in range(30)]
         event = {"role": "system", "content": "Ana came in.", "metadata": {"event_type": "login"}}
         await append(client, "s", *rules, event, "One", {"role": "assistant", "content": "Two"})
@@ -252,7 +251,6 @@ class TestTail:
     async def test_over_several_branches_the_newest_of_ours_are_read(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
-        """B-44."""
         await append(client, "s", *(f"Turn {number}" for number in range(1, 31)))
         await execute(
             dsn,

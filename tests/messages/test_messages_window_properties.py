@@ -212,7 +212,7 @@ def test_a_cut_parts_nothing_and_loses_nothing(
     assert request(whole) <= kept
     groups = groups_of(whole)
     assert groups.open <= kept
-    # Instructions are never summarised away (C-69).
+    # Instructions are never summarised away.
     assert all(one.instructs for one in found.carried)
     assert cost(found.carried) <= whole.instructions_tokens
     if found.reason == "cut":
@@ -228,7 +228,7 @@ def test_a_cut_parts_nothing_and_loses_nothing(
 def test_above_the_threshold_a_cut_is_made_wherever_one_can_be(
     whole: Window, policy: WindowPolicy, overhead: int, scale: float
 ) -> None:
-    """C-66, B-27: no number of messages to keep and no rule of borders stands in its way, and
+    """No number of messages to keep and no rule of borders stands in its way, and
     what is left is below the threshold unless the current turn or a waiting call is too long.
     """
     found = cut(whole, policy, overhead=overhead, scale=scale)

@@ -33,7 +33,6 @@ class TestByHand:
         }  # fmt: skip
 
     async def test_what_is_written_is_the_users_own(self, client) -> None:
-        """Z-20 to Z-25"""
         attributes = {
             "username": "Ana", "background": "Porto", "profession": "nurse",
             "characteristics": "patient", "communication_style": "concise",
@@ -259,7 +258,6 @@ class TestDerived:
         assert told["frequently_used_tools"] == ["VS Code"]
 
     async def test_a_users_own_value_stays(self, client, worker) -> None:
-        """B-60"""
         await write(client, attributes={"profession": "surgeon"}, instructions="Be brief.")
         await save(client, "The user works as a nurse.")
 

@@ -61,7 +61,6 @@ TOLD = {
 
 
 async def test_a_new_user_has_the_empty_document(client) -> None:
-    """D-46, D-47"""
     shown = await document(client)
 
     last = shown.pop("lastUpdated")
@@ -75,7 +74,6 @@ async def test_a_new_user_has_the_empty_document(client) -> None:
 
 
 async def test_it_is_rendered_from_rows(client, worker) -> None:
-    """D-48 to D-62"""
     work = await save(client, "The user works as a nurse.", session_id="talk")
     mend = await save(
         client, "She lives in Porto.", memory_type="correction", source_error="Lisbon"
@@ -102,7 +100,6 @@ async def test_it_is_rendered_from_rows(client, worker) -> None:
 
 
 async def test_an_import_tells_what_became_of_each_fact(client) -> None:
-    """C-12"""
     told = TOLD | {
         "facts": [*TOLD["facts"], fact(4, "tea"), fact(5, "She likes jazz.", confidence=0.3)]
     }
@@ -188,7 +185,6 @@ async def test_what_is_no_document_is_refused_whole(client, dsn, acme, change, f
 
 
 async def test_one_agents_document_holds_what_it_may_know(client) -> None:
-    """D-40"""
     for agent_id in ("one", "two"):
         ok(await client.post("/agents", json={"agent_id": agent_id, "agent_name": "A"}), 201)
     await save(client, "She likes green tea.", agent_id="one")

@@ -134,7 +134,6 @@ class TestTelling:
     async def test_a_section_is_held_to_its_length(
         self, client, chat, worker, slot, most, sentence
     ) -> None:
-        """D-49 to D-54"""
         await save(client, "The user works as a nurse.")
         for count in (most - 1, most, most + 1):
             chat.otherwise = tells(value(f"sections.{slot}", sentence * count, "m1"))

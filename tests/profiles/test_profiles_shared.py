@@ -50,7 +50,6 @@ class TestProjects:
         assert (shown["attributes"], shown["key_decisions"], shown["version"]) == ({}, None, 0)
 
     async def test_it_is_derived_from_what_the_team_shares(self, client, worker) -> None:
-        """Z-27, Z-28"""
         goal = await share(client, "Apollo should ship in March.", memory_type="goal")
         await share(client, "Apollo uses PostgreSQL and Redis.")
         await share(client, "Answers take at most 100 ms.", memory_type="constraint")
@@ -183,7 +182,6 @@ class TestMadePrivate:
 
 class TestContexts:
     async def test_attributes_wishes_and_sections_stand_in_it(self, client) -> None:
-        """Z-19"""
         body = {
             "attributes": {"profession": "nurse", "expertise_areas": ["wounds", "fevers"]},
             "sections": {"top_of_mind": "The move to Porto."},
@@ -254,7 +252,6 @@ class TestContexts:
         assert part["reason"] == "budget"
 
     async def test_an_agent_gets_them_alone(self, client) -> None:
-        """Z-35"""
         body = {"attributes": {"profession": "nurse"}}
         ok(await client.patch("/users/ana/profile", json=body, headers=ANY))
         body = {"attributes": {"project_goal": "Land."}}

@@ -20,7 +20,7 @@ READ, CREATE, EDIT, DELETE, PURGE = LETTERS = "rcedp"
 ACTIONS: dict[str, Action] = dict(zip(LETTERS, get_args(Action), strict=True))
 VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 
-# Written by hand from Z-55 to Z-61 and B-21: (own item, foreign item).
+# Written by hand from the table of roles: (own item, foreign item).
 TABLE: dict[Role | None, dict[Visibility, tuple[str, str]]] = {
     "owner": {
         "public": ("rcedp", "redp"), "members": ("rcedp", "redp"), "owner_only": ("rcedp", "dp"),

@@ -63,7 +63,6 @@ class TestResolving:
 
 class TestTriggers:
     def test_all_keys_of_one_must_hold(self) -> None:
-        """C-64."""
         trigger = Trigger(tokens=100, messages=10)
 
         assert trigger.holds(tokens=100, messages=10, budget_tokens=4000)
@@ -77,7 +76,6 @@ class TestTriggers:
         assert not trigger.holds(tokens=999, messages=1, budget_tokens=4000)
 
     def test_a_list_is_any_of_them(self) -> None:
-        """C-64."""
         policy = resolve(DEPLOYMENT, None, {"trigger": [{"tokens": 5}, {"messages": 7}]})
 
         assert policy.triggers == (Trigger(tokens=5), Trigger(messages=7))
@@ -127,7 +125,7 @@ class TestBounds:
     async def test_a_trigger_names_something_positive(
         self, client: AsyncClient, trigger: Any
     ) -> None:
-        """C-64: values are positive, fractions in (0, 1]; an empty one is an error, not never."""
+        """Values are positive, fractions in (0, 1]; an empty one is an error, not never."""
         body = {"agent_name": "A", "window_policy": {"trigger": trigger}}
 
         problem(await client.post("/agents", json=body), 422, "invalid_request")

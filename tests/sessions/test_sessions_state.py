@@ -342,7 +342,7 @@ class TestSnapshots:
 
 
 class TestBesideMessages:
-    """A tool's result and what it changes in the state, in one request (L-25)."""
+    """A tool's result and what it changes in the state, in one request."""
 
     async def say(self, client: AsyncClient, *messages: Any, **body: Any) -> Response:
         whole = {"user_id": "ana", "messages": list(messages)} | body

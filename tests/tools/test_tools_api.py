@@ -463,7 +463,7 @@ class TestRecalling:
         assert await found(since="2023-05-10") == []
 
     async def test_two_searches_one_after_the_other_find_what_one_cannot(self, talk) -> None:
-        """Several calls before the user gets an answer (M-18): the second asks for what the
+        """Several calls before the user gets an answer: the second asks for what the
         first has found.
         """
         await append(talk, "s0", "The key of locker B7 is kept by Ingrid Solberg.")

@@ -83,7 +83,7 @@ class TestBlocks:
     async def test_a_model_that_does_what_the_error_says_is_done_with_the_next_call(
         self, blocks
     ) -> None:
-        """The limit error sent models into loops (C-63b); this one follows it to the letter."""
+        """The limit error sent models into loops; this one follows it to the letter."""
         line = "She was born in Trondheim in the spring of 1987, in the old hospital."
         error = await refusal(blocks, "core_memory_append", {"label": "human", "content": line})
 

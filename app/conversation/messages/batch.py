@@ -124,7 +124,7 @@ def _growth(
     tokens = [row["token_count"] for row in rows]
     scale = None
     if reported is not None:
-        # The reply was not in the input of the call that gave it (C-63).
+        # The reply was not in the input of the call that gave it.
         heard = _last(roles, "assistant")
         said = tokens if heard is None else tokens[:heard]
         known = session.window_tokens + session.summary_tokens + policy.reserved_tokens

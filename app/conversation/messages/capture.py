@@ -1,8 +1,8 @@
-"""What of a conversation may become memory: the filter from messages to turns (D-06 to D-14). Pure.
+"""What of a conversation may become memory: the filter from messages to turns. Pure.
 
 Said by the user, or by the assistant as a final reply; not by tools, systems or middleware. What
 somebody else put before the model is handed back apart, because a proposal that repeats it is no
-news (B-58).
+news.
 """
 
 from collections import Counter
@@ -21,10 +21,10 @@ Unread = Literal["no_user_message", "trivial", "tool_traffic", "hidden", "upload
 Skipped = Literal["tool_traffic", "system", "hidden", "upload_only", "blank"]
 
 TEXT_LENGTH: Final = 1000
-"""Code points of a message that are read; the rest is cut off (C-06)."""
+"""Code points of a message that are read; the rest is cut off."""
 
 HIDDEN_FLAGS: Final = ("hidden", "hide_from_ui", "injected", "is_injected")
-"""Metadata by which a client or middleware says that nobody said this (C-21)."""
+"""Metadata by which a client or middleware says that nobody said this."""
 
 TEXT_BLOCKS: Final = ("text", "input_text", "output_text")
 """Types of content parts whose `text` was said; a block without a type is one too."""
@@ -77,7 +77,7 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> Reading:
     """Read messages in their order; blocks of `tags` are taken out before anything looks.
 
     A message that was only an upload takes the assistant's next reply with it, though tools may
-    have been called in between: the reply tells of a file that will be gone (D-12). So the
+    have been called in between: the reply tells of a file that will be gone. So the
     messages before a reply should be among those read.
     """
     turns: list[CapturedTurn] = []
@@ -108,7 +108,7 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> Reading:
 def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | None:
     """Why these messages start no extraction, or None when they do.
 
-    They do when the user says anything in them that is more than an acknowledgement (C-22).
+    They do when the user says anything in them that is more than an acknowledgement.
     """
     reading = readable(messages, tags)
     by_user = [turn for turn in reading.turns if turn.role == "user"]
@@ -126,7 +126,7 @@ def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | N
 
 
 def signals_of(turns: Sequence[CapturedTurn], window: int) -> frozenset[str]:
-    """The signals of the user's turns among the last `window` turns of either side (B-38)."""
+    """The signals of the user's turns among the last `window` turns of either side."""
     recent = turns[-window:] if window > 0 else []
     return frozenset[str]().union(
         *(find_signals(turn.text) for turn in recent if turn.role == "user")
@@ -134,7 +134,7 @@ def signals_of(turns: Sequence[CapturedTurn], window: int) -> frozenset[str]:
 
 
 def turn_complete(messages: Sequence[Said]) -> bool:
-    """Whether the assistant has answered: the last that either side said calls no tool (D-06).
+    """Whether the assistant has answered: the last that either side said calls no tool.
 
     What tools, systems and middleware add after an answer does not undo it.
     """
@@ -150,7 +150,7 @@ def is_hidden(message: Said) -> bool:
 
 
 def said_text(content: object, parts: Sequence[object] | None = None) -> str:
-    """The text of a message: its content, and the text among its parts (C-05).
+    """The text of a message: its content, and the text among its parts.
 
     Each may be a text, a block, or a list of both. Blocks are joined by a line end, texts that
     follow each other by nothing, and what is no text is left out. Clients often send the same

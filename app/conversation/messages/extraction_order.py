@@ -1,4 +1,4 @@
-"""What an append makes necessary: reading the session for memories, or why not (D-02 to D-14)."""
+"""What an append makes necessary: reading the session for memories, or why not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class CaptureRules:
 
     Args:
         tags: blocks that somebody else put into messages.
-        stop_words: what keeps a message from being read (L-31).
-        window: how many of the last turns are searched for signals (B-38).
+        stop_words: what keeps a message from being read.
+        window: how many of the last turns are searched for signals.
 
     """
 

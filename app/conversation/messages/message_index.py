@@ -1,8 +1,8 @@
 """What searches read of a message: its words, who said it and when, and its vector.
 
 Searched is what somebody said: text of users, assistants and systems, without the blocks that
-somebody else put into it. Calls of tools, their results and hidden messages are never found
-(C-51): they are marked as read and have no terms.
+somebody else put into it. Calls of tools, their results and hidden messages are never found: they
+are marked as read and have no terms.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ SPEAKER_KEYS: Final = ("name", "speaker")
 """Keys of the metadata that may say who speaks, beside the message's own `name`."""
 
 CLIENT_TIME: Final = "client_time"
-"""Key of the metadata that may say when it was said (B-08)."""
+"""Key of the metadata that may say when it was said."""
 
 INDEXED_LENGTH: Final = 50_000
 """Code points of a message that are searched by words."""

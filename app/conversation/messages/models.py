@@ -1,4 +1,4 @@
-"""The table of messages (K-57 to K-70)."""
+"""The table of messages."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -16,7 +16,7 @@ WAITING: Final = "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS 
 are never found."""
 
 INSTRUCTS: Final = "role = 'system' AND (metadata ->> 'event_type') IS NULL"
-"""Instructions inside a conversation; those with an event tell of something (M-17)."""
+"""Instructions inside a conversation; those with an event tell of something."""
 
 
 CALLS: Final = "tool_calls IS NOT NULL"
@@ -26,7 +26,7 @@ ANSWERS: Final = "tool_call_id IS NOT NULL"
 class Message(TenantOwned, Searched, Base):
     """One entry of a session, ordered by `sequence_no`.
 
-    `create_time` is set by the service and strictly increases inside a session (B-08); a
+    `create_time` is set by the service and strictly increases inside a session; a
     client's own time goes into `metadata.client_time`. The parent is a message of the same
     session, which the session's lock holds to; a foreign key to the same table would make
     clearing a long session cost a statement per message (15 s for 33,000, now under 1 s).
@@ -114,7 +114,7 @@ class Message(TenantOwned, Searched, Base):
     metadata_: Mapped[dict[str, Any]] = mapped_column(
         "metadata", JSONB, server_default=text("'{}'"), default=dict
     )
-    # False: said while memory was paused, so it is never read for memories (B-41).
+    # False: said while memory was paused, so it is never read for memories.
     captured: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     parent_message_id: Mapped[str | None] = mapped_column(Id)
     # Of what the request said, where a processor made this of it: so it may be sent again.

@@ -1,4 +1,4 @@
-"""How full a window is, and what to do about it (M-09 to M-13). Pure."""
+"""How full a window is, and what to do about it. Pure."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -7,7 +7,7 @@ from app.conversation.messages.schemas import Level
 from app.conversation.sessions.policy import WindowPolicy
 
 MOST_SCALE: Final = 1.25
-"""A provider's own count raises the estimate by this at most (C-71)."""
+"""A provider's own count raises the estimate by this at most."""
 
 STEP: Final = 0.1
 """Of the budget: with each of these that a full window fills it is tried again to compact it."""
@@ -74,8 +74,8 @@ class Pressure:
 def pressure_of(session: Counted, policy: WindowPolicy) -> Pressure:
     """The pressure of a session's window under its policy.
 
-    Summaries and what the caller reserves count (C-39, C-71); what the model answers does not
-    before it is appended (C-63).
+    Summaries and what the caller reserves count; what the model answers does not
+    before it is appended.
     """
     counted = session.window_tokens + session.summary_tokens + policy.reserved_tokens
     tokens = round(session.token_scale * counted)

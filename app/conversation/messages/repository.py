@@ -53,7 +53,7 @@ WHERE k.tenant_id = CAST(:tenant_id AS text)
 
 
 Aside = Sequence[Range[int]]
-"""Numbers of messages on another branch, as `sessions.set_aside` holds them (B-44)."""
+"""Numbers of messages on another branch, as `sessions.set_aside` holds them."""
 
 
 def _outside(aside: Aside) -> list[ColumnElement[bool]]:

@@ -98,7 +98,6 @@ class MessageService:
 
         Numbers have no gap and times rise, however many append at once. Messages whose
         `message_id` was seen before are returned as they are: a batch may be sent again.
-        A change of the working state is stored with what is new.
 
         Raises:
             SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
@@ -204,7 +203,7 @@ class MessageService:
         before: Pressure,
         stored: Stored,
     ) -> PressureRead:
-        """How full the window is now; at the policy's thresholds compaction is ordered (M-10)."""
+        """How full the window is now; at the policy's thresholds compaction is ordered."""
         pressure = pressure_of(session, policy)
         shown = PressureRead(**pressure.shown(), counter=self._windows.counter.name)
         asked = any(one.role == "user" for one in stored.new)

@@ -1,4 +1,4 @@
-"""Tool calls and their results stay together (L-20). Pure: no clock, no database."""
+"""Tool calls and their results stay together. Pure: no clock, no database."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""What of a conversation a model sees: always a valid conversation (L-19, L-20, B-27). Pure.
+"""What of a conversation a model sees: always a valid conversation. Pure.
 
 The window is trimmed for one call by a strategy, or cut for good by compaction. Whoever chooses,
 the same holds of the result: calls stand with their results, calls that still wait for one are
@@ -14,7 +14,7 @@ from app.conversation.messages.schemas import call_ids
 from app.conversation.sessions.policy import WindowPolicy
 
 EVENT_TYPE: Final = "event_type"
-"""Metadata of a system message that tells of an event and instructs nobody (M-17)."""
+"""Metadata of a system message that tells of an event and instructs nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def cut(
     scale: float = 1.0,
     force: bool = False,
 ) -> Cut:
-    """Where to cut a whole window (B-25, B-27, B-45).
+    """Where to cut a whole window.
 
     The newest `keep_messages` stay, shortened from their old end until what is left fits the
     policy's target; but never the current request or anything after it, nor a call that waits.
@@ -221,7 +221,7 @@ def cut(
 
 
 def carried_of(messages: Sequence[WindowMessage], most: int) -> tuple[WindowMessage, ...]:
-    """The newest instructions that together take at most `most` tokens, in order (C-69)."""
+    """The newest instructions that together take at most `most` tokens, in order."""
     found: list[WindowMessage] = []
     for message in reversed(messages):
         if message.instructs:

@@ -66,7 +66,7 @@ class WindowService:
         )
 
     async def trim(self, principal: Principal, session_id: str, body: WindowTrim) -> WindowTrimmed:
-        """What a strategy shows of the window for one call; nothing is changed by it (B-29).
+        """What a strategy shows of the window for one call; nothing is changed by it.
 
         Raises:
             SessionNotFoundError: the caller has no such session.

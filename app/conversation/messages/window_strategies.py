@@ -1,4 +1,4 @@
-"""Trimming a window for one call: strategies, and what makes their choice valid (L-12 to L-14).
+"""Trimming a window for one call: strategies, and what makes their choice valid.
 Pure; writes nothing.
 
 A strategy only points at messages. Whatever it points at is mended to a conversation that a
@@ -86,7 +86,7 @@ def last_messages(count: int) -> Pick:
 
 def first_last(keep: int) -> Pick:
     """No change up to `keep` messages; else the first and the last `keep`, or one more of an
-    odd number (L-14).
+    odd number.
     """
 
     def pick(window: Window) -> Collection[str]:
@@ -100,7 +100,7 @@ def first_last(keep: int) -> Pick:
 
 
 def message_fraction(kept: float) -> Pick:
-    """From place `round((1 - kept) * total)` on (M-42); `kept` lies in 0 to 1."""
+    """From place `round((1 - kept) * total)` on; `kept` lies in 0 to 1."""
 
     def pick(window: Window) -> Collection[str]:
         count = window.total - round((1 - kept) * window.total)
@@ -220,7 +220,7 @@ class _Trimming:
         if self._current is not None:
             asked = [place for place in chosen if self._messages[place].role == "user"]
             if not asked:
-                # Back to the last one (B-27), with all that followed.
+                # Back to the last one, with all that followed.
                 chosen |= set(range(self._current, len(self._messages)))
             first = min(asked, default=self._current)
             chosen = {

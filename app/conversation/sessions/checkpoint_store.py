@@ -21,7 +21,7 @@ LONGEST_CALL_ID = 255
 
 @dataclass(frozen=True, slots=True)
 class AwaitedCall:
-    """A call of a tool that a human has to allow first (B-45).
+    """A call of a tool that a human has to allow first.
 
     Args:
         message_id: the message that makes it; None when the caller keeps messages elsewhere.

@@ -1,4 +1,4 @@
-"""The tables of sessions (K-56) and of their working state (Z-02, Z-69)."""
+"""The tables of sessions and of their working state."""
 
 from datetime import datetime
 from typing import Any
@@ -49,12 +49,12 @@ class Session(TenantOwned, Timed, Base):
     injection_enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     last_sequence_no: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     last_message_time: Mapped[datetime | None]
-    # Up to here every message was read for memories; moves by compare-and-set (B-31).
+    # Up to here every message was read for memories; moves by compare-and-set.
     last_extracted_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
-    # The window: messages above this number, but those set aside (M-36, B-29).
+    # The window: messages above this number, but those set aside.
     in_context_from: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     # Numbers of messages on another branch than the present one, since a checkpoint was
-    # restored: kept, readable, outside of the window (B-44).
+    # restored: kept, readable, outside of the window.
     set_aside: Mapped[list[Range[int]]] = mapped_column(
         INT8MULTIRANGE, server_default=text("'{}'"), default=list
     )
@@ -66,9 +66,9 @@ class Session(TenantOwned, Timed, Base):
     window_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     # The current request: the newest message of the user in the window, 0 where there is none.
     last_user_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
-    # How much more a provider counted than we did, 1 to 1.25 (C-71).
+    # How much more a provider counted than we did, 1 to 1.25.
     token_scale: Mapped[float] = mapped_column(server_default=text("1"), default=1.0)
-    # The summaries that stand for what was evicted, oldest first (B-52), and their tokens.
+    # The summaries that stand for what was evicted, oldest first, and their tokens.
     summary_ids: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list
     )
@@ -78,7 +78,7 @@ class Session(TenantOwned, Timed, Base):
 
 
 class SessionState(TenantOwned, Timed, Base):
-    """The working state of a running session: small key-value data, dropped at its end (B-11)."""
+    """The working state of a running session: small key-value data, dropped at its end."""
 
     __tablename__ = "session_states"
     __table_args__ = (
@@ -95,7 +95,7 @@ class SessionState(TenantOwned, Timed, Base):
 
 
 class SessionStateSnapshot(TenantOwned, Base):
-    """A stored copy of the working state alone, and why it was made (Z-69, B-44b)."""
+    """A stored copy of the working state alone, and why it was made."""
 
     __tablename__ = "session_state_snapshot"
     __table_args__ = (

@@ -11,7 +11,7 @@ async def open_running(db: AsyncSession, access: Access, session_id: str) -> Ope
     """The session, locked until the end of the transaction, with whom it is about.
 
     Whoever deletes a session locks it first. So a write that comes late waits here, and then
-    finds nothing that it could bring back (C-85).
+    finds nothing that it could bring back.
 
     Raises:
         SessionNotFoundError, SessionEndedError, DisabledError: nothing may be written to it.

@@ -1,8 +1,8 @@
-"""When a conversation is too long for its window, and what becomes of it then (B-25). Pure.
+"""When a conversation is too long for its window, and what becomes of it then. Pure.
 
 One object, resolved key by key: what the session says, else what its agent says, else the
 deployment. Everything is counted in tokens of the input; what a model answers is counted when it
-is appended (C-63).
+is appended.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 CARRIED_SHARE: Final = 0.25
-"""Of the budget: what instructions inside the conversation may take when it is cut (C-69)."""
+"""Of the budget: what instructions inside the conversation may take when it is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When to compact: all that it names must hold (C-64).
+    """When to compact: all that it names must hold.
 
     Args:
         fraction: of the budget.
@@ -47,9 +47,9 @@ class WindowPolicy:
         keep_messages: how many of the newest it leaves, as far as they fit.
         triggers: further reasons to compact, any of which will do.
         automatic: whether it happens by itself.
-        reserved_tokens: what the caller adds that is stored nowhere: system prompt, tools (C-71).
+        reserved_tokens: what the caller adds that is stored nowhere: system prompt, tools.
         summary_words: how long a summary may be.
-        approval_hours: how long a call without a result is waited for (B-45).
+        approval_hours: how long a call without a result is waited for.
         checkpoint_every: messages between two checkpoints; 0 for none.
 
     """
@@ -68,7 +68,7 @@ class WindowPolicy:
 
     @property
     def target_tokens(self) -> int:
-        """What compaction leaves at most, if it can (B-25); always below where it begins."""
+        """What compaction leaves at most, if it can; always below where it begins."""
         return int((1 - self.evict_fraction) * self.flush * self.budget_tokens)
 
     @property

@@ -48,7 +48,7 @@ class Opened(NamedTuple):
 
     @property
     def remembers(self) -> bool:
-        """Whether neither the agent nor the session keeps what is said out of memory (B-41)."""
+        """Whether neither the agent nor the session keeps what is said out of memory."""
         return self.agent.memory_enabled and self.session.memory_enabled
 
 
@@ -239,7 +239,7 @@ class SessionRepository:
         return None if row is None else Opened(row[0], row[1], row[2])
 
     async def allocate(self, session: Session, growth: Growth) -> tuple[int, datetime]:
-        """Places for new messages in a locked session (B-08), counted in its window.
+        """Places for new messages in a locked session, counted in its window.
 
         Returns:
             The first sequence number and the first time; each further message takes the
@@ -308,7 +308,7 @@ def _vanished(
 
 
 def refuse_disabled(agent: Agent | None, user: User | None) -> None:
-    """Raises DisabledError when the agent or the user may not be written for (B-36b)."""
+    """Raises DisabledError when the agent or the user may not be written for."""
     if agent is not None and agent.status == 0:
         raise DisabledError("agent", agent.agent_id)
     if user is not None and user.status == 0:

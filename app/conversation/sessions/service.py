@@ -127,7 +127,7 @@ class SessionService:
         """End a session; an ended one stays as it is.
 
         What is unread in it is read in the background, its experience is told, and its
-        short-term memories expire (B-11, K-14). Its working state is dropped, after a copy
+        short-term memories expire. Its working state is dropped, after a copy
         and a checkpoint were made. Ending it again orders the reading again when something
         was left unread.
 

@@ -46,7 +46,7 @@ from app.prompting.checkpoints.saver_thread_repository import SaverThreadReposit
 BATCH: Final = 500
 SAMPLE: Final = 20
 MOST_SHOWN: Final = 200
-"""Ids of a comparison that are shown, as in the audit of C-31."""
+"""Ids of a comparison that are shown."""
 
 MOST_COMPARED: Final = 50_000
 """Memories that a comparison ranks."""
@@ -142,7 +142,7 @@ class Forgetting:
     async def compare(
         self, tenant_id: str, eviction: Eviction, agent_id: str | None = None
     ) -> Shadow:
-        """What another way to choose would do beyond the caps; changes nothing (C-31).
+        """What another way to choose would do beyond the caps; changes nothing.
 
         One statement per policy. Of many crowded buckets only the first are compared, and the
         answer says so.
@@ -385,7 +385,7 @@ def _bounded(policy: ForgettingPolicy) -> bool:
 
 
 def whole(old: Collection[str], traffic: Sequence[ToolMessage]) -> set[str]:
-    """Those of the old messages that may go: never half of a call and its results (L-20)."""
+    """Those of the old messages that may go: never half of a call and its results."""
     here = {str(one.message_id) for one in traffic}
     return set(old) - closure(here - set(old), traffic)
 

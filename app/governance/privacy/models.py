@@ -1,4 +1,4 @@
-"""The table of receipts: that somebody or something was erased, and how much (B-57)."""
+"""The table of receipts: that somebody or something was erased, and how much."""
 
 from datetime import datetime
 from typing import Any

@@ -35,7 +35,7 @@ class TemplateBoundError(ConflictError):
 
 
 class BlockLimitError(UnprocessableError):
-    """The text would be longer than the block allows, on whatever way it came (B-50)."""
+    """The text would be longer than the block allows, on whatever way it came."""
 
     code = "block_limit_exceeded"
     title = "Too long for the block"

@@ -1,4 +1,4 @@
-"""Which embedder serves whom: the agent's, else the tenant's, else the deployment's (M-26).
+"""Which embedder serves whom: the agent's, else the tenant's, else the deployment's.
 
 What a provider's embedder costs is noted for the tenant it works for, here and nowhere else.
 """

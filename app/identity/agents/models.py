@@ -1,4 +1,4 @@
-"""The table of agents (K-53, K-54)."""
+"""The table of agents."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 
 
 class Agent(TenantOwned, Timed, Base):
-    """An application that uses memory. Disabled: it reads, and writes nothing (B-36b)."""
+    """An application that uses memory. Disabled: it reads, and writes nothing."""
 
     __tablename__ = "agents"
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""What an agent or a session says about its window (B-25), as it crosses HTTP."""
+"""What an agent or a session says about its window, as it crosses HTTP."""
 
 from typing import Annotated, Any, Final, Self
 
@@ -13,7 +13,7 @@ PositiveShare = Annotated[float, Field(gt=0, le=1)]
 
 
 class TriggerRule(Schema):
-    """When to compact: all that is named must hold (C-64)."""
+    """When to compact: all that is named must hold."""
 
     tokens: Tokens | None = None
     messages: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

@@ -26,7 +26,7 @@ class AgentRepository:
     """Agents a caller may see. Never begins or ends a transaction.
 
     A key restricted to an agent sees that one. A key restricted to a user sees all: agents
-    are no one's secret inside a tenant, and a user may talk to any of them (B-06).
+    are no one's secret inside a tenant, and a user may talk to any of them.
     """
 
     def __init__(self, db: AsyncSession, access: Access) -> None:

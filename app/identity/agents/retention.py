@@ -1,4 +1,4 @@
-"""What is forgotten by itself and when, for a deployment and for one agent (B-49). Pure."""
+"""What is forgotten by itself and when, for a deployment and for one agent. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Tables of projects and their members (B-23)."""
+"""Tables of projects and their members."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class Project(TenantOwned, Timed, Base):
 
 
 class ProjectMember(TenantOwned, Timed, Base):
-    """A user in a project, in one of four roles (Z-55 to Z-58)."""
+    """A user in a project, in one of four roles."""
 
     __tablename__ = "project_members"
     __table_args__ = (

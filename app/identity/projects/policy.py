@@ -1,4 +1,4 @@
-"""What a member of a project may do (Z-55 to Z-61, B-21). Pure.
+"""What a member of a project may do. Pure.
 
 The role says what somebody may do, and the visibility of an item narrows it: `public` is read
 by every user of the tenant, `members` by the project, `owner_only` by its author alone. Owners

@@ -1,4 +1,4 @@
-"""What a tenant or an agent says of forgetting (B-49), as it crosses HTTP."""
+"""What a tenant or an agent says of forgetting, as it crosses HTTP."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal

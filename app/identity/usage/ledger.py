@@ -1,10 +1,10 @@
 """What models cost, written apart from what they were asked for.
 
 Embedding and reranking are gathered in memory and written about once a second: a search writes
-nothing while it runs (`design.md` 11), and no save waits for a second transaction. An orderly
+nothing while it runs, and no save waits for a second transaction. An orderly
 end of the process writes everything; one that is killed loses what it gathered since it last
 wrote. What a model that writes has spent is written as soon as it has answered: those tokens
-count, whatever becomes of what they bought (`design.md` 13).
+count, whatever becomes of what they bought.
 """
 
 from collections.abc import Awaitable, Mapping

@@ -2,7 +2,7 @@
 
 Embeddings and reranking are in the ledger and not in the quota. A quota makes work of the
 background wait, and refuses reading by a model that somebody asks for; a search and an explicit
-save go on whatever was used (`design.md` 6). If their embeddings counted, a day of searches
+save go on whatever was used. If their embeddings counted, a day of searches
 would keep what is said from being read, while the embeddings themselves could not be held back.
 """
 

@@ -1,4 +1,4 @@
-"""The table of users (K-55)."""
+"""The table of users."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 class User(TenantOwned, Timed, Base):
     """A person or organisation an agent talks to.
 
-    `agent_id` is the home agent; sessions may be held with other agents too (B-06).
+    `agent_id` is the home agent; sessions may be held with other agents too.
     """
 
     __tablename__ = "users"

@@ -1,7 +1,7 @@
 """Use cases of LangGraph's saver: a thread is a session, and every write locks it.
 
 So a prune never takes a chunk from under a put, and what was deleted is seen to be gone by
-whoever waited for it: a late write is refused, and brings nothing back (C-85).
+whoever waited for it: a late write is refused, and brings nothing back.
 """
 
 import asyncio

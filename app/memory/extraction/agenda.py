@@ -19,11 +19,11 @@ from app.memory.memories.repository import bucket, current
 from app.memory.memories.visibility_sql import visible
 
 FEWEST_DUE = 3
-"""So few old memories are not worth a model's attention (C-24)."""
+"""So few old memories are not worth a model's attention."""
 
 MOST_DUE = 20
 CROWDED = 8
-"""From how many memories of one type on some may be one (C-25)."""
+"""From how many memories of one type on some may be one."""
 
 MOST_PARTS = 30
 LONGEST_PART = 500

@@ -187,9 +187,9 @@ class Storing:
         left: int,
         spared: Collection[str],
     ) -> None:
-        """Archive the weakest extracted memories beyond the cap of each bucket (D-37).
+        """Archive the weakest extracted memories beyond the cap of each bucket.
 
-        A draft that is among them was not kept, and says so (C-28).
+        A draft that is among them was not kept, and says so.
 
         Args:
             policies: what the agents of the buckets say of their cap.
@@ -212,7 +212,7 @@ class Storing:
                 if row.memory_id in spared or (
                     row.memory_id in fresh and fresh[row.memory_id].target_ids
                 ):
-                    # What it took the place of has ended: both would be lost (C-26).
+                    # What it took the place of has ended: both would be lost.
                     continue
                 before = snapshot(row)
                 await self._memories.archive(row)

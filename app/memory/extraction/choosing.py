@@ -1,5 +1,5 @@
-"""Which extraction model serves whom: the agent's, else the tenant's, else the deployment's
-(D-71, M-26), and what else their settings say of reading. Pure.
+"""Which extraction model serves whom: the agent's, else the tenant's, else the deployment's, and
+what else their settings say of reading. Pure.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def chosen(catalogue: ModelCatalogue, *configs: Mapping[str, Any]) -> Extraction
 
 
 def draws_graph(*configs: Mapping[str, Any]) -> bool:
-    """Whether what is said of whom goes into the graph (B-43): unless the agent, else the
+    """Whether what is said of whom goes into the graph: unless the agent, else the
     tenant, says `graph: false`.
     """
     said = (config.get(GRAPH) for config in configs)
@@ -35,7 +35,7 @@ def draws_graph(*configs: Mapping[str, Any]) -> bool:
 
 
 def instructions(given: str | None, *configs: Mapping[str, Any]) -> str | None:
-    """The caller's own instructions to the extractor, else the agent's (K-25)."""
+    """The caller's own instructions to the extractor, else the agent's."""
     if given is not None:
         return given
     prompts = (config.get("extraction_prompt") for config in configs)

@@ -7,7 +7,7 @@ from app.errors import NotFoundError, TooManyRequestsError
 
 
 class ExtractionLimitError(TooManyRequestsError):
-    """The session's runs of a rolling day are used up (B-02)."""
+    """The session's runs of a rolling day are used up."""
 
     code = "rate_limited"
     title = "Extraction limit reached"

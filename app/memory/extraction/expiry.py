@@ -1,4 +1,4 @@
-"""What ends with its session: short-term memories of the conversation (B-11, Z-17)."""
+"""What ends with its session: short-term memories of the conversation."""
 
 from datetime import datetime
 

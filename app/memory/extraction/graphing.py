@@ -1,4 +1,4 @@
-"""Writing what a run says of whom into the graph, in the transaction of its memories (K-26).
+"""Writing what a run says of whom into the graph, in the transaction of its memories.
 
 The caller holds the buckets' locks. What a memory that ended had to say ends with it.
 """

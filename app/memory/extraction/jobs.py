@@ -133,7 +133,7 @@ class SessionJobs:
     async def _finish_end(
         self, job: ClaimedJob, reading: Reading, db: AsyncSession, ran: Ran
     ) -> None:
-        """What belongs into the transaction of a session's experience (B-11, K-14)."""
+        """What belongs into the transaction of a session's experience."""
         expired = await self._expire(db, reading, job)
         await JobRepository(db, job.tenant_id).finish(job, ran.result() | {"expired": expired})
 

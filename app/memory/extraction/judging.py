@@ -1,4 +1,4 @@
-"""Which proposals stand: evidence, scope, the gate, injections and echoes (`design.md` 5). Pure.
+"""Which proposals stand: evidence, scope, the gate, injections and echoes. Pure.
 
 Every rule is asked and every broken one reported, as the gate does. What a model proposed is
 judged like anything else: it is a wish until the code agrees.
@@ -19,7 +19,7 @@ from app.memory.extraction.grounds import Grounds
 from app.memory.memories.gate import Gate, Proposal, Reason
 
 SAID_BY_EITHER = {"decision", "event"}
-"""What may rest on an assistant's word alone (B-69)."""
+"""What may rest on an assistant's word alone."""
 
 
 ATTACKS = {"prompt_markup", "override", "reveal", "safety_off", "secrecy"}
@@ -46,7 +46,7 @@ class Hearing:
 def judge(proposals: Sequence[Proposed], hearing: Hearing, gate: Gate) -> list[Draft]:
     """One draft per proposal, in order; those that broke a rule are rejected.
 
-    The second of two equal statements of a run is nothing new (C-03).
+    The second of two equal statements of a run is nothing new.
     """
     turns = {turn.message_id: turn for turn in hearing.turns}
     confirmed = _confirmed(hearing.turns)
@@ -95,7 +95,7 @@ def _judged(
 def _unsupported(
     proposed: Proposed, turns: Mapping[str, ConversationTurn], confirmed: set[str]
 ) -> list[Reason]:
-    """Whether messages that exist say so, and somebody who may (B-69)."""
+    """Whether messages that exist say so, and somebody who may."""
     unknown = sum(one not in turns for one in proposed.evidence)
     if unknown or not proposed.evidence:
         return [
@@ -131,7 +131,7 @@ def _confirmed(turns: Sequence[ConversationTurn]) -> set[str]:
 def _hostile(
     proposed: Proposed, hearing: Hearing, turns: Mapping[str, ConversationTurn]
 ) -> list[Reason]:
-    """Text that addresses the model, and text that was only said back (B-58, C-94)."""
+    """Text that addresses the model, and text that was only said back."""
     said_by = [turns[one] for one in proposed.evidence if one in turns]
     rule = addresses_model(proposed.content)
     if rule is None and said_by:

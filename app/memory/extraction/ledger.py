@@ -1,7 +1,7 @@
 """The log of runs and the tenant's ledger, written as soon as a model has answered.
 
 Apart from the results, in transactions of their own: tokens that were spent count, whatever
-becomes of what they bought (`design.md` 13).
+becomes of what they bought.
 """
 
 from typing import Any

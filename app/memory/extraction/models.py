@@ -12,7 +12,7 @@ from app.platform.database.base import Base, Id, TenantOwned
 
 class ExtractionRun(TenantOwned, Base):
     """One reading of some messages. Written right after the extractor answered, apart from
-    the results, so that tokens spent are counted whatever happens next (B-02).
+    the results, so that tokens spent are counted whatever happens next.
     """
 
     __tablename__ = "extraction_runs"
@@ -56,7 +56,7 @@ class ExtractionRun(TenantOwned, Base):
     proposals: Mapped[int] = mapped_column(server_default=text("0"))
     # How many of each event: {"ADD": 2, "REJECT": 1}.
     outcomes: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"))
-    # What was looked at besides (C-24, C-25): {"reviewed": 3, "KEEP": 2, "REMOVE": 1}.
+    # What was looked at besides: {"reviewed": 3, "KEEP": 2, "REMOVE": 1}.
     upkeep: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"))
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
     finish_time: Mapped[datetime | None]

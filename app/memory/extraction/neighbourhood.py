@@ -28,7 +28,7 @@ from app.memory.memories.repository import asked, bucket, current
 from app.memory.memories.visibility_sql import visible
 
 NEAREST = 10
-"""How many memories a reconciler sees beside a proposal (B-01)."""
+"""How many memories a reconciler sees beside a proposal."""
 
 EXPERIENCE = "experience"
 
@@ -67,7 +67,7 @@ class Neighbourhood:
     async def of(self, place: Place, drafts: Sequence[Draft]) -> list[Near]:
         """Per draft, nearest first: what is near, what says the same, and what gives another
         value of the same attribute however far its words are (a contradiction in other words
-        may be as far as 0.48, B-01).
+        may be as far as 0.48).
         """
         near = await self._nearest(place, drafts)
         others = await self._by_text_or_attribute(place, drafts)
@@ -143,7 +143,7 @@ class Neighbourhood:
         """Extracted memories of a bucket beyond the `keep` strongest, weakest first, locked.
 
         What a person saved is never among them, nor corrections that `eviction.py` spares
-        (C-27, D-37).
+        .
         """
         ids = await EvictionRepository(self._db, self._access).weakest(
             asdict(place), keep=keep, eviction=eviction, limit=limit

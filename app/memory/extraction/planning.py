@@ -1,4 +1,4 @@
-"""What a reconciler wishes, held to what is allowed (C-24, C-25, C-27, B-01). Pure.
+"""What a reconciler wishes, held to what is allowed. Pure.
 
 Limits are enforced here, after a model has answered, and never trusted to it: it may name
 only memories it was shown, may not touch what is protected, and may end only so many.
@@ -11,7 +11,7 @@ from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft
 
 MOST_REMOVALS = 10
-"""How many memories one run may end (C-24)."""
+"""How many memories one run may end."""
 
 _NEEDED = {"UPDATE": (1, 1), "SUPERSEDE": (1, 20), "MERGE": (1, 20), "DELETE": (1, 1)}
 """How many memories each event names."""

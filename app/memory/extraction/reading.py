@@ -47,7 +47,7 @@ RECALLED = 200
 """How many memories that stood in the session's context are told from news, the last ones."""
 
 EXEMPT_RUNS = 20
-"""Runs of a day beside the automatic ones: at the end of a session (B-02)."""
+"""Runs of a day beside the automatic ones: at the end of a session."""
 
 DISABLED = timedelta(hours=1)
 """How long work of who is disabled waits before it looks again."""
@@ -222,7 +222,7 @@ def fitting(found: Sequence[Message], most: int = MESSAGES) -> Sequence[Message]
     """As many of the messages, from the first on, as one run reads; at least one."""
     characters = 0
     for count, message in enumerate(found[:most]):
-        # A longer one is cut where it is shown (C-06).
+        # A longer one is cut where it is shown.
         shown = TEXT_LENGTH if message.content_parts else min(len(message.content), TEXT_LENGTH)
         characters += shown
         if characters > CHARACTERS and count:
@@ -284,7 +284,7 @@ def turn_of(captured: CapturedTurn) -> ConversationTurn:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a day allows: runs per session (B-02), calls and tokens per tenant."""
+    """What a day allows: runs per session, calls and tokens per tenant."""
 
     automatic_runs: int
     quota: Quota

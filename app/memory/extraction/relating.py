@@ -1,4 +1,4 @@
-"""From the statements of a run to triples of the graph (K-26, K-50). Pure.
+"""From the statements of a run to triples of the graph. Pure.
 
 A relation stands and falls with the statement that it came with: what was refused makes none,
 and place, evidence, confidence and time are the statement's.
@@ -86,7 +86,7 @@ def statements_of(draft: Draft, speaker: Speaker | None, said: str) -> list[Stat
     Args:
         speaker: who "user" is; None where nobody in particular spoke.
         said: everything that was read, in normal form. A model that translates a name, or
-            brings one of its own, makes no relation (K-51).
+            brings one of its own, makes no relation.
 
     """
     proposed = draft.proposed

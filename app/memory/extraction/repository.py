@@ -208,7 +208,7 @@ class ExtractionRepository:
     async def model_runs(
         self, session_id: str, triggers: Sequence[str]
     ) -> tuple[int, datetime | None]:
-        """Readings of a rolling day by a model, and when the first of them was (B-02).
+        """Readings of a rolling day by a model, and when the first of them was.
 
         What failed was not read, and what was read again after a crash counts once.
         """

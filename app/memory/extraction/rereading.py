@@ -1,4 +1,4 @@
-"""Memories that were written by hand, read by rules for the graph (K-26, K-51).
+"""Memories that were written by hand, read by rules for the graph.
 
 No model is asked: what somebody wrote without having it inferred costs no tokens.
 """

@@ -61,7 +61,7 @@ class ExtractionService:
 
         Raises:
             SessionNotFoundError: the caller has no such session.
-            ExtractionLimitError: a model has read it as often as it may in a day (B-02).
+            ExtractionLimitError: a model has read it as often as it may in a day.
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
 
         """

@@ -1,4 +1,4 @@
-"""SQL for the user of a run in the graph: one entity in a bucket, whatever they are called (K-49).
+"""SQL for the user of a run in the graph: one entity in a bucket, whatever they are called.
 
 Until a name is known the entity has the user's id for its name. Then it takes the name, and the
 id stays behind as an alias, by which it is found again.

@@ -1,4 +1,4 @@
-"""What a model wishes of old memories, held to what is allowed (C-24, C-25). Pure.
+"""What a model wishes of old memories, held to what is allowed. Pure.
 
 As in `planning.py`: it may name only what it was shown, may not touch what is protected, and
 takes what it ends from the one allowance of the run, after the run's statements.
@@ -27,7 +27,7 @@ from app.memory.memories.gate import Gate, Proposal, Reason
 from app.memory.memories.owner import Place
 
 VALID_DAYS = 90
-"""How long a memory is taken to hold where nobody said for how long (C-24)."""
+"""How long a memory is taken to hold where nobody said for how long."""
 
 STALE = Reason("stale", "Nobody has spoken of it for as long as it was thought to hold.", {})
 

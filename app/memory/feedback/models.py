@@ -1,4 +1,4 @@
-"""The table of feedback on memories (B-71)."""
+"""The table of feedback on memories."""
 
 from datetime import datetime
 

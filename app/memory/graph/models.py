@@ -1,4 +1,4 @@
-"""Tables of the knowledge graph (K-48 to K-52): entities, their names, relations through time."""
+"""Tables of the knowledge graph: entities, their names, relations through time."""
 
 from datetime import datetime
 from typing import Any

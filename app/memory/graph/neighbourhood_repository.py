@@ -1,4 +1,4 @@
-"""SQL for walks through the graph: neighbours, paths, the memories around (B-43).
+"""SQL for walks through the graph: neighbours, paths, the memories around.
 
 Relations never cross buckets, so that whoever may see where a walk begins may see where it
 leads; what is shown is asked by `visible` once more. A walk is bounded in depth, in the edges it

@@ -199,7 +199,7 @@ class GraphService:
         )
 
     async def search(self, principal: Principal, query: GraphSearchQuery) -> GraphFound:
-        """The entities that a text names, the longest name first, with their relations (K-52).
+        """The entities that a text names, the longest name first, with their relations.
 
         Raises:
             SelectorRequiredError: nobody says in whose graph.

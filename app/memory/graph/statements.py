@@ -2,7 +2,7 @@
 
 A name is compared by its key (`text/names.py`), which knows no language (peers.md, pains 23
 and 38).
-A relation is lower snake_case in ASCII (K-51), whatever the language of the names it joins.
+A relation is lower snake_case in ASCII, whatever the language of the names it joins.
 """
 
 import re

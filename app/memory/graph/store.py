@@ -1,6 +1,6 @@
-"""The port of the graph (K-48): what extraction writes to and retrieval asks.
+"""The port of the graph: what extraction writes to and retrieval asks.
 
-The adapter is `writing.GraphWriting`, on PostgreSQL: two tables, and recursive queries (B-43).
+The adapter is `writing.GraphWriting`, on PostgreSQL: two tables, and recursive queries.
 """
 
 from collections.abc import Mapping, Sequence

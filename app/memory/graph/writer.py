@@ -1,4 +1,4 @@
-"""PostgreSQL as the graph (K-48, K-52): the adapter of `store.GraphStore`."""
+"""PostgreSQL as the graph: the adapter of `store.GraphStore`."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

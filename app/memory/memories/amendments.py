@@ -67,7 +67,7 @@ def restored(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
 def was_closed(access: Access, row: Memory, state: Mapping[str, Any] | None) -> bool:
     """Whether a state of the history was its author's alone, and the caller is another user.
 
-    What was said in private stays so when the item is opened later (B-21).
+    What was said in private stays so when the item is opened later.
     """
     return (
         state is not None

@@ -1,4 +1,4 @@
-"""Deleting more memories than one transaction should hold: a job, and batches (B-13)."""
+"""Deleting more memories than one transaction should hold: a job, and batches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from app.memory.memories.gate import Gate, Proposal, Reason, Scan
 from app.memory.memories.schemas import Event, MemoryCreate, SaidMessage
 
 REMEMBERED_ROLES = ("user", "assistant")
-"""Tool and system messages are never remembered (B-35)."""
+"""Tool and system messages are never remembered."""
 
 NEIGHBOURS = 5
 """How many near statements the guard looks at before a statement counts as new."""
@@ -84,7 +84,7 @@ def characters(body: MemoryCreate) -> int:
 def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
     """The statements of a request, judged by the gate alone and against each other.
 
-    The second of two equal statements in one request is nothing new (C-03).
+    The second of two equal statements in one request is nothing new.
     """
     said = body.messages
     if isinstance(said, str):
@@ -138,7 +138,7 @@ def nearest_duplicate(
 ) -> Neighbour | None:
     """The nearest memory that says the same, or None.
 
-    Nearness only nominates: a contradiction is as near as a paraphrase (B-01), so the guard
+    Nearness only nominates: a contradiction is as near as a paraphrase, so the guard
     on numbers, negation and names decides.
     """
     floor = threshold(candidate.content)

@@ -36,7 +36,7 @@ class Source:
 
 
 def similarity(vectors: Mapping[str, Any], statement: SearchStatement, source: Source) -> str:
-    """Cosine, 0 to 1 (B-20b), and 0 where nothing can be compared."""
+    """Cosine, 0 to 1, and 0 where nothing can be compared."""
     return f"greatest(0, least(1, coalesce({cosine(vectors, statement, source)}, 0)))"
 
 

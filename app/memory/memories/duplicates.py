@@ -1,4 +1,4 @@
-"""What becomes of a statement that is known already: by its text, or by its meaning (B-01).
+"""What becomes of a statement that is known already: by its text, or by its meaning.
 
 The same text is nothing new, whatever was asked for. Nearness nominates, a guard decides,
 and the request says what follows: refuse it, return what is there, replace it, or allow it.

@@ -1,4 +1,4 @@
-"""Who has to go first where a bucket holds too much (B-49, C-31). Pure: no clock, no database.
+"""Who has to go first where a bucket holds too much. Pure: no clock, no database.
 
 `eviction_repository.py` says the same as SQL, and a test holds the two together.
 """
@@ -24,7 +24,7 @@ MOST_RESERVED: Final = 10
 
 CORRECTION: Final = "correction"
 EXTRACTED: Final = "ai"
-"""Source of what a model or the rules proposed; what a person saved never counts (B-68)."""
+"""Source of what a model or the rules proposed; what a person saved never counts."""
 
 DAY_SECONDS: Final = 86_400.0
 
@@ -68,7 +68,7 @@ def weakest(
 ) -> list[str]:
     """Ids beyond the `keep` strongest, weakest first.
 
-    By confidence, corrections neither count nor go (D-37, C-27). By the hybrid score that
+    By confidence, corrections neither count nor go. By the hybrid score that
     holds for the strongest of them alone, as many as `reserve` says.
     """
 

@@ -1,4 +1,4 @@
-"""The filter language of search, list and bulk delete (B-19), compiled to one SQL condition.
+"""The filter language of search, list and bulk delete, compiled to one SQL condition.
 
 An object names fields; several keys in one object mean AND. The language has two values,
 true and false: what is missing is equal to nothing, so `ne`, `nin` and NOT hold for it and

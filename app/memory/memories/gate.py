@@ -1,4 +1,4 @@
-"""What a statement must be before it is remembered (Z-37). Pure: says why not, and decides nothing.
+"""What a statement must be before it is remembered. Pure: says why not, and decides nothing.
 
 Every rule is asked and every broken one is reported, so that a caller mends all at once.
 Rules that need the database (duplicates, rates) report in the same form from elsewhere.
@@ -28,7 +28,7 @@ class Proposal:
     """A statement somebody wants remembered.
 
     `confidence` is 1.0 for what a person saves, and what the model said for what was extracted
-    (B-14); a given value is checked either way.
+    ; a given value is checked either way.
     """
 
     content: str
@@ -58,12 +58,12 @@ class Gate:
     """The rules that a proposal alone decides.
 
     Args:
-        secrets: what becomes of keys and passwords (B-48).
-        identifiers: what becomes of card, identity and account numbers (B-48).
-        stop_words: what the deployment keeps out of memory (L-31).
-        min_confidence: lowest that passes, 0 to 1 (Z-38).
-        min_length: fewest code points that pass (Z-41); a deployment in Chinese wants 2 (B-15).
-        max_length: most code points that pass (Z-42).
+        secrets: what becomes of keys and passwords.
+        identifiers: what becomes of card, identity and account numbers.
+        stop_words: what the deployment keeps out of memory.
+        min_confidence: lowest that passes, 0 to 1.
+        min_length: fewest code points that pass; a deployment in Chinese wants 2.
+        max_length: most code points that pass.
 
     """
 

@@ -1,4 +1,4 @@
-"""The graph as an arm of a search, in the statement that reads the rows (K-48, B-43).
+"""The graph as an arm of a search, in the statement that reads the rows.
 
 Entities that the query names bring the memories that speak of them, and those of what is one
 relation away. Everything is bounded: an entity that very many memories speak of tells none of

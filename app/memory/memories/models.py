@@ -27,7 +27,7 @@ from app.platform.database.searched import Searched
 
 
 class Memory(TenantOwned, Timed, Searched, Base):
-    """One remembered statement, with the vector that finds it in the same row (B-47).
+    """One remembered statement, with the vector that finds it in the same row.
 
     `scope` and `scope_id` say for whom it counts; together with the tenant they are the
     bucket that a search scans. A deleted item keeps its row until the purge, without its
@@ -91,7 +91,7 @@ class Memory(TenantOwned, Timed, Searched, Base):
             "scope",
             postgresql_where=text("status IN ('archived', 'superseded')"),
         ),
-        # One statement once: two simultaneous saves of one text cannot both win (B-01).
+        # One statement once: two simultaneous saves of one text cannot both win.
         Index(
             "memories_uk_content_hash",
             "tenant_id",
@@ -174,7 +174,7 @@ class Memory(TenantOwned, Timed, Searched, Base):
     valid_from: Mapped[datetime | None]
     valid_to: Mapped[datetime | None]
     # How long it is thought to hold, where that was to be told when it was said, and when a
-    # model last looked whether it does, or somebody said it again (C-24).
+    # model last looked whether it does, or somebody said it again.
     expected_valid_days: Mapped[int | None] = mapped_column(SmallInteger)
     reviewed_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
@@ -301,7 +301,7 @@ class GateDecision(TenantOwned, Base):
 
 
 class ContextInjection(TenantOwned, Base):
-    """A memory that stood in a session's context, so that saying it back is no news (B-58)."""
+    """A memory that stood in a session's context, so that saying it back is no news."""
 
     __tablename__ = "context_injections"
     __table_args__ = (

@@ -11,7 +11,7 @@ from app.language.ranking.boosts import InvalidWeightsError
 
 @dataclass(frozen=True, slots=True)
 class RankWeights:
-    """How much each part counts (Z-53). Each is 0 to 1; together they are 1."""
+    """How much each part counts. Each is 0 to 1; together they are 1."""
 
     similarity: float = 0.5
     confidence: float = 0.3
@@ -29,7 +29,7 @@ SCOPES: Final = ("session", "project", "user", "agent")
 
 @dataclass(frozen=True, slots=True)
 class ScopeWeights:
-    """How much nearer to the conversation counts (Z-54, B-04). Each is 0 to 1."""
+    """How much nearer to the conversation counts. Each is 0 to 1."""
 
     session: float = 1.0
     project: float = 0.8
@@ -61,7 +61,7 @@ class ScoreParts:
 def score_parts(
     similarity: float, confidence: float, scope_weight: float, weights: RankWeights
 ) -> ScoreParts:
-    """Weigh one item (Z-53, Z-54, B-20b).
+    """Weigh one item.
 
     Args:
         similarity: cosine of query and item; below 0 counts as 0 and above 1, from rounding,

@@ -1,6 +1,6 @@
 """Remembering for a context: the best memories of a session's scopes, and its corrections.
 
-As a search finds, in at most two statements, or without a question the surest first (D-64).
+As a search finds, in at most two statements, or without a question the surest first.
 """
 
 import asyncio

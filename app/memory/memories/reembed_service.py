@@ -1,4 +1,4 @@
-"""Bringing what is stored over to the embedder in force (`design.md` 13): memories, messages, and
+"""Bringing what is stored over to the embedder in force: memories, messages, and
 what rooms to the right have.
 
 The service goes on answering: a query is embedded with every model that still has rows. A

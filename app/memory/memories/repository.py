@@ -149,7 +149,7 @@ class MemoryRepository:
     async def same_hash(
         self, row: Mapping[str, Any], hashes: Iterable[bytes]
     ) -> dict[bytes, SameText]:
-        """Active memories of the bucket of `row` with one of these hashes, by hash (B-01).
+        """Active memories of the bucket of `row` with one of these hashes, by hash.
 
         Hidden ones are among them, since they bar their text like any other.
         """
@@ -342,7 +342,7 @@ class MemoryRepository:
         return int(await self._db.scalar(statement) or 0)
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Hide for good: the rows stay until the purge, with neither vectors nor terms (B-12)."""
+        """Hide for good: the rows stay until the purge, with neither vectors nor terms."""
         await self._db.execute(
             update(Memory)
             .where(self._among(memory_ids))

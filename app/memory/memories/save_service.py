@@ -63,7 +63,7 @@ class SavingRules:
 
     def threshold(self, embedder: Embedder) -> Callable[[str], float]:
         """The similarity from which a text may be a duplicate: the setting, else the
-        embedder's own, which depends on the script (`design.md` 5).
+        embedder's own, which depends on the script.
         """
         override = self.duplicate_threshold
         if override is None:

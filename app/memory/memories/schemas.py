@@ -60,7 +60,7 @@ Evidence = Annotated[
 
 
 class Aliases(Schema):
-    """Names other products use are understood, and contradictions refused (B-03, B-05)."""
+    """Names other products use are understood, and contradictions refused."""
 
     @model_validator(mode="before")
     @classmethod

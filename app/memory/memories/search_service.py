@@ -106,7 +106,7 @@ class SearchService:
 
         The scopes named are merged: the session's memories, the project's (what is public of
         it, when the user is no member), the user's, the agent's. Order: 0.5 relevance + 0.3
-        confidence + 0.2 scope (Z-53), then the reranker's if there is one; or similarity alone
+        confidence + 0.2 scope, then the reranker's if there is one; or similarity alone
         with `rerank` false. A user or session nobody has heard of has no memories, which is no
         error: it is every first turn.
 

@@ -8,7 +8,7 @@ in `database/engine.py` frames it with the tenant). Its shape depends on how man
 vectors, on whether the key is restricted and on the filters, never on values.
 
 Each bucket is a scan behind `memories_idx_bucket`: for users of up to some 10,000 memories that
-is faster than a shared ANN index and loses no row (`design.md` 7). Where rows have codes, these
+is faster than a shared ANN index and loses no row. Where rows have codes, these
 tell whose vectors are compared (`docs/decisions/0012`). A search `as_of` a moment reads what was
 superseded since as well; `timeline_sql.py` has `known_at`.
 """

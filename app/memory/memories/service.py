@@ -184,7 +184,7 @@ class MemoryService:
             location: where the selectors stand, `query` or `body`.
 
         Raises:
-            SelectorRequiredError: nothing narrows the selection (B-13).
+            SelectorRequiredError: nothing narrows the selection.
             ReadOnlyMemberError: the user may only read in the project.
             ConfirmationRequiredError: `confirm` is not set, and it is no dry run.
 

@@ -1,4 +1,4 @@
-"""Key decisions of a project, out of what is remembered as one (Z-28). Pure."""
+"""Key decisions of a project, out of what is remembered as one. Pure."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""DeerFlow's memory document as it crosses HTTP [D-47 to D-62]: its names, not ours."""
+"""DeerFlow's memory document as it crosses HTTP: its names, not ours."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,4 +1,4 @@
-"""DeerFlow's memory document out of rows, and rows out of it [D-46 to D-62, C-12]. Pure."""
+"""DeerFlow's memory document out of rows, and rows out of it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -33,20 +33,20 @@ _CATEGORIES: Final = {
     "skill": "knowledge", "experience": "knowledge", "fact": "context", "context": "context",
     "event": "context",
 }  # fmt: skip
-"""A type of ours in DeerFlow's six words (B-03)."""
+"""A type of ours in DeerFlow's six words."""
 
 _TYPES: Final = {"behavior": "habit", "behaviour": "habit"}
 
 
 def stamp(moment: datetime) -> str:
-    """ISO 8601 with Z, as DeerFlow writes it (D-48)."""
+    """ISO 8601 with Z, as DeerFlow writes it."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def document(
     values: Iterable[ProfileValue], facts: Sequence[Memory], since: datetime
 ) -> dict[str, Any]:
-    """The document. Of a user of whom nothing is known it is DeerFlow's empty one (D-46).
+    """The document. Of a user of whom nothing is known it is DeerFlow's empty one.
 
     Args:
         since: when the user was made; nothing is older.
@@ -83,7 +83,7 @@ def _fact(row: Memory) -> dict[str, Any]:
         "createdAt": original.get("createdAt") or stamp(row.create_time),
         "source": original.get("source") or _source(row),
     }
-    # Only where a mistake is named, which only a correction does (D-62).
+    # Only where a mistake is named, which only a correction does.
     return fact | ({"sourceError": row.source_error} if row.source_error else {})
 
 

@@ -1,4 +1,4 @@
-"""Tables of profiles (Z-19 to Z-28, D-49 to D-55, B-22, B-60): values with where they come from."""
+"""Tables of profiles: values with where they come from."""
 
 from datetime import datetime
 from typing import Any
@@ -43,7 +43,7 @@ class Profile(TenantOwned, Timed, Base):
     profile_id: Mapped[str] = mapped_column(Id, primary_key=True)
     user_id: Mapped[str | None] = mapped_column(Id)
     project_id: Mapped[str | None] = mapped_column(Id)
-    # Written by the user alone; no job ever touches it (Z-24).
+    # Written by the user alone; no job ever touches it.
     instructions: Mapped[str | None] = mapped_column(Text)
     # Up to which change of a memory a job has derived from.
     derived_until: Mapped[datetime | None]

@@ -210,7 +210,7 @@ class ProfileService:
     async def for_agent(
         self, principal: Principal, agent_id: str, query: ProfileContextQuery
     ) -> ProfileContextRead:
-        """Profiles as this agent may know them (Z-35).
+        """Profiles as this agent may know them.
 
         Raises:
             AgentNotFoundError, UserNotFoundError, ProjectNotFoundError: not for this caller;

@@ -1,4 +1,4 @@
-"""The places of a profile, and what may stand in each (Z-20 to Z-28, D-49 to D-54). Pure.
+"""The places of a profile, and what may stand in each. Pure.
 
 A user may write longer than a job: what a person wants to say is theirs, what a job writes is
 held to the lengths of the field.

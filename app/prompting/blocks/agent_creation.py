@@ -1,4 +1,4 @@
-"""`POST /v1/agents`: an agent, with the blocks that it begins with (M-23)."""
+"""`POST /v1/agents`: an agent, with the blocks that it begins with."""
 
 from app.identity.agents.block_errors import TemplateBoundError
 from app.identity.agents.block_schemas import AgentEquip

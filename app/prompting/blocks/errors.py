@@ -100,7 +100,7 @@ class LineOutOfRangeError(UnprocessableError):
 
 
 class LineNumbersError(UnprocessableError):
-    """The numbers are shown beside the text and are no part of it (C-47)."""
+    """The numbers are shown beside the text and are no part of it."""
 
     code = "line_numbers"
     title = "Text carries line numbers"

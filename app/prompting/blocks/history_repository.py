@@ -1,6 +1,6 @@
 """SQL for what blocks say, and said before.
 
-Every way to change a text leads through here, so that none forgets the limit (C-46), the
+Every way to change a text leads through here, so that none forgets the limit, the
 version or the history. The database holds the limit once more.
 """
 
@@ -53,9 +53,9 @@ class BlockTimeline:
         author: Author,
         expected: int | None,
     ) -> bool:
-        """Write changes, and an entry when they change what is told; whether any did (C-44).
+        """Write changes, and an entry when they change what is told; whether any did.
 
-        What was undone before can then no longer be redone (C-45).
+        What was undone before can then no longer be redone.
 
         Raises:
             VersionConflictError: the block has moved on.

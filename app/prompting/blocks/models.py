@@ -1,4 +1,4 @@
-"""The tables of blocks, of whom they are attached to, and of what they said before (M-19)."""
+"""The tables of blocks, of whom they are attached to, and of what they said before."""
 
 from datetime import datetime
 from typing import Any
@@ -71,7 +71,7 @@ class Block(TenantOwned, Timed, Base):
     user_id: Mapped[str | None] = mapped_column(Id)
     per_user: Mapped[bool] = mapped_column(server_default=text("false"), default=False)
     template_id: Mapped[str | None] = mapped_column(Id)
-    # The entry of its history that it shows; undo and redo move it (C-45).
+    # The entry of its history that it shows; undo and redo move it.
     history_no: Mapped[int] = mapped_column(server_default=text("1"), default=1)
     creator: Mapped[str | None] = mapped_column(Id)
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)

@@ -1,4 +1,4 @@
-"""Blocks as text for a prompt (C-48). Pure: every line stays a line, and opens no tag (B-61)."""
+"""Blocks as text for a prompt. Pure: every line stays a line, and opens no tag."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

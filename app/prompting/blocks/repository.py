@@ -231,7 +231,7 @@ class BlockRepository:
         """Attach a locked block; one that is attached already stays so.
 
         Raises:
-            LabelTakenError: the agent has another block with that label (C-43).
+            LabelTakenError: the agent has another block with that label.
             AgentNotFoundError: the agent went meanwhile.
 
         """

@@ -101,7 +101,7 @@ class BlockService:
     async def patch(
         self, principal: Principal, block_id: str, body: BlockPatch, *, expected: int | None
     ) -> BlockRead:
-        """The changed block; what is left out stays, the limit too (C-42).
+        """The changed block; what is left out stays, the limit too.
 
         Raises:
             BlockNotFoundError, VersionConflictError, BlockLimitError: as their names say.

@@ -1,4 +1,4 @@
-"""The two labels that every framework knows (M-21), and a new block as the table wants it."""
+"""The two labels that every framework knows, and a new block as the table wants it."""
 
 from app.identity.agents.block_schemas import MemoryBlockCreate
 from app.platform.database.ids import new_id

@@ -1,4 +1,4 @@
-"""Use cases of approvals: what waits for a human, and what they decide (B-45)."""
+"""Use cases of approvals: what waits for a human, and what they decide."""
 
 import structlog
 

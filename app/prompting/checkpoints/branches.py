@@ -2,7 +2,7 @@
 
 Numbers are never used again, so a checkpoint needs no copy of the messages: those up to its
 number, but the ones that were set aside before it was made. Putting a session back sets aside
-what came after, and takes back in what the checkpoint still had (B-44).
+what came after, and takes back in what the checkpoint still had.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The tables of checkpoints, of old ones, and of calls that wait for a human (Z-67 to Z-70)."""
+"""The tables of checkpoints, of old ones, and of calls that wait for a human."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ class _Image:
     """What a checkpoint is, live or archived.
 
     Messages that are in our table are not copied: `message_seq` and `set_aside` say which
-    there were. Window, summaries and working state are those of its moment (B-44).
+    there were. Window, summaries and working state are those of its moment.
     """
 
     checkpoint_id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -71,14 +71,14 @@ class Checkpoint(TenantOwned, _Image, Base):
     archived_at: ClassVar[None] = None
 
     # The parts that are not messages: agent_state, tool_states, pending_tool_calls, and
-    # messages of a caller that keeps them elsewhere (Z-68).
+    # messages of a caller that keeps them elsewhere.
     contents: Mapped[dict[str, Any]] = mapped_column(JSONB)
     state: Mapped[dict[str, Any]] = mapped_column(JSONB)
     state_version: Mapped[int]
 
 
 class CheckpointArchive(TenantOwned, _Image, Base):
-    """A checkpoint past its time, compressed (Z-70, B-44b)."""
+    """A checkpoint past its time, compressed."""
 
     __tablename__ = "checkpoint_archive"
     __table_args__ = (
@@ -101,7 +101,7 @@ class CheckpointArchive(TenantOwned, _Image, Base):
 
 
 class Approval(TenantOwned, Base):
-    """A call of a tool that waits for a human, and what they said (B-45).
+    """A call of a tool that waits for a human, and what they said.
 
     An id of a call may come again, in a later message, for some providers number the calls of
     every turn anew; then that is another approval, and what was said of the first stays said.

@@ -1,8 +1,8 @@
 """The tables behind LangGraph's saver: checkpoints, the values of channels, pending writes.
 
-Their keys are LangGraph's: session (its thread), namespace, checkpoint (C-80, C-87). Below them
+Their keys are LangGraph's: session (its thread), namespace, checkpoint. Below them
 stands what they hold by its content, so that a session keeps every value and every piece of one
-once, however many steps have it (C-86).
+once, however many steps have it.
 """
 
 from datetime import datetime
@@ -57,7 +57,7 @@ class SaverCheckpoint(TenantOwned, Base):
     # Channel to the digest of its value, in hexadecimal digits.
     channels: Mapped[dict[str, Any]] = mapped_column(JSONB)
     type: Mapped[str] = mapped_column(Type)
-    # As it was sent: it may hold what JSONB cannot, such as NUL (C-83).
+    # As it was sent: it may hold what JSONB cannot, such as NUL.
     checkpoint: Mapped[bytes] = mapped_column(LargeBinary)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 
@@ -87,7 +87,7 @@ class SaverChunk(TenantOwned, Base):
 
 
 class SaverWrite(TenantOwned, Base):
-    """What a task has written before its step was over; never without its checkpoint (C-85)."""
+    """What a task has written before its step was over; never without its checkpoint."""
 
     __tablename__ = "saver_writes"
     __table_args__ = (

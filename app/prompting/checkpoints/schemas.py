@@ -27,7 +27,7 @@ Objects = list[dict[str, JsonValue]]
 
 
 class Contents(Schema):
-    """What of an agent at work is not in its session already (Z-68)."""
+    """What of an agent at work is not in its session already."""
 
     messages: Objects | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Which summariser serves whom: the agent's, else the tenant's, else the deployment's (L-23).
+"""Which summariser serves whom: the agent's, else the tenant's, else the deployment's.
 Pure.
 """
 

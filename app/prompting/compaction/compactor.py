@@ -277,7 +277,7 @@ class Compactor:
         self, db: AsyncSession, principal: Principal, session_id: str
     ) -> tuple[str | None, str | None]:
         """Keep the session as it was; that this cannot be done is no reason not to compact
-        (C-37).
+        .
         """
 
         async def snapshot() -> str | None:
@@ -300,7 +300,7 @@ class Compactor:
         )
 
     async def _rescue(self, db: AsyncSession, principal: Principal, session: Session) -> str | None:
-        """Have what left the window read for memories now, where memory is on (D-76, D-77)."""
+        """Have what left the window read for memories now, where memory is on."""
         agent = await AgentRepository(db, principal.access).find(session.agent_id)
         remembers = session.memory_enabled and agent is not None and agent.memory_enabled
         if not remembers or session.last_extracted_seq >= session.in_context_from:

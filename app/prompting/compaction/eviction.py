@@ -1,6 +1,6 @@
 """What compaction reads, and which summaries it folds into one. Pure.
 
-Summaries stand in levels (B-52): each eviction gives one of level 0, four of a level become one
+Summaries stand in levels: each eviction gives one of level 0, four of a level become one
 of the next. So at most three of a level stand beside each other, however long the session is.
 """
 
@@ -27,16 +27,16 @@ FOLDED: Final = 4
 
 SUMMARY_SHARE: Final = 0.25
 """Of the budget: what all summaries together may take, before they are folded early. A window
-full of summaries could not be compacted any more (C-40)."""
+full of summaries could not be compacted any more."""
 
 TOKENS_PER_WORD: Final = 5
-"""In any script; a summary with more than that for each word allowed is cut (B-28)."""
+"""In any script; a summary with more than that for each word allowed is cut."""
 
 FEWEST_WORDS: Final = 10
 
 MOST_MESSAGES: Final = 400
 """How many messages one summary may stand for; of a longer conversation that comes at once the
-rest follows in the next one (C-63)."""
+rest follows in the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Wish:
     """What is asked of one compaction; None leaves it to the policy.
 
     Args:
-        force: also when the window is not full (M-41).
+        force: also when the window is not full.
         evict_fraction: share of the budget to make free.
         reason: a word that is kept with the summary.
 
@@ -124,7 +124,7 @@ class Eviction:
 
     Args:
         messages: what a summary must stand for, in order; instructions that stay before the
-            model are not among them (C-69).
+            model are not among them.
         to_seq: everything up to this number leaves the window.
         more: whether still more has to leave it afterwards.
 

@@ -42,7 +42,7 @@ class CompactionJobs:
         """Compact the session, if its window is full still, and finish the job.
 
         A model that fails leaves history as it was, and the job is tried again; the last time
-        the keyless summariser takes its place, whose name then stands with the summary (C-37).
+        the keyless summariser takes its place, whose name then stands with the summary.
 
         Raises:
             SessionNotFoundError: it was deleted meanwhile.

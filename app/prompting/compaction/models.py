@@ -1,4 +1,4 @@
-"""The table of summaries (K-15, B-52)."""
+"""The table of summaries."""
 
 from datetime import datetime
 
@@ -39,7 +39,7 @@ class SessionSummary(TenantOwned, Base):
     summary_id: Mapped[str] = mapped_column(Id, primary_key=True)
     session_id: Mapped[str] = mapped_column(Id)
     level: Mapped[int] = mapped_column(SmallInteger)
-    # The summary before it, which was read together with the messages (M-12).
+    # The summary before it, which was read together with the messages.
     parent_id: Mapped[str | None] = mapped_column(Id)
     from_seq: Mapped[int]
     to_seq: Mapped[int]
@@ -50,7 +50,7 @@ class SessionSummary(TenantOwned, Base):
     evicted_tokens: Mapped[int]
     # Who wrote it: a summariser's name.
     model: Mapped[str] = mapped_column(String(255))
-    # It was longer than allowed and was cut at the end of a sentence (B-28).
+    # It was longer than allowed and was cut at the end of a sentence.
     shortened: Mapped[bool] = mapped_column(server_default=text("false"), default=False)
     reason: Mapped[str] = mapped_column(String(20))
     creator: Mapped[str | None] = mapped_column(Id)

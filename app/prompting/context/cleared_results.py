@@ -1,4 +1,4 @@
-"""Older results of tools, left out of one call: their calls stay, and all stays stored (C-75).
+"""Older results of tools, left out of one call: their calls stay, and all stays stored.
 Pure.
 """
 

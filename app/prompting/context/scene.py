@@ -78,7 +78,7 @@ class Scene:
         }
 
     def off_by(self, *, enabled: bool) -> Off | None:
-        """Who has switched injection off, the outermost; None when nobody has (B-41)."""
+        """Who has switched injection off, the outermost; None when nobody has."""
         if not enabled:
             return "deployment"
         if not self.row["agent_injects"]:

@@ -1,4 +1,4 @@
-"""What stands in the system section beside the instructions, as text (B-61, D-63). Pure.
+"""What stands in the system section beside the instructions, as text. Pure.
 
 A part is a block of one tag: a sentence that says what it is and that it is no instruction, then
 one line per item. Everything somebody said is escaped, so no item can end its line or its block.
@@ -54,7 +54,7 @@ def section(
     """The block of the first lines that fit; nothing when not even one does.
 
     It ends at the first line that does not fit, so that what stands lower never pushes out what
-    stands higher (D-65).
+    stands higher.
 
     Args:
         tag: of the block; the service's own word.

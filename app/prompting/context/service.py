@@ -1,4 +1,4 @@
-"""What should the model see? One use case: a context for the next call (Z-50, M-34)."""
+"""What should the model see? One use case: a context for the next call."""
 
 import math
 from collections.abc import Callable, Mapping

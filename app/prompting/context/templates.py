@@ -1,7 +1,7 @@
-"""Variables of a system prompt: `{{ plan }}`, `{{ user.city }}` (L-28). Pure.
+"""Variables of a system prompt: `{{ plan }}`, `{{ user.city }}`. Pure.
 
-What a name stands for may be somebody's words, so it is escaped as everything remembered is
-(B-61), and what it says is never read for variables again.
+What a name stands for may be somebody's words, so it is escaped as everything remembered is, and
+what it says is never read for variables again.
 """
 
 import json

@@ -124,19 +124,7 @@ class FileService:
                 await files.delete(same.file.file_id)
             elif same is not None:
                 name = free_name(name, await files.taken(folder_id, name))
-            file = File(
-                file_id=new_id("fil"),
-                folder_id=folder_id,
-                file_name=name,
-                content_type=CONTENT_TYPES[kind],
-                size=upload.size,
-                sha256=upload.sha256,
-                state="pending",
-                passage_count=0,
-                tags=list(dict.fromkeys(upload.tags)),
-                metadata_=upload.metadata or {},
-                creator=principal.key_id,
-            )
+            file = _new_file(folder_id, name, kind, upload, principal.key_id)
             await files.add(file, _chunks(upload.content))
             await self._order(unit.db, principal, folder, file)
             answer = FileAccepted(
@@ -282,6 +270,22 @@ def shown(row: FileRow) -> FileRead:
             "passage_count": 0,
         }
     return FileRead.model_validate(values)
+
+
+def _new_file(folder_id: str, name: str, kind: FileKind, upload: Upload, creator: str) -> File:
+    return File(
+        file_id=new_id("fil"),
+        folder_id=folder_id,
+        file_name=name,
+        content_type=CONTENT_TYPES[kind],
+        size=upload.size,
+        sha256=upload.sha256,
+        state="pending",
+        passage_count=0,
+        tags=list(dict.fromkeys(upload.tags)),
+        metadata_=upload.metadata or {},
+        creator=creator,
+    )
 
 
 def _looked_at(upload: Upload, name: str) -> FileKind:

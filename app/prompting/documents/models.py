@@ -1,4 +1,4 @@
-"""Tables of documents (M-27 to M-29, B-70): folders, files, and the passages of files."""
+"""Tables of documents: folders, files, and the passages of files."""
 
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from app.platform.database.searched import Searched
 
 
 class Folder(TenantOwned, Timed, Base):
-    """Documents of a user, of a project, or of an agent's field (B-70)."""
+    """Documents of a user, of a project, or of an agent's field."""
 
     __tablename__ = "folders"
     __table_args__ = (
@@ -65,7 +65,7 @@ class Folder(TenantOwned, Timed, Base):
 
 
 class AgentFolder(TenantOwned, Base):
-    """A folder that a further agent reads too (C-49)."""
+    """A folder that a further agent reads too."""
 
     __tablename__ = "agent_folders"
     __table_args__ = (
@@ -86,7 +86,7 @@ class AgentFolder(TenantOwned, Base):
 
 
 class File(TenantOwned, Timed, Base):
-    """One uploaded document and how far its ingestion is (C-60)."""
+    """One uploaded document and how far its ingestion is."""
 
     __tablename__ = "files"
     __table_args__ = (

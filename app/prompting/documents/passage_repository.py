@@ -41,7 +41,7 @@ class PassageRepository:
             )
 
     async def get(self, folder_id: str, passage_id: str) -> Passage:
-        """Raises PassageNotFoundError, also through another folder than its own (C-50)."""
+        """Raises PassageNotFoundError, also through another folder than its own."""
         row = await self._db.scalar(
             self._findable().where(Passage.folder_id == folder_id, Passage.passage_id == passage_id)
         )

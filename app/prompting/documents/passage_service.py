@@ -30,7 +30,7 @@ class PassageService:
         *,
         key: IdempotencyKey | None = None,
     ) -> PassagesAdded:
-        """Put a text into a folder, cut into passages where it is long (B-16).
+        """Put a text into a folder, cut into passages where it is long.
 
         Raises:
             EmbeddingUnavailableError: nothing was stored; try again.

@@ -234,7 +234,7 @@ class ToolHandlers:
             for hit in answer["results"]
         ]
         told = await _paged(calling, lines, start, at, search, arguments.k, MEMORIES)
-        # What the model has seen and says is no news, wherever it has seen it (B-58).
+        # What the model has seen and says is no news, wherever it has seen it.
         shown = [one["memory_id"] for one in told.data["items"]]
         tenant_id = calling.principal.tenant_id
         self._injections.note(tenant_id, calling.session_id, shown, self._now())

@@ -143,7 +143,7 @@ class ToolService:
     async def call(
         self, principal: Principal, name: str, body: ToolCall, *, key: IdempotencyKey | None = None
     ) -> ToolAnswer:
-        """Call a tool for a model, and tell it what came of it, failures included (M-15).
+        """Call a tool for a model, and tell it what came of it, failures included.
 
         Whose memory it works on follows from the session, and never reaches past what the
         session's user may see, whatever the key may.
@@ -224,7 +224,7 @@ def _narrowed(principal: Principal, user_id: str) -> Principal:
 
 
 def _permitted(agent: Agent, tool: Tool | None) -> Tool:
-    """Raises CallRefusedError: there is no such tool, or the agent may not call it (M-46)."""
+    """Raises CallRefusedError: there is no such tool, or the agent may not call it."""
     tools = allowed(agent.config)
     listed = ", ".join(one.name for one in tools) or "none"
     if tool is None:

@@ -168,7 +168,7 @@ def _no_memory(error: DomainError) -> str:
 
 def _no_room(error: DomainError) -> str:
     """It says everything that is needed to get it right the next time: models have been seen
-    to repeat an edit that is too long until somebody stopped them (C-63b).
+    to repeat an edit that is too long until somebody stopped them.
     """
     told: Any = error.members
     over = told["chars_wanted"] - told["limit"]
