@@ -111,6 +111,15 @@ async def check(client: AsyncClient, case: Case, *further) -> None:
     case.validate_response(response, checks=[*CHECKS, *further])
 
 
+def test_operation_ids_are_short_and_unique(app: FastAPI) -> None:
+    operations = [one for path in app.openapi()["paths"].values() for one in path.values()]
+    ids = [one["operationId"] for one in operations]
+
+    assert len(set(ids)) == len(ids) > 150
+    assert {"add_memory", "search_memories", "append_messages", "build_context"} <= set(ids)
+    assert not [one for one in ids if not one.islower() or "v1" in one or len(one) > 32]
+
+
 def test_the_document_was_read() -> None:
     assert len(OPERATIONS) > 50
 

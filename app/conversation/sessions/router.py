@@ -75,7 +75,7 @@ async def get_session(session_id: Id, principal: ReaderDep, service: ServiceDep)
     "/{session_id}",
     responses=responses_for(SessionNotFoundError, ProjectNotFoundError, VersionConflictError),
 )
-async def patch_session(
+async def update_session(
     session_id: Id,
     body: SessionPatch,
     principal: WriterDep,

@@ -45,13 +45,13 @@ ServiceDep = Annotated[StateService, provided(StateService)]
 
 
 @router.get("", responses=responses_for(SessionNotFoundError))
-async def get_state(session_id: Id, principal: ReaderDep, service: ServiceDep) -> StateRead:
+async def get_session_state(session_id: Id, principal: ReaderDep, service: ServiceDep) -> StateRead:
     """The working state of a session: small data of an agent at work, dropped at its end."""
     return await service.get(principal, session_id)
 
 
 @router.put("", responses=responses_for(*WRITE_ERRORS, VersionConflictError, VersionRequiredError))
-async def put_state(
+async def put_session_state(
     session_id: Id,
     body: StateReplacement,
     principal: WriterDep,
@@ -68,7 +68,7 @@ async def put_state(
         *WRITE_ERRORS, VersionConflictError, VersionRequiredError, StateTooLargeError
     ),
 )
-async def patch_state(
+async def update_session_state(
     session_id: Id,
     body: StatePatch,
     principal: WriterDep,

@@ -111,7 +111,7 @@ async def _cut(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
         ),
     },
 )
-async def export(
+async def export_rows(
     query: Annotated[ExportQuery, Query()],
     principal: OwnReaderDep,
     service: Annotated[ExportService, provided(ExportService)],
@@ -133,7 +133,7 @@ async def export(
         *IDEMPOTENCY_ERRORS,
     ),
 )
-async def import_part(
+async def import_rows(
     request: Request,
     query: Annotated[ImportQuery, Query()],
     principal: AdminDep,

@@ -67,7 +67,7 @@ async def get_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) 
     "/{webhook_id}",
     responses=responses_for(WebhookNotFoundError, VersionConflictError, TargetRefusedError),
 )
-async def patch_webhook(
+async def update_webhook(
     webhook_id: Id,
     body: WebhookPatch,
     principal: AdminDep,
@@ -79,7 +79,7 @@ async def patch_webhook(
 
 
 @router.delete("/{webhook_id}", status_code=204, responses=responses_for(WebhookNotFoundError))
-async def remove_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) -> None:
+async def delete_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) -> None:
     """Delete a webhook with the log of its deliveries; what waits is not sent."""
     await service.remove(principal, webhook_id)
 
@@ -88,7 +88,7 @@ async def remove_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDe
     "/{webhook_id}/rotate-secret",
     responses=responses_for(WebhookNotFoundError, *IDEMPOTENCY_ERRORS),
 )
-async def rotate_secret(
+async def rotate_webhook_secret(
     webhook_id: Id, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> WebhookWithSecret:
     """Make a new secret, shown once; for 24 hours requests carry a signature of each."""
@@ -110,7 +110,7 @@ async def test_webhook(
 @router.get(
     "/{webhook_id}/deliveries", responses=responses_for(WebhookNotFoundError, InvalidCursorError)
 )
-async def list_deliveries(
+async def list_webhook_deliveries(
     webhook_id: Id,
     query: Annotated[DeliveryQuery, Query()],
     principal: AdminDep,
@@ -127,7 +127,7 @@ async def list_deliveries(
         WebhookNotFoundError, DeliveryNotFoundError, DisabledError, *IDEMPOTENCY_ERRORS
     ),
 )
-async def redeliver(
+async def redeliver_webhook_delivery(
     webhook_id: Id,
     delivery_id: Id,
     principal: AdminDep,

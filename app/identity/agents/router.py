@@ -97,7 +97,7 @@ async def get_agent(agent_id: Id, principal: ReaderDep, service: ServiceDep) -> 
         InvalidConfigError,
     ),
 )
-async def patch_agent(
+async def update_agent(
     agent_id: Id,
     body: AgentPatch,
     principal: WriterDep,

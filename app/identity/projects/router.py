@@ -73,7 +73,7 @@ async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep)
     "/{project_id}",
     responses=responses_for(ProjectNotFoundError, InsufficientRoleError, VersionConflictError),
 )
-async def patch_project(
+async def update_project(
     project_id: Id,
     body: ProjectPatch,
     principal: ManagerDep,
@@ -87,7 +87,7 @@ async def patch_project(
 @router.get(
     "/{project_id}/members", responses=responses_for(ProjectNotFoundError, InvalidCursorError)
 )
-async def list_members(
+async def list_project_members(
     project_id: Id,
     query: Annotated[PageQuery, Query()],
     principal: ReaderDep,
@@ -103,7 +103,7 @@ async def list_members(
         ProjectNotFoundError, UserNotFoundError, InsufficientRoleError, LastOwnerError
     ),
 )
-async def put_member(
+async def put_project_member(
     project_id: Id, user_id: Id, body: MemberPut, principal: ManagerDep, service: ServiceDep
 ) -> MemberRead:
     """Make a user a member, or give a member another role."""
@@ -117,7 +117,7 @@ async def put_member(
         ProjectNotFoundError, MemberNotFoundError, InsufficientRoleError, LastOwnerError
     ),
 )
-async def remove_member(
+async def remove_project_member(
     project_id: Id, user_id: Id, principal: ManagerDep, service: ServiceDep
 ) -> None:
     """Take a user out of a project, or leave it; what the user saved there stays."""

@@ -82,7 +82,7 @@ async def get_tenant(tenant_id: Id, _principal: OperatorDep, service: ServiceDep
         InvalidProcessorsError,
     ),
 )
-async def patch_tenant(
+async def update_tenant(
     tenant_id: Id,
     body: TenantPatch,
     principal: OperatorDep,

@@ -62,7 +62,7 @@ async def get_user(user_id: Id, principal: ReaderDep, service: ServiceDep) -> Us
         UserNotFoundError, AgentNotFoundError, VersionConflictError, IdTakenError
     ),
 )
-async def patch_user(
+async def update_user(
     user_id: Id,
     body: UserPatch,
     principal: WriterDep,

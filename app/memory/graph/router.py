@@ -116,7 +116,7 @@ async def list_entity_memories(
     "/entities/{entity_id}",
     responses=responses_for(EntityTakenError, VersionConflictError, *ENTITY_ERRORS),
 )
-async def patch_entity(
+async def update_entity(
     entity_id: Id,
     body: EntityPatch,
     principal: WriterDep,
@@ -131,7 +131,7 @@ async def patch_entity(
     "/entities/{entity_id}/aliases",
     responses=responses_for(EntityTakenError, *ENTITY_ERRORS, *IDEMPOTENCY_ERRORS),
 )
-async def add_alias(
+async def add_entity_alias(
     entity_id: Id,
     body: AliasCreate,
     principal: WriterDep,
@@ -147,7 +147,7 @@ async def add_alias(
     status_code=204,
     responses=responses_for(AliasNotFoundError, *ENTITY_ERRORS),
 )
-async def remove_alias(
+async def remove_entity_alias(
     entity_id: Id,
     query: Annotated[AliasQuery, Query()],
     principal: WriterDep,
@@ -272,7 +272,7 @@ async def list_relation_history(
         *RELATION_ERRORS,
     ),
 )
-async def patch_relation(
+async def update_relation(
     relation_id: Id,
     body: RelationPatch,
     principal: WriterDep,

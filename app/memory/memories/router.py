@@ -137,7 +137,7 @@ ServiceDep = Annotated[MemoryService, provided(MemoryService)]
         ),
     },
 )
-async def add_memories(
+async def add_memory(
     body: MemoryCreate,
     query: Annotated[AddQuery, Query()],
     principal: WriterDep,
@@ -197,7 +197,7 @@ async def list_memories(
 
 
 @router.get("/stats")
-async def get_stats(
+async def get_memory_stats(
     query: Annotated[StatsQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> MemoryStats:
     """Count memories and the gate's verdicts."""
@@ -292,7 +292,7 @@ async def get_memory(memory_id: Id, principal: ReaderDep, service: ServiceDep) -
         *EMBEDDING_ERRORS,
     ),
 )
-async def patch_memory(
+async def update_memory(
     memory_id: Id,
     body: MemoryPatch,
     principal: WriterDep,
@@ -364,7 +364,7 @@ async def restore_memory(
 @router.get(
     "/{memory_id}/history", responses=responses_for(MemoryNotFoundError, InvalidCursorError)
 )
-async def get_history(
+async def list_memory_history(
     memory_id: Id,
     query: Annotated[PageQuery, Query()],
     principal: ReaderDep,

@@ -68,7 +68,7 @@ async def get_user_profile(
 
 
 @router.patch("/users/{user_id}/profile", responses=responses_for(*USER_ERRORS, *WRITE_ERRORS))
-async def patch_user_profile(
+async def update_user_profile(
     user_id: Id,
     body: UserProfilePatch,
     principal: WriterDep,
@@ -127,7 +127,7 @@ async def get_project_profile(
 @router.patch(
     "/projects/{project_id}/profile", responses=responses_for(*PROJECT_ERRORS, *WRITE_ERRORS)
 )
-async def patch_project_profile(
+async def update_project_profile(
     project_id: Id,
     body: ProjectProfilePatch,
     principal: WriterDep,

@@ -148,7 +148,7 @@ async def get_block(block_id: Id, principal: ReaderDep, service: ServiceDep) -> 
         *WRITE_ERRORS, LabelTakenError, TemplateBoundError, VersionRequiredError
     ),
 )
-async def patch_block(
+async def update_block(
     block_id: Id,
     body: BlockPatch,
     principal: WriterDep,

@@ -156,7 +156,7 @@ async def get_folder(folder_id: Id, principal: ReaderDep, service: FoldersDep) -
 
 
 @router.patch("/folders/{folder_id}", responses=responses_for(VersionConflictError, *WRITE_ERRORS))
-async def patch_folder(
+async def update_folder(
     folder_id: Id,
     body: FolderPatch,
     principal: WriterDep,
