@@ -1,9 +1,9 @@
 """Appending with and without scheduling: `python -m benchmarks.append [--quick] [--out F]`.
 
-Three subjects take the same batches in turn, round after round: a service as it is, once into
-ordinary sessions and once into sessions whose memory is paused, for which nothing is
-scheduled; and a service in which the look through the text and the order of the job are taken
-out. The first less the second is the order alone, the first less the third is all of it.
+Three subjects take the same batches in turn, round after round: a service with ordinary sessions;
+the same service with sessions whose memory is paused, for which no job is ordered; and a service
+without the scan of the text and without the job. First minus second is the cost of the job, first
+minus third the cost of both.
 """
 
 import argparse

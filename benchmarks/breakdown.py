@@ -1,7 +1,7 @@
-"""Where the time of one search goes: the pieces timed one by one inside one process.
+"""Where the time of one search goes: each part timed alone inside one process.
 
-Every piece runs alone, again and again, so CPU time is exact and nothing is instrumented.
-What is left when the pieces are taken from the whole is the framework's.
+Every part runs alone, again and again, so CPU time is exact and nothing is instrumented. The
+difference between the whole request and the sum of the parts is the framework's.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Checkpoints of a growing thread: `python -m benchmarks.checkpoints [--quick] [--out F]`.
 
-KeMem's saver over HTTP and LangGraph's own Postgres saver put the same steps in turn, into the
-same PostgreSQL: each step adds one message of some 300 bytes to a list, beside channels that
-do not change, and puts the message as a pending write first, as a run does.
+KeMem's saver over HTTP and LangGraph's own Postgres saver store the same steps in turn, in the
+same PostgreSQL. Each step adds one message of some 300 bytes to a list, beside channels that do
+not change, and first stores the message as a pending write, as a run does.
 """
 
 import argparse

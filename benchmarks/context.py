@@ -1,9 +1,8 @@
 """A context by the length of its session: `python -m benchmarks.context [--quick] [--out F]`.
 
-Sessions of very different lengths, none of them ever compacted, with users of few and of many
-memories, are asked for their context in turn, round after round. What the session's length adds
-is the whole question: it should add nothing, since no more of a window is read than its budget
-can hold. How often PostgreSQL is asked is counted by PostgreSQL.
+Sessions of very different lengths, never compacted, of users with few and with many memories, are
+asked for their context in turn, round after round. The length of the session should add nothing,
+because no more of a window is read than its budget can hold. PostgreSQL counts the statements.
 """
 
 import argparse

@@ -1,10 +1,10 @@
 """What a context saves, and what it keeps: `python -m benchmarks.context_tokens --locomo PATH`.
 
 The ten conversations of LoCoMo are stored over the public API as `kemem eval` stores them, one
-memory per turn, in a keyless service of its own. Each question is then asked as a request for a
-context, at several budgets of memory: how many tokens go to the model, against those of the whole
-conversation, and whether the turns that answer it are inside. Beside it stand the newest turns
-that fit the same budget, which is what a window alone would send.
+memory per turn, in a keyless service that the benchmark starts. Each question is then asked as a
+request for a context, with several memory budgets: how many tokens go to the model, compared with
+the whole conversation, and whether the turns with the answer are inside. For comparison: the
+newest turns that fit the same budget, which is what a window alone would send.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the benchmark's own: started, migrated, filled; gone with its folder."""
+"""A PostgreSQL for one benchmark: started, migrated, filled, and removed with its folder."""
 
 import shutil
 import tempfile

@@ -1,7 +1,7 @@
-"""Searches by binary codes beside exact ones: how fast, and how much of the same they find.
+"""Searches with binary codes compared with exact ones: how fast, and how many of the same hits.
 
-`python -m benchmarks.earned` fills buckets of long vectors in a PostgreSQL of its own, searches
-each exactly, lets all of them earn codes, and searches again.
+`python -m benchmarks.earned` fills buckets of long vectors in a PostgreSQL that it starts, searches
+each exactly, makes codes for all of them, and searches again.
 """
 
 import argparse

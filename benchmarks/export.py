@@ -1,8 +1,8 @@
-"""Rows per second out and in again: `python -m benchmarks.export [--quick] [--out F]`.
+"""Rows per second of export and import: `python -m benchmarks.export [--quick] [--out F]`.
 
-The client exports memories with their vectors over HTTP and imports them into another tenant.
-Beside it, in turn, COPY takes the same rows out of the same table and into a bare one with the
-same columns and indexes: what PostgreSQL does without a service, checks and policies.
+The client exports memories with their vectors over HTTP and imports them into another tenant. In
+turn, COPY reads the same rows from the same table and writes them into a table with the same
+columns and indexes: what PostgreSQL does without a service, checks and policies.
 """
 
 import argparse

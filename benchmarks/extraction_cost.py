@@ -1,10 +1,10 @@
-"""What remembering costs: `python -m benchmarks.extraction_cost [PATH] [--talks N] [--out F]`.
+"""What extraction costs: `python -m benchmarks.extraction_cost [PATH] [--talks N] [--out F]`.
 
-Conversations of LoCoMo are appended turn by turn, as people write: quickly, with silences
-between. The silences are not waited for; whatever would have come due in one is worked off in
-it, by the service's own handler. The model is scripted and its calls are counted as they are
-sent; a token is four characters. Beside it: the same service read after every message, and one
-call per message with the same prompt and nothing else.
+Conversations of LoCoMo are appended turn by turn, as people write: quickly, with silences between.
+The benchmark does not wait for the silences: the service's own handler runs the jobs that would
+have become due. The model is scripted and its calls are counted as they are sent; a token is four
+characters. For comparison: the same service read after every message, and one call per message
+with the same prompt and nothing else.
 """
 
 import argparse

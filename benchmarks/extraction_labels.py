@@ -1,4 +1,4 @@
-"""The labelled set: what people wrote, and what of it is a fact about them."""
+"""The labelled set: what people wrote, and which facts about themselves it states."""
 
 import json
 from dataclasses import dataclass

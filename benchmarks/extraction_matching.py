@@ -1,4 +1,4 @@
-"""Which proposal is which labelled fact; every other proposal is a mistake."""
+"""Which proposal matches which labelled fact; every other proposal is a false positive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

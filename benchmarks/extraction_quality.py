@@ -1,7 +1,7 @@
-"""How well keyless extraction finds facts, and how seldom it invents one.
+"""How many facts keyless extraction finds, and how many of its statements are right.
 
-`python -m benchmarks.extraction_quality`. The half `held_out` of the labelled set was not seen
-by whoever wrote the rules, and its utterances are never printed; `dev` and `more` were.
+`python -m benchmarks.extraction_quality`. The author of the rules has not seen the half `held_out`
+of the labelled set, and its utterances are never printed; `dev` and `more` were seen.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What `benchmarks.extraction_quality` found, for people: the goal first."""
+"""The report of `benchmarks.extraction_quality` as Markdown: the goal first."""
 
 from collections import Counter
 from collections.abc import Sequence

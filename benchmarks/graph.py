@@ -1,7 +1,7 @@
-"""What is around an entity: `python -m benchmarks.graph [--quick] [--out F]`.
+"""Neighbours of an entity: `python -m benchmarks.graph [--quick] [--out F]`.
 
-`GET /v1/graph/neighbours` over HTTP, one to three steps from entities drawn at random, beside
-the same walk in SQL as one would write it by hand, in turn, on the same PostgreSQL.
+`GET /v1/graph/neighbours` over HTTP, one to three steps from random entities, compared in turn with
+the same walk in SQL written by hand, on the same PostgreSQL.
 """
 
 import argparse

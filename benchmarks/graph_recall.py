@@ -1,10 +1,10 @@
-"""What the graph finds: `python -m benchmarks.graph_recall --locomo PATH [--conversations N]`.
+"""What the graph adds to search: `python -m benchmarks.graph_recall --locomo PATH`.
 
-LoCoMo is stored once as `kemem eval` stores it, one memory per turn, and asked with the graph of
-a search off and at several weights, in the same run. Three graphs, each with what the one before
-has: what a worker draws of the stored turns; what the keyless extractor reads of the sessions,
-with each speaker in turn as the user; and every name that was said, joined to whoever said it. The
-last is no product of ours: it shows what the search does with a graph that is full.
+LoCoMo is stored once as `kemem eval` stores it, one memory per turn, and asked with the graph
+signal off and at several weights, in the same run. Three graphs, each with the content of the one
+before: what a worker extracts from the stored turns; what the keyless extractor reads in the
+sessions, with each speaker in turn as the user; and every name that was said, related to its
+speaker. The last one is not made by KeMem: it shows what search does with a full graph.
 """
 
 import argparse

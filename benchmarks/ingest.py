@@ -1,6 +1,6 @@
-"""Pages per second: documents read and made searchable, beside the parser alone in the same run.
+"""Pages per second: documents read and made searchable, and the parser alone in the same run.
 
-python -m benchmarks.ingest [--pages 60] [--out F]
+`python -m benchmarks.ingest [--pages 60] [--out F]`
 """
 
 import argparse

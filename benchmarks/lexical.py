@@ -1,9 +1,9 @@
-"""Candidates for the search by words, side by side: `python -m benchmarks.lexical [--locomo PATH]`.
+"""Candidates for the lexical search, compared: `python -m benchmarks.lexical [--locomo PATH]`.
 
-The same texts in tables of each candidate, asked the same questions in turn as the service's role,
-behind the policies: how much of what exact BM25 finds, how long it takes, what a save costs more,
-alone and beside seven others of one user. `--locomo` takes its turns and questions instead of
-sentences made up.
+Each candidate has the same texts in tables of its own and answers the same questions in turn, as
+the service's role and behind the policies: the share of the hits of exact BM25, the time of a
+search, and what a save costs, alone and beside seven others of one user. `--locomo` uses its turns
+and questions instead of generated sentences.
 """
 
 import argparse

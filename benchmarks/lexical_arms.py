@@ -1,7 +1,7 @@
 """Ways to find texts by their words in PostgreSQL, each in tables of its own behind the policies.
 
-What is kept of a text, how it is written in the transaction that saves it, and the statement that
-returns the ids of the ten best. None needs more than pgvector.
+Each says what it stores of a text, how the transaction that saves the text writes it, and which
+statement returns the ids of the ten best. None needs more than pgvector.
 """
 
 from collections import Counter

@@ -1,8 +1,9 @@
-"""The callers, a process of their own: `python -m benchmarks.load`.
+"""The callers, in a process of their own: `python -m benchmarks.load`.
 
-Reads one job per line from standard input and writes one result per line. Requests are
-bytes made beforehand and answers are only cut at their length, so that a request costs the
-client some 20 microseconds and it never is what limits; each result says its share of a core.
+Reads one job per line from standard input and writes one result per line. Requests are bytes made
+before the measurement and answers are only split by their length, so a request costs the client
+some 20 microseconds and the client is never the limit. Each result says which share of a core it
+used.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What `benchmarks.search_modes` found, for people: goals first."""
+"""The report of `benchmarks.search_modes` as Markdown: goals first."""
 
 from typing import Any, Final
 

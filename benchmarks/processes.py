@@ -1,4 +1,4 @@
-"""Subjects and callers as processes, and how they are spoken to."""
+"""Subjects and callers as processes, and the protocol between them."""
 
 import asyncio
 import base64

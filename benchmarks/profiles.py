@@ -1,8 +1,8 @@
 """What deriving a profile costs: `python -m benchmarks.profiles [--quick] [--out F]`.
 
-Users of 10, 100 and 1,000 memories are derived by rules, job after job, and their profiles read.
-Of more than 400 memories a job reads 400. Beside it, in turn, the rules alone on memories that are
-in hand already; and the order that a save adds to its transaction, beside a transaction that
+Profiles of users with 10, 100 and 1,000 memories are derived by rules, job after job, and read. Of
+more than 400 memories a job reads 400. Measured in turn: the rules alone on memories that were read
+before, and the job order that a save adds to its transaction, compared with a transaction that
 writes nothing.
 """
 

@@ -1,7 +1,7 @@
 """The queue alone: `python -m benchmarks.queue [--quick] [--out F]`.
 
-How many empty jobs one, two and four worker processes do in a second, how long an order takes
-to reach its handler, and what ordering adds to a transaction that writes one row.
+How many empty jobs one, two and four worker processes do in a second, how long an order takes to
+reach its handler, and what ordering adds to a transaction that writes one row.
 """
 
 import argparse

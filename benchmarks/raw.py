@@ -1,6 +1,6 @@
-"""Subject a, raw asyncpg without HTTP: `python -m benchmarks.raw`.
+"""Raw asyncpg without HTTP, one of the references: `python -m benchmarks.raw`.
 
-Takes jobs like `load.py` and answers likewise; its callers are tasks over one pool.
+It takes jobs as `load.py` does and answers in the same form; its callers are tasks over one pool.
 """
 
 import asyncio

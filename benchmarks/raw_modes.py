@@ -1,7 +1,7 @@
-"""The statements of a search by themselves: `python -m benchmarks.raw_modes`.
+"""The statements of a search alone: `python -m benchmarks.raw_modes`.
 
-The same pool, role and policies as in the service, the same texts and values; no HTTP, no key,
-no ranking. Takes jobs like `load.py` and answers likewise; its callers are tasks over one pool.
+The same pool, role and policies as in the service, the same texts and values; no HTTP, no key, no
+ranking. It takes jobs as `load.py` does and answers in the same form.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """What is found, signal by signal: `python -m benchmarks.recall --locomo PATH --madial FOLDER`.
 
-A service of its own, keyless as it comes, on a fresh embedded database. Each data set is stored
-once over the public API and asked at every step of `recall_ladder.py`, so that all figures of a
-table are of the same rows. `--weights` moves each weight too, on LoCoMo; `--quick` takes two
+It starts a keyless service with default settings on a fresh embedded database. Each data set is
+stored once over the public API and asked at every step of `recall_ladder.py`, so that all figures
+of a table are of the same rows. `--weights` also varies each weight, on LoCoMo; `--quick` takes two
 conversations of it.
 """
 

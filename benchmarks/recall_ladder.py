@@ -1,4 +1,4 @@
-"""The ladder of `benchmarks.recall`: what each step asks a search to do. Pure."""
+"""The steps of `benchmarks.recall`: what each asks a search to do. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `benchmarks.recall` found, for people: goals first, then the ladder of each data set."""
+"""The report of `benchmarks.recall` as Markdown: goals first, then the steps of each data set."""
 
 import json
 from collections.abc import Mapping, Sequence

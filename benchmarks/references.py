@@ -1,10 +1,10 @@
-"""What KeMem is held against: `python -m benchmarks.references asyncpg|orm`.
+"""What KeMem is compared with: `python -m benchmarks.references asyncpg|orm`.
 
-The least that FastAPI can be made to do: one route, one pool, one statement over the rows
-KeMem searches, no key, no tenant setting, no policies. Each search comes in three forms:
-`/vector` takes the vector from the client, `/text` embeds in the process, both answering
-what KeMem answers; `/lean` embeds and answers six fields. `/tuned` is `/text` on a pool that
-was given KeMem's size and spared its round trip after every use.
+The smallest possible FastAPI service: one route, one pool, one statement over the rows that KeMem
+searches; no key, no tenant setting, no policies. Each search comes in three forms: `/vector` takes
+the vector from the client, `/text` embeds in the process, both answering what KeMem answers;
+`/lean` embeds and answers six fields. `/tuned` is `/text` on a pool of KeMem's size that saves the
+round trip after every use.
 """
 
 import os

@@ -1,9 +1,10 @@
-"""Search over HTTP beside references: `python -m benchmarks.search [--locomo PATH] [--quick]`.
+"""Search over HTTP compared with references: `python -m benchmarks.search [--quick]`.
 
-Two comparisons: hybrid search beside semantic and beside raw SQL (`search_modes.py`), and
-semantic search beside services that do nothing else. All subjects of a comparison answer the same
+Two comparisons: hybrid search with semantic search and with raw SQL (`search_modes.py`), and
+semantic search with services that do nothing else. All subjects of a comparison answer the same
 questions over the same rows in the same run, in turn, round after round; the figures are medians
-over the rounds. Absolute figures are this machine's; what counts are the ratios.
+over the rounds. Absolute figures depend on the machine; the ratios matter. `--locomo PATH` takes
+the rows from LoCoMo.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Hybrid search beside semantic and beside its own statements: a part of `benchmarks.search`.
+"""Hybrid search compared with semantic search and with its own statements.
 
-Four subjects take turns over the same questions and rows: the service in hybrid mode with every
-signal, in semantic mode, and the statements of either by themselves. The service's own time is
-what its log says of each request.
+A part of `benchmarks.search`. Four subjects take turns over the same questions and rows: the
+service in hybrid mode with every signal, in semantic mode, and the statements of each alone. The
+service's own time is that in its log line of each request.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What `benchmarks.search` found, for people: ratios first."""
+"""The report of `benchmarks.search` as Markdown: ratios first."""
 
 import json
 from pathlib import Path

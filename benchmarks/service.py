@@ -1,4 +1,4 @@
-"""KeMem with everything on: `python -m benchmarks.service [--no-use]`."""
+"""KeMem with everything switched on: `python -m benchmarks.service [--no-use]`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""An application on a port of its own, as `kemem serve` would run it: one process."""
+"""An application on a port of its own, in one process, as `kemem serve` runs it."""
 
 import json
 import socket

@@ -1,7 +1,7 @@
 """What people say over months, as memories with sessions, speakers and days, and questions on it.
 
-LoCoMo's turns where it is at hand: word frequencies and lengths of real talk are what a search by
-words costs. Where it is not, the sentences of `corpus.py`.
+LoCoMo's turns if they are given, because the cost of a lexical search depends on word frequencies
+and lengths of real conversations. Otherwise the sentences of `corpus.py`.
 """
 
 import json
