@@ -86,6 +86,8 @@ class ExtractionService:
             answer = _answer(session, await jobs.get(scheduled.job_id), target)
             if not body.wait:
                 return unit.answer(answer, 202, user_id=session.user_id), 202
+            # What is waited for is not known yet: a repetition waits for the same job.
+            unit.answer_unkept(answer)
         return await self._wait(principal, session_id, scheduled.job_id, target)
 
     async def _config(self, principal: Principal, session_id: str) -> Mapping[str, Any]:
