@@ -1,6 +1,7 @@
-"""The sync client and the demo program against a running `kemem serve`."""
+"""The sync client, the demo program and README's example against a running `kemem serve`."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 DEMO = Path(__file__).with_name("seed_demo.py")
+EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,20 @@ def here(service: Service, **more: str) -> dict[str, str]:
             **more,
         }
     )
+
+
+def test_readme_example_finds_what_it_saved(service: Service) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXAMPLE],
+        env=here(service),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "The user drinks green tea every morning." in done.stdout
 
 
 def test_the_demo_program_remembers_across_its_runs(service: Service, memory: Memory) -> None:

@@ -1,5 +1,6 @@
 """The documents: links lead somewhere, settings exist, nothing points outside the repository."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SETTING = re.compile(r"\bMEMORY_[A-Z0-9_]+\b")
 PLAN_ID = re.compile(r"\b[A-Z]-\d{2}\b")
 CODE = re.compile(r"`((?:app|kemem|client|migrations|tests|benchmarks|docs)/[\w./-]+)`")
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 OUTSIDE = re.compile(r"\b(?:design|house|peers|features|style-examples)\.md\b")
 
 
@@ -44,6 +46,12 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 def test_pages_name_only_files_that_exist(page: Path) -> None:
     for name in CODE.findall(page.read_text(encoding="utf-8")):
         assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=shown)
+def test_python_of_a_page_is_python(page: Path) -> None:
+    for code in PYTHON.findall(page.read_text(encoding="utf-8")):
+        compile(code, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def test_index_names_every_page() -> None:
