@@ -11,12 +11,12 @@ from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weig
 from app.language.text.stop_words import StopWords, stop_words
 from app.memory.memories.gate import Gate
 from app.memory.memories.ranking import SCOPES, RankWeights, ScopeWeights
-from app.memory.memories.save_service import SavingRules
+from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.settings import Settings
 
 
-def saving_rules(settings: Settings) -> SavingRules:
+def saving_rules(settings: Settings) -> SaveRules:
     gate = Gate(
         min_confidence=settings.min_confidence,
         min_length=settings.min_length,
@@ -25,7 +25,7 @@ def saving_rules(settings: Settings) -> SavingRules:
         identifiers=settings.identifiers_action,
         stop_words=_stop_words(settings),
     )
-    return SavingRules(gate, settings.auto_create, settings.duplicate_threshold)
+    return SaveRules(gate, settings.auto_create, settings.duplicate_threshold)
 
 
 def _stop_words(settings: Settings) -> StopWords:

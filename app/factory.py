@@ -9,7 +9,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.backfill import MessageBackfill
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.messages.window_service import WindowService
@@ -27,7 +27,7 @@ from app.governance.webhooks.targets import Targets
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.creation import AgentCreation
 from app.identity.agents.service import AgentService
-from app.identity.erasure import Erasure
+from app.identity.erasure import Eraser
 from app.identity.projects.service import ProjectService
 from app.identity.tenants.service import Identification, TenantService
 from app.identity.usage.ledger import ModelLedger
@@ -43,27 +43,27 @@ from app.memory.extraction.pipeline import Pipeline, PipelineRules
 from app.memory.extraction.reading import Limits
 from app.memory.extraction.service import ExtractionService
 from app.memory.feedback.service import FeedbackService
-from app.memory.graph.edit_service import GraphEditingService
-from app.memory.graph.merge_service import RegroupingService
+from app.memory.graph.edit_service import GraphEditService
+from app.memory.graph.merge_service import GraphMergeService
 from app.memory.graph.service import GraphService
 from app.memory.memories.creation import MemoryCreation
-from app.memory.memories.edit_service import EditingService
+from app.memory.memories.edit_service import EditService
 from app.memory.memories.recall_service import RecallService
-from app.memory.memories.save_service import SavingService
+from app.memory.memories.save_service import SaveService
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
-from app.memory.profiles.document_service import DocumentService
+from app.memory.profiles.document_service import MemoryDocumentService
 from app.memory.profiles.service import ProfileService
 from app.platform.http.health import Probe
-from app.prompting.blocks.agent_creation import EquippingService
-from app.prompting.blocks.edit_service import BlockEditing
+from app.prompting.blocks.agent_creation import AgentWithBlocksService
+from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.service import BlockService
 from app.prompting.checkpoints.approval_service import ApprovalService
 from app.prompting.checkpoints.service import CheckpointService
 from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.service import CompactionService
 from app.prompting.context.service import ContextRules, ContextService, Noted
-from app.prompting.documents.extract_service import FileExtracting
+from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageService
 from app.prompting.documents.search_service import PassageSearchService
@@ -112,8 +112,8 @@ def _windows(_: Factory, at: Runtime) -> WindowService:
     return WindowService(at.work, at.counter, at.window_policy, at.window_strategies, at.now)
 
 
-def _saving(_: Factory, at: Runtime) -> SavingService:
-    return SavingService(at.work, at.embedders, at.saving_rules, at.processing)
+def _saving(_: Factory, at: Runtime) -> SaveService:
+    return SaveService(at.work, at.embedders, at.saving_rules, at.processing)
 
 
 def _searching(at: Runtime) -> tuple[Any, ...]:
@@ -132,7 +132,7 @@ def _pipeline(_: Factory, at: Runtime) -> Pipeline:
 def _inferring(factory: Factory, at: Runtime) -> InferringService:
     settings, capture = at.settings, at.capture
     rules = InferenceRules(settings.auto_create, capture.tags, capture.window, _limits(at))
-    saving, pipeline = factory.get(SavingService), factory.get(Pipeline)
+    saving, pipeline = factory.get(SaveService), factory.get(Pipeline)
     return InferringService(at.work, saving, pipeline, at.models, rules, at.now)
 
 
@@ -162,9 +162,9 @@ def _context(factory: Factory, at: Runtime) -> ContextService:
 
 
 def _tools(factory: Factory, at: Runtime) -> ToolService:
-    blocks = factory.get(BlockEditing)
+    blocks = factory.get(BlockEditService)
     handlers = ToolHandlers(
-        factory.get(SavingService),
+        factory.get(SaveService),
         factory.get(MemoryService),
         factory.get(SearchService),
         factory.get(MessageSearchService),
@@ -219,11 +219,11 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         MessageSearchService: lambda _, at: MessageSearchService(
             at.database, at.embedders, at.search_ranks.boosts, at.now
         ),
-        MessageFilling: lambda _, at: MessageFilling(at.database, at.indexer, at.embedders),
+        MessageBackfill: lambda _, at: MessageBackfill(at.database, at.indexer, at.embedders),
         # Memory.
         MemoryService: lambda _, at: MemoryService(at.work),
-        SavingService: _saving,
-        EditingService: lambda _, at: EditingService(
+        SaveService: _saving,
+        EditService: lambda _, at: EditService(
             at.work, at.embedders, at.saving_rules.gate, at.processing
         ),
         SearchService: lambda _, at: SearchService(
@@ -237,11 +237,11 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.work, factory.get(Pipeline), at.models, _limits(at), at.capture.tags, at.now
         ),
         GraphService: lambda _, at: GraphService(at.work, at.now),
-        GraphEditingService: lambda _, at: GraphEditingService(at.work, at.now),
-        RegroupingService: lambda _, at: RegroupingService(at.work, at.now),
+        GraphEditService: lambda _, at: GraphEditService(at.work, at.now),
+        GraphMergeService: lambda _, at: GraphMergeService(at.work, at.now),
         ProfileService: lambda _, at: ProfileService(at.work, auto_create=at.settings.auto_create),
-        DocumentService: lambda factory, at: DocumentService(
-            at.work, factory.get(SavingService), auto_create=at.settings.auto_create
+        MemoryDocumentService: lambda factory, at: MemoryDocumentService(
+            at.work, factory.get(SaveService), auto_create=at.settings.auto_create
         ),
         FeedbackService: _feedback,
         # Prompting.
@@ -253,11 +253,13 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         CheckpointService: lambda _, at: CheckpointService(at.work, at.window_policy),
         ApprovalService: lambda _, at: ApprovalService(at.work),
         BlockService: lambda _, at: BlockService(at.work),
-        BlockEditing: lambda _, at: BlockEditing(at.work),
-        AgentCreation: lambda factory, _: factory.get(EquippingService),
-        Erasure: lambda factory, _: factory.get(ErasureService),
+        BlockEditService: lambda _, at: BlockEditService(at.work),
+        AgentCreation: lambda factory, _: factory.get(AgentWithBlocksService),
+        Eraser: lambda factory, _: factory.get(ErasureService),
         MemoryCreation: lambda factory, _: factory.get(InferringService),
-        EquippingService: lambda factory, at: EquippingService(at.work, factory.get(AgentService)),
+        AgentWithBlocksService: lambda factory, at: AgentWithBlocksService(
+            at.work, factory.get(AgentService)
+        ),
         FolderService: lambda _, at: FolderService(at.work),
         FileService: lambda _, at: FileService(
             at.work, upload_max_bytes=at.settings.upload_max_bytes
@@ -266,7 +268,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         PassageSearchService: lambda _, at: PassageSearchService(
             at.database, at.embedders, at.search_ranks.boosts, at.now
         ),
-        FileExtracting: lambda factory, at: FileExtracting(
+        FileExtractService: lambda factory, at: FileExtractService(
             at.work, factory.get(Pipeline), at.models, _limits(at), at.now
         ),
         ToolService: _tools,

@@ -13,7 +13,7 @@ import structlog
 from app.conversation.messages.extraction_order import CaptureRules
 from app.conversation.messages.message_index import Indexer
 from app.conversation.messages.window_strategies import StrategyFactory, installed_strategies
-from app.conversation.sessions.checkpoint_store import Keeper
+from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
     capture_rules,
@@ -32,7 +32,7 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
-from app.memory.memories.save_service import SavingRules
+from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database, open_database
@@ -40,7 +40,7 @@ from app.platform.database.migrate import check_schema
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.checkpoint_store import CheckpointKeeper
+from app.prompting.checkpoints.checkpoint_store import SessionCheckpointStore
 from app.prompting.context.injections import Injections
 from app.providers import Providers, open_providers
 from app.settings import Settings, metrics_folder, tiktoken_folder
@@ -72,11 +72,11 @@ class Runtime:
     counter: TokenCounter
     window_policy: WindowPolicy
     window_strategies: Mapping[str, StrategyFactory]
-    saving_rules: SavingRules
+    saving_rules: SaveRules
     search_ranks: SearchRanks
     capture: CaptureRules
     indexer: Indexer
-    keeper: Keeper
+    keeper: CheckpointStore
     identification: Identification
     quota: Quota
     export_slots: ExportSlots
@@ -155,7 +155,7 @@ def _build(
         search_ranks=search_ranks(settings),
         capture=capture,
         indexer=Indexer(embedders, capture.tags),
-        keeper=CheckpointKeeper(),
+        keeper=SessionCheckpointStore(),
         identification=Identification(directory, key_use, now),
         quota=Quota(settings.daily_calls, settings.daily_tokens),
         export_slots=ExportSlots(settings.database_pool_size),

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import httpx
 
-from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.backfill import MessageBackfill
 from app.conversation.messages.extraction_order import INDEX
 from app.conversation.messages.jobs import MessageJobs
 from app.conversation.sessions.jobs import COMPACT, EXTRACT, RESCUE
@@ -33,20 +33,20 @@ from app.memory.extraction.jobs import SessionJobs
 from app.memory.extraction.rereading import Rereading
 from app.memory.graph.jobs import GraphJobs
 from app.memory.memories import bulk_delete
-from app.memory.memories.backfill import MemoryFilling
-from app.memory.memories.quantisation import EXACT_ROWS, EarningService
+from app.memory.memories.backfill import MemoryBackfill
+from app.memory.memories.quantisation import EXACT_ROWS, QuantisationService
 from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
-from app.memory.profiles.derivation import Deriving
+from app.memory.profiles.derivation import ProfileDerivation
 from app.memory.profiles.jobs import ProfileJobs
 from app.platform.jobs.listening import Listener
 from app.platform.jobs.orders import Handler
 from app.platform.jobs.recurring import Recurring
 from app.platform.jobs.ticking import Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.jobs import CompactionJobs
-from app.prompting.documents.extract_service import EXTRACT_FILE, FileExtracting
+from app.prompting.documents.extract_service import EXTRACT_FILE, FileExtractService
 from app.prompting.documents.file_service import INGEST
 from app.prompting.documents.jobs import FileJobs
 from app.runtime import Runtime
@@ -60,14 +60,14 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
     """Handlers by kind; jobs of a kind that is not here are left to workers that have it."""
     runtime = factory.runtime
     settings = runtime.settings
-    filling = factory.get(MessageFilling)
+    filling = factory.get(MessageBackfill)
     retention = Retention(deleted=timedelta(days=settings.purge_days))
     deliverer = delivery.Deliverer(
         runtime.database,
         Targets(private=settings.webhook_private_targets),
         httpx.create_ssl_context(),
         runtime.now,
-        patience=delivery.Patience.within(timedelta(seconds=settings.job_timeout_seconds)),
+        patience=delivery.Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),
     )
     return {
         EXTRACT: factory.get(SessionJobs).extract,
@@ -77,16 +77,16 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
         ).compact,
         INFER: factory.get(InferringService).work_off,
         INGEST: file_jobs(runtime).ingest,
-        EXTRACT_FILE: factory.get(FileExtracting).work_off,
+        EXTRACT_FILE: factory.get(FileExtractService).work_off,
         delivery.KIND: deliverer.handle,
         INDEX: MessageJobs(runtime.database, filling, runtime.now).index,
         housekeeping.KIND: housekeeping.Housekeeping(
             runtime.database,
             retention,
-            reading=MemoryFilling(runtime.database),
+            reading=MemoryBackfill(runtime.database),
             filling=filling,
-            earning=EarningService(runtime.database, exact_rows),
-            checkpoints=CheckpointUpkeep(
+            earning=QuantisationService(runtime.database, exact_rows),
+            checkpoints=CheckpointArchiving(
                 runtime.database, timedelta(days=settings.checkpoint_ttl_days) or None
             ),
         ),
@@ -104,7 +104,7 @@ def file_jobs(runtime: Runtime) -> FileJobs:
 
 def profile_jobs(runtime: Runtime) -> ProfileJobs:
     ledger = ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed")
-    deriving = Deriving(ledger, runtime.now)
+    deriving = ProfileDerivation(ledger, runtime.now)
     return ProfileJobs(runtime.work, deriving, runtime.profilers, runtime.now)
 
 

@@ -22,7 +22,7 @@ from app.language.ranking.fusion import fuse
 from app.language.ranking.query import ParsedQuery, parse_query
 from app.language.ranking.records import read_records
 from app.main import create_app
-from app.memory.memories.hybrid import Cut, Ranking, ranked
+from app.memory.memories.hybrid import Ranking, RankingRules, ranked
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_service import SearchService
@@ -152,7 +152,7 @@ async def _by_all(
     records = read_records(seen["records"], columns)
     features = features_of(ids, records, asked.packed)
     bucket = bucket_statistics(features)
-    cut = Cut(plan.mode, None, rerank=True, limit=plan.limit)
+    cut = RankingRules(plan.mode, None, rerank=True, limit=plan.limit)
     how = Ranking(asked, Boosts(), RankWeights(), cut)
     best = ranked(ids, records, how)
     fetching, chosen = hits_statement(plan, [one.memory_id for one in best])

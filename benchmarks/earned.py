@@ -26,7 +26,7 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.candidate_search import by_all, by_vectors
-from app.memory.memories.quantisation import EarningService
+from app.memory.memories.quantisation import QuantisationService
 from app.memory.memories.quantised_codes import MINIMUM_DIMENSION
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.searchable import row_terms
@@ -284,7 +284,7 @@ async def measure_all(kinds: tuple[Kind, ...], queries: int) -> dict[str, Any]:
 async def _earn(cluster: Cluster, database: Database, lines: list[dict[str, Any]]) -> Any:
     """Let all buckets earn codes, and take those of the exact twins."""
     begun = time.perf_counter()
-    outcomes = await EarningService(database, 100).run(TENANT)
+    outcomes = await QuantisationService(database, 100).run(TENANT)
     seconds = round(time.perf_counter() - begun, 2)
     sampled = {one.bucket.scope_id: one.recall for one in outcomes}
     for line in lines:

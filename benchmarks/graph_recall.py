@@ -35,8 +35,8 @@ from app.language.text.names import name_candidates, name_key
 from app.memory.extraction.graphing import note_spoken
 from app.memory.extraction.relating import Speaker, triples_of
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphPlace, Named, Statement
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
+from app.memory.graph.writer import GraphWriter
 from app.memory.memories.refreshes import GRAPH_TIDY
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
@@ -66,7 +66,9 @@ SELECT attempts, error_code, error_detail FROM jobs
 WHERE kind = $1 AND status IN ('pending', 'running', 'dead')
 """
 
-Drawing = Callable[[Store, Loaded], tuple[list[Statement], Mapping[Named, Sequence[str]]]]
+Drawing = Callable[
+    [Store, Loaded], tuple[list[RelationStatement], Mapping[NamedEntity, Sequence[str]]]
+]
 """What a graph says of a store: relations, and who is mentioned by which memories."""
 
 
@@ -81,10 +83,10 @@ class Running:
 
 def extracted(
     store: Store, loaded: Loaded
-) -> tuple[list[Statement], Mapping[Named, Sequence[str]]]:
+) -> tuple[list[RelationStatement], Mapping[NamedEntity, Sequence[str]]]:
     """The triples of what the rules propose of a store's sessions."""
     held = _memories(loaded)
-    found: list[Statement] = []
+    found: list[RelationStatement] = []
     for speaker in dict.fromkeys(unit.speaker or "user" for unit in store.units):
         user = Speaker(speaker, speaker)
         for units in _sittings(store):
@@ -100,18 +102,20 @@ def extracted(
 
 def every_name(
     store: Store, loaded: Loaded
-) -> tuple[list[Statement], Mapping[Named, Sequence[str]]]:
+) -> tuple[list[RelationStatement], Mapping[NamedEntity, Sequence[str]]]:
     """Whoever said a name, joined to it, and the name to the memory that says it."""
     held = _memories(loaded)
-    mentioned: dict[Named, list[str]] = {}
+    mentioned: dict[NamedEntity, list[str]] = {}
     triples: dict[tuple[str, str], list[str]] = {}
     for unit in store.units:
         if unit.text != unit.text.lower() and unit.unit_id in held:
             for name in name_candidates(unit.text):
-                mentioned.setdefault(Named(name), []).append(held[unit.unit_id])
+                mentioned.setdefault(NamedEntity(name), []).append(held[unit.unit_id])
                 triples.setdefault((unit.speaker or "user", name), []).append(held[unit.unit_id])
     return [
-        Statement(Named(who, "person"), "speaks_of", Named(name), memory_ids=tuple(ids))
+        RelationStatement(
+            NamedEntity(who, "person"), "speaks_of", NamedEntity(name), memory_ids=tuple(ids)
+        )
         for (who, name), ids in triples.items()
         if name_key(who) != name_key(name)
     ], mentioned
@@ -200,11 +204,11 @@ async def _drawn(
     access = Access(TENANT)
     for store in dataset.stores:
         held = loaded[store.store_id]
-        place = GraphPlace("user", held.user_id, held.user_id, None, None)
+        place = GraphOwner("user", held.user_id, held.user_id, None, None)
         statements, mentioned = drawing(store, held)
         texts = {unit.unit_id: unit.text for unit in store.units}
         async with runtime.database.begin(TENANT) as db:
-            writing = GraphWriting(db, access, actor=None, job_id=None, now=utc_now())
+            writing = GraphWriter(db, access, actor=None, job_id=None, now=utc_now())
             await writing.store(place, statements)
             await writing.mention(place, mentioned)
             await note_spoken(

@@ -22,7 +22,7 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.usage.ledger import ModelLedger
 from app.language.keyless.profile import RulesProfiler
 from app.memory.memories.refreshes import derive_soon
-from app.memory.profiles.derivation import Deriving, Seen
+from app.memory.profiles.derivation import DerivationSnapshot, ProfileDerivation
 from app.memory.profiles.repository import MOST_KNOWN
 from app.memory.profiles.service import ProfileService
 from app.platform.jobs.repository import JobRepository
@@ -43,7 +43,7 @@ async def timed(call: Callable[[], Awaitable[Any]]) -> float:
 async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
     """Medians in milliseconds, by how many memories the user has."""
     principal = Principal(Access(TENANT), "", frozenset({"read", "write"}), {})
-    deriving = Deriving(
+    deriving = ProfileDerivation(
         ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed"),
         runtime.now,
     )
@@ -76,7 +76,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
         async with runtime.database.begin(TENANT) as db:
             held = await deriving.look(db, principal, ("user", user_id))
 
-        async def alone(held: Seen = held) -> None:
+        async def alone(held: DerivationSnapshot = held) -> None:
             await deriving.derive(principal, held, profiler)
 
         first = await timed(derive)

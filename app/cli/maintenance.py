@@ -16,9 +16,9 @@ from app.governance.operations.retention import Retention
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.memory.graph.vector_repository import EntityVectorRepository
-from app.memory.memories.reembed_service import Plan, ReembedService
+from app.memory.memories.reembed_service import ReembedPlan, ReembedService
 from app.platform.database.engine import Database
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.documents.vector_repository import PassageVectorRepository
 from app.providers import open_catalogue
 from app.settings import Settings
@@ -89,7 +89,7 @@ async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
     async with open_console_database(settings) as database:
         kept = timedelta(days=settings.checkpoint_ttl_days) or None
         house = Housekeeping(
-            database, Retention(deleted=age), checkpoints=CheckpointUpkeep(database, kept)
+            database, Retention(deleted=age), checkpoints=CheckpointArchiving(database, kept)
         )
         due = {one: await house.due(one) async for one in tenant_ids(database)}
         if dry_run:
@@ -155,7 +155,7 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
     _report_missing(plans)
 
 
-def _report_moves(plans: dict[str, Plan], moved: dict[str, int], *, dry_run: bool) -> None:
+def _report_moves(plans: dict[str, ReembedPlan], moved: dict[str, int], *, dry_run: bool) -> None:
     if not any(plan.waiting for plan in plans.values()):
         print("Every memory has a vector of the model in force for it, and so has all else.")
         return
@@ -174,7 +174,9 @@ def _report_moves(plans: dict[str, Plan], moved: dict[str, int], *, dry_run: boo
     )
 
 
-async def _move(service: ReembedService, plans: dict[str, Plan], batch: int) -> dict[str, int]:
+async def _move(
+    service: ReembedService, plans: dict[str, ReembedPlan], batch: int
+) -> dict[str, int]:
     moved: dict[str, int] = {}
     with progress("texts") as bar:
         task = bar.add_task("Embedding", total=sum(plan.waiting for plan in plans.values()))
@@ -189,7 +191,7 @@ async def _move(service: ReembedService, plans: dict[str, Plan], batch: int) -> 
     return moved
 
 
-def _report_missing(plans: dict[str, Plan]) -> None:
+def _report_missing(plans: dict[str, ReembedPlan]) -> None:
     missing = [f"{name} ({one})" for one, plan in plans.items() for name in plan.missing]
     if missing:
         err.print(

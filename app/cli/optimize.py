@@ -7,7 +7,7 @@ import typer
 from app.cli.console import print_table, progress
 from app.cli.maintenance import DryRunOption, tenant_ids
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
-from app.memory.memories.quantisation import EarningService, Outcome, refused
+from app.memory.memories.quantisation import QuantisationResult, QuantisationService, refused
 from app.settings import Settings
 
 
@@ -31,9 +31,12 @@ def optimize_command(
 
 async def _optimize(settings: Settings, tenant: str | None, *, dry_run: bool) -> None:
     async with open_console_database(settings) as database:
-        service = EarningService(database)
+        service = QuantisationService(database)
         ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
-        planned = {one: [Outcome(*planned) for planned in await service.plan(one)] for one in ids}
+        planned = {
+            one: [QuantisationResult(*planned) for planned in await service.plan(one)]
+            for one in ids
+        }
         done = planned if dry_run else await _work(service, planned)
     lines = [
         (one, *_line(outcome, dry_run=dry_run)) for one, found in done.items() for outcome in found
@@ -50,8 +53,8 @@ async def _optimize(settings: Settings, tenant: str | None, *, dry_run: bool) ->
 
 
 async def _work(
-    service: EarningService, planned: dict[str, list[Outcome]]
-) -> dict[str, list[Outcome]]:
+    service: QuantisationService, planned: dict[str, list[QuantisationResult]]
+) -> dict[str, list[QuantisationResult]]:
     waiting = sum(_waiting(one) for found in planned.values() for one in found)
     with progress("memories") as bar:
         task = bar.add_task("Coding", total=waiting)
@@ -61,14 +64,14 @@ async def _work(
         }
 
 
-def _waiting(outcome: Outcome) -> int:
+def _waiting(outcome: QuantisationResult) -> int:
     """How many rows are to get codes, or to lose them."""
     bucket = outcome.bucket
     of_task = {"fill": bucket.rows - bucket.coded, "clear": bucket.coded, "nothing": 0}
     return of_task[outcome.task]
 
 
-def _line(outcome: Outcome, *, dry_run: bool) -> tuple[object, ...]:
+def _line(outcome: QuantisationResult, *, dry_run: bool) -> tuple[object, ...]:
     bucket = outcome.bucket
     recall = bucket.sampled_recall if outcome.recall is None else outcome.recall
     rows = _waiting(outcome) if dry_run else outcome.rows

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from pydantic import Field, field_validator
 
 from app.identity.tenants.access import Principal
-from app.platform.values.fields import Schema, Shown
+from app.platform.values.fields import ReadSchema, Schema
 
 ErasureKind = Literal["agent", "user", "project", "session"]
 
@@ -33,7 +33,7 @@ class UserErasureQuery(ErasureQuery):
         return hard
 
 
-class Receipt(Shown):
+class Receipt(ReadSchema):
     """What went, in figures; nothing of what it said."""
 
     kind: ErasureKind
@@ -48,7 +48,7 @@ class Receipt(Shown):
     )
 
 
-class Erasure(Protocol):
+class Eraser(Protocol):
     """Deletes what holds other things."""
 
     async def delete(

@@ -7,7 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Principal
-from app.prompting.blocks.edit_service import BlockEditing
+from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.prompt_block import ShownBlock
 from app.prompting.blocks.schemas import BlockAppend, BlockRead, Edit
 from app.runtime import Runtime
@@ -19,7 +19,7 @@ class Desk:
     """Edits as a tool makes them, with one key."""
 
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
-        self._editing = BlockEditing(runtime.database, runtime.switches)
+        self._editing = BlockEditService(runtime.database, runtime.switches)
         self._principal = principal
 
     async def edit(self, session_id: str, label: str, edit: Edit) -> BlockRead:

@@ -12,7 +12,7 @@ from app.identity.agents.block_errors import BlockLimitError
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 from app.platform.work.unit import Work
-from app.prompting.blocks.edit_service import BlockEditing
+from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.errors import (
     BlockReadOnlyError,
     LabelNotFoundError,
@@ -285,7 +285,7 @@ class TestRefusals:
     ) -> None:
         await make("b1")
         principal = await runtime.identification.identify(acme.key)
-        editing = BlockEditing(Work(runtime.database, enabled=False))
+        editing = BlockEditService(Work(runtime.database, enabled=False))
 
         with pytest.raises(MemoryDisabledError):
             await editing.edit(principal, "s1", "notes", BlockAppend(text="x"))

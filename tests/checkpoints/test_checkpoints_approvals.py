@@ -8,7 +8,7 @@ from checkpoints_support import APPROVALS, SESSION, answering, asking, checkpoin
 from httpx import AsyncClient
 
 from app.prompting.checkpoints.approval_repository import LISTED
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, execute, ok, problem, tables_with
 from tests.support.tenants import Caller
@@ -316,7 +316,7 @@ class TestTimeRunsOut:
         await self.expire_in(dsn, acme, -1)
         await append(client, "s1", asking("c4"))
         before = await every_page(client, APPROVALS)
-        upkeep = CheckpointUpkeep(runtime.database, None)
+        upkeep = CheckpointArchiving(runtime.database, None)
         due = {"checkpoints_archived": 0, "approvals_expired": 2}
 
         assert await upkeep.due(acme.tenant_id) == due

@@ -18,7 +18,7 @@ from httpx import AsyncClient
 
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, ok, problem, tables_with
 from tests.support.tenants import Caller
@@ -28,8 +28,8 @@ DAYS = timedelta(days=30)
 
 
 @pytest.fixture
-def upkeep(runtime: Runtime) -> CheckpointUpkeep:
-    return CheckpointUpkeep(runtime.database, DAYS)
+def upkeep(runtime: Runtime) -> CheckpointArchiving:
+    return CheckpointArchiving(runtime.database, DAYS)
 
 
 def archived(count: int) -> dict[str, int]:
@@ -48,7 +48,7 @@ async def made_old(
 @pytest.mark.usefixtures("session")
 class TestWhich:
     async def test_those_that_are_old_enough(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         for by in (DAYS - timedelta(minutes=1), DAYS, DAYS + timedelta(days=1)):
             await made_old(client, dsn, acme, by)
@@ -63,7 +63,7 @@ class TestWhich:
         assert rows[0]["checkpoint_id"] == newest
 
     async def test_never_the_newest_of_a_session_that_runs(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         old = [await made_old(client, dsn, acme, DAYS + timedelta(hours=3 - n)) for n in range(3)]
         await made_old(client, dsn, acme, DAYS + timedelta(days=9), namespace="planner")
@@ -82,7 +82,7 @@ class TestWhich:
     ) -> None:
         for _ in range(2):
             await made_old(client, dsn, acme, DAYS * 1000)
-        upkeep = CheckpointUpkeep(runtime.database, None)
+        upkeep = CheckpointArchiving(runtime.database, None)
 
         assert await upkeep.due(acme.tenant_id) == archived(0)
         assert await upkeep.run(acme.tenant_id) == archived(0)
@@ -90,7 +90,7 @@ class TestWhich:
     async def test_of_one_tenant_alone(
         self,
         client: AsyncClient,
-        upkeep: CheckpointUpkeep,
+        upkeep: CheckpointArchiving,
         acme: Caller,
         other: Caller,
         dsn: str,
@@ -113,7 +113,7 @@ async def kept(dsn: str, tenant: Caller) -> dict[str, list[str]]:
 
 class TestWhatStays:
     async def test_it_is_read_and_gone_back_to_as_before(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", "One.", "二。")
         await put_state(client, {"goal": "火车 🚄"})
@@ -141,7 +141,7 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_it_is_unpacked_while_others_go_on(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
         live = (await checkpoint(client))["checkpoint_id"]
@@ -158,7 +158,7 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_a_list_shows_it_when_asked_for(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         ids = [
             await made_old(client, dsn, acme, DAYS * (6 - n), namespace="ab"[n % 2])
@@ -185,7 +185,7 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_it_can_be_a_parent_and_be_deleted(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
         child = (await checkpoint(client, parent_id=one))["checkpoint_id"]
@@ -200,7 +200,7 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_it_goes_with_its_session(
-        self, client: AsyncClient, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
         await checkpoint(client)
@@ -219,7 +219,7 @@ class TestAtOnce:
     ) -> None:
         for _ in range(12):
             await made_old(client, dsn, acme)
-        upkeep = CheckpointUpkeep(runtime.database, DAYS, batch=2)
+        upkeep = CheckpointArchiving(runtime.database, DAYS, batch=2)
 
         done = await asyncio.gather(*(upkeep.run(acme.tenant_id) for _ in range(4)))
         rest = await upkeep.run(acme.tenant_id)
@@ -233,7 +233,7 @@ class TestAtOnce:
         self,
         client: AsyncClient,
         runtime: Runtime,
-        upkeep: CheckpointUpkeep,
+        upkeep: CheckpointArchiving,
         acme: Caller,
         dsn: str,
     ) -> None:
@@ -248,7 +248,7 @@ class TestAtOnce:
     async def test_reading_going_back_and_deleting_meet_it_without_harm(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
-        upkeep = CheckpointUpkeep(runtime.database, DAYS, batch=1)
+        upkeep = CheckpointArchiving(runtime.database, DAYS, batch=1)
         for _ in range(4):
             ids = [await made_old(client, dsn, acme) for _ in range(6)]
 
@@ -272,7 +272,7 @@ class TestAtOnce:
                 ok(await client.post("/sessions", json=body), 201)
             for _ in range(6):
                 await made_old(client, dsn, acme)
-            upkeep = CheckpointUpkeep(runtime.database, DAYS, batch=1)
+            upkeep = CheckpointArchiving(runtime.database, DAYS, batch=1)
 
             _, erased = await asyncio.gather(
                 upkeep.run(acme.tenant_id), client.delete(SESSION, params={"confirm": True})
@@ -285,7 +285,7 @@ class TestAtOnce:
 
 @pytest.mark.usefixtures("session")
 async def test_the_housekeeping_sees_to_it(
-    client: AsyncClient, runtime: Runtime, upkeep: CheckpointUpkeep, acme: Caller, dsn: str
+    client: AsyncClient, runtime: Runtime, upkeep: CheckpointArchiving, acme: Caller, dsn: str
 ) -> None:
     for _ in range(3):
         await made_old(client, dsn, acme)

@@ -9,9 +9,9 @@ from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.embedder import DenseShare, DuplicateThreshold
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
-from app.memory.memories.edit_service import EditingService
+from app.memory.memories.edit_service import EditService
 from app.memory.memories.reembed_service import ReembedService
-from app.memory.memories.save_service import SavingService
+from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import MemoryCreate, MemoryPatch
 from app.platform.embedded.attachment import attach
 
@@ -149,7 +149,7 @@ async def test_an_edit_wins_over_the_vector_of_what_was_before(runtime, acme):
     def body(text):
         return MemoryCreate(messages=text, user_id="ana", infer=False)
 
-    saving = Factory(runtime).get(SavingService)
+    saving = Factory(runtime).get(SaveService)
     added, _ = await saving.add(principal, body("She lives in Graz now."))
     other, _ = await saving.add(principal, body("Her dog is called Bello."))
     edited = added.results[0].memory_id
@@ -157,7 +157,7 @@ async def test_an_edit_wins_over_the_vector_of_what_was_before(runtime, acme):
     async def interrupt():
         await (
             Factory(runtime)
-            .get(EditingService)
+            .get(EditService)
             .patch(principal, edited, MemoryPatch(content="She lives in Linz now."), expected=None)
         )
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens
 from app.language.text.word_limit import cut_at_sentence, sentences, word_count
-from app.prompting.compaction.eviction import FOLDED, SUMMARY_SHARE, Fold, Limits, fold_of
+from app.prompting.compaction.eviction import (
+    FOLDED,
+    SUMMARY_SHARE,
+    SummaryLimits,
+    SummaryMerge,
+    next_merge,
+)
 from tests.support.api import append, every_page
 from tests.support.conversations import compact, policy, turns, window
 
@@ -27,32 +33,32 @@ class TestFolding:
         [
             ((), None),
             ((0, 0, 0), None),
-            ((0, 0, 0, 0), Fold(0, 4, 1)),
+            ((0, 0, 0, 0), SummaryMerge(0, 4, 1)),
             ((1, 0, 0, 0), None),
-            ((1, 0, 0, 0, 0), Fold(1, 5, 1)),
-            ((1, 1, 1, 1), Fold(0, 4, 2)),
+            ((1, 0, 0, 0, 0), SummaryMerge(1, 5, 1)),
+            ((1, 1, 1, 1), SummaryMerge(0, 4, 2)),
             ((2, 1, 1, 1, 0, 0, 0), None),
-            ((2, 1, 1, 1, 1, 0), Fold(1, 5, 2)),
+            ((2, 1, 1, 1, 1, 0), SummaryMerge(1, 5, 2)),
         ],
     )
     def test_four_of_a_level_become_one_of_the_next(self, levels, fold):
-        assert fold_of(standing(*levels), POLICY) == fold
+        assert next_merge(standing(*levels), POLICY) == fold
 
     def test_summaries_that_fill_the_window_are_folded_early(self):
         """Else nothing would be left to evict, and it would run in a loop."""
         room = int(SUMMARY_SHARE * POLICY.budget_tokens)
 
-        assert fold_of(standing(0, 0, tokens=room // 2), POLICY) is None
-        assert fold_of(standing(0, 0, tokens=room // 2 + 1), POLICY) == Fold(0, 2, 1)
-        assert fold_of(standing(1, 0, tokens=room), POLICY) == Fold(0, 2, 2)
-        assert fold_of(standing(3, tokens=10 * room), POLICY) is None
+        assert next_merge(standing(0, 0, tokens=room // 2), POLICY) is None
+        assert next_merge(standing(0, 0, tokens=room // 2 + 1), POLICY) == SummaryMerge(0, 2, 1)
+        assert next_merge(standing(1, 0, tokens=room), POLICY) == SummaryMerge(0, 2, 2)
+        assert next_merge(standing(3, tokens=10 * room), POLICY) is None
 
     @given(st.integers(1, 300))
     def test_never_more_than_three_of_a_level_stand_beside_each_other(self, count):
         present = []
         for _ in range(count):
             present += standing(0)
-            while (fold := fold_of(present, POLICY)) is not None:
+            while (fold := next_merge(present, POLICY)) is not None:
                 present[fold.start : fold.stop] = standing(fold.level)
             levels = [one.level for one in present]
             assert levels == sorted(levels, reverse=True)
@@ -166,20 +172,20 @@ class TestWordLimit:
     @pytest.mark.parametrize(
         ("budget", "words", "limits"),
         [
-            (4000, 100, Limits(100, 500)),
-            (800, 100, Limits(100, 200)),
-            (798, 100, Limits(99, 199)),
-            (100, 100, Limits(12, 25)),
-            (100, 10, Limits(10, 25)),
+            (4000, 100, SummaryLimits(100, 500)),
+            (800, 100, SummaryLimits(100, 200)),
+            (798, 100, SummaryLimits(99, 199)),
+            (100, 100, SummaryLimits(12, 25)),
+            (100, 10, SummaryLimits(10, 25)),
         ],
     )
     def test_a_small_budget_has_small_summaries(self, budget, words, limits):
-        assert Limits.of(WindowPolicy(budget_tokens=budget, summary_words=words)) == limits
+        assert SummaryLimits.of(WindowPolicy(budget_tokens=budget, summary_words=words)) == limits
 
     def test_tokens_are_capped_too(self):
         digits = "1234567890 " * 9
 
-        text, shortened = Limits(10, 20).applied(digits, EstimatedTokens())
+        text, shortened = SummaryLimits(10, 20).applied(digits, EstimatedTokens())
 
         assert shortened
         assert EstimatedTokens().count(text) <= 20

@@ -10,7 +10,7 @@ from app.conversation.messages.window import Window, WindowMessage
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.prompting.context.cleared_results import PLACEHOLDER, cleared
 from app.prompting.context.dialects import Spoken
-from app.prompting.context.scene import Conversation
+from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults
 from tests.support.api import append, ok
 
@@ -19,7 +19,7 @@ COUNTER = EstimatedTokens()
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def conversation(results: int, *, content: str = LONG) -> Conversation:
+def conversation(results: int, *, content: str = LONG) -> SceneConversation:
     """One question, and so many calls of a tool with their results."""
     rows: list[tuple[WindowMessage, Spoken]] = []
 
@@ -40,10 +40,10 @@ def conversation(results: int, *, content: str = LONG) -> Conversation:
     window = Window(
         messages=messages, pointer=0, total=len(rows), patience=NOW, instructions_tokens=0
     )
-    return Conversation(window, {one.message_id or "": one for _, one in rows}, 0)
+    return SceneConversation(window, {one.message_id or "": one for _, one in rows}, 0)
 
 
-def results_of(shown: Conversation) -> list[str]:
+def results_of(shown: SceneConversation) -> list[str]:
     return [one.content for one in shown.spoken.values() if one.role == "tool"]
 
 

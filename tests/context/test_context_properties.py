@@ -14,9 +14,9 @@ from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.language.text.prompt_text import escape_line
 from app.memory.memories.candidate_search import Found
-from app.memory.memories.hybrid import Ranked
+from app.memory.memories.hybrid import RankedMemory
 from app.memory.memories.ranking import RankWeights
-from app.memory.memories.recall_service import Recalled
+from app.memory.memories.recall_service import RecallResult
 from app.prompting.context.composition import Composition, Wishes
 from app.prompting.context.scene import Scene, stored_conversation
 from app.prompting.context.schemas import ContextRequest
@@ -78,7 +78,7 @@ def memories(draw: st.DrawFn) -> list[Found]:
             "memory_type": draw(st.sampled_from(["fact", "correction"])),
             "source_error": draw(st.none() | TEXTS), "valid_from": draw(st.none() | st.just(NOW)),
         }  # fmt: skip
-        ranked = Ranked(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
+        ranked = RankedMemory(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
         found.append(Found(row, ranked))  # type: ignore[arg-type]  # a record reads the same
     return found
 
@@ -124,7 +124,7 @@ def compositions(draw: st.DrawFn, render: str = "parts") -> Composition:
         body.max_memory_tokens or 0,
         pick_of(body.strategy, {}),
     )
-    recalled = Recalled(RankWeights(), draw(memories()))
+    recalled = RecallResult(RankWeights(), draw(memories()))
     return Composition(scene, wishes, recalled, COUNTER, None)
 
 

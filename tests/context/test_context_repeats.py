@@ -8,8 +8,8 @@ import pytest
 
 from app.language.llm.tokens import EstimatedTokens
 from app.memory.memories.candidate_search import Found
-from app.memory.memories.hybrid import Ranked
-from app.memory.profiles.prompt_lines import Line, Told, project_lines, user_lines
+from app.memory.memories.hybrid import RankedMemory
+from app.memory.profiles.prompt_lines import ProfileLine, RenderedProfile, project_lines, user_lines
 from app.prompting.context.assembly import Remembered, remembered
 
 COUNTER = EstimatedTokens()
@@ -23,18 +23,21 @@ def memory(number: int, content: str, **fields: Any) -> Found:
         "memory_id": f"mem_{number}", "content": content, "memory_type": "fact", "scope": "user",
         "source_error": None, "confidence": 1.0, "valid_from": None, "version": 1,
     } | fields  # fmt: skip
-    ranked = Ranked(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
+    ranked = RankedMemory(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
     return Found(row, ranked)  # type: ignore[arg-type]  # a record reads the same
 
 
 def shown(
-    profile: Sequence[Line] | None, *found: Found, budget: int = BUDGET, memories: bool = True
+    profile: Sequence[ProfileLine] | None,
+    *found: Found,
+    budget: int = BUDGET,
+    memories: bool = True,
 ) -> Remembered:
     return remembered(profile, found, budget, COUNTER, corrections=True, memories=memories)
 
 
-def section(value: Any, *numbers: int, slot: str = "sections.work_context") -> list[Line]:
-    return user_lines({slot: Told(value, [f"mem_{number}" for number in numbers])}, None)
+def section(value: Any, *numbers: int, slot: str = "sections.work_context") -> list[ProfileLine]:
+    return user_lines({slot: RenderedProfile(value, [f"mem_{number}" for number in numbers])}, None)
 
 
 def places(known: Remembered) -> dict[str, str]:
@@ -93,7 +96,9 @@ class TestInWhole:
     def test_a_decision_without_a_reason_is_said(self) -> None:
         plain = {"decision": "We use PostgreSQL.", "reason": None, "time": "2026-01-02T00:00:00Z"}
         because = {"decision": "We use Redis", "reason": "it is fast", "time": None}
-        lines = project_lines({"key_decisions": Told([plain, because], ["mem_1", "mem_2"])})
+        lines = project_lines(
+            {"key_decisions": RenderedProfile([plain, because], ["mem_1", "mem_2"])}
+        )
 
         known = shown(
             lines,

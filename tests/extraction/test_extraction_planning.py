@@ -8,9 +8,9 @@ from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft, Words
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 
-PLACE = Place("user", "ana", "ana", None, None, None)
+PLACE = MemoryOwner("user", "ana", "ana", None, None, None)
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 
 

@@ -5,15 +5,15 @@ from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
 from app.memory.extraction.speaker_repository import SpeakerRepository
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.runtime import Runtime
 from tests.support.api import ok, save
 from tests.support.tenants import Caller
 
-SHARED = GraphPlace("user", "u7", "u7", None, None)
-THERAPIST = GraphPlace("user", "u7", "u7", "therapist", None)
-APOLLO = GraphPlace("project", "apollo", "u7", None, "apollo")
-AGENT = GraphPlace("agent", "therapist", None, "therapist", None)
+SHARED = GraphOwner("user", "u7", "u7", None, None)
+THERAPIST = GraphOwner("user", "u7", "u7", "therapist", None)
+APOLLO = GraphOwner("project", "apollo", "u7", None, "apollo")
+AGENT = GraphOwner("agent", "therapist", None, "therapist", None)
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ async def call(client: AsyncClient, name: str, **where: str) -> None:
     await save(client, text, **({"user_id": "u7", "attribute": "user.name"} | where))
 
 
-async def named(runtime: Runtime, acme: Caller, place: GraphPlace) -> str:
+async def named(runtime: Runtime, acme: Caller, place: GraphOwner) -> str:
     async with runtime.database.begin(acme.tenant_id) as db:
         return await SpeakerRepository(db, Access(acme.tenant_id)).name_of(place, "u7")
 

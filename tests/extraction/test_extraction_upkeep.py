@@ -8,13 +8,15 @@ from app.memory.extraction.drafts import Draft
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
 from app.memory.extraction.upkeep import Seen, Shown, Upkeep, extended, settle
 from app.memory.memories.gate import Gate
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 
-PLACE = Place("user", "ana", "ana", None, None, None)
-ELSEWHERE = Place("session", "talk", "ana", None, "talk", None)
+PLACE = MemoryOwner("user", "ana", "ana", None, None, None)
+ELSEWHERE = MemoryOwner("session", "talk", "ana", None, "talk", None)
 
 
-def seen(number: int, *, place: Place = PLACE, protected: bool = False, **members: object) -> Seen:
+def seen(
+    number: int, *, place: MemoryOwner = PLACE, protected: bool = False, **members: object
+) -> Seen:
     usual = {"content": f"The user said {number}.", "memory_type": "fact", "confidence": 0.9}
     return Seen(AgendaMemory(f"mem_{number}", **(usual | members)), place, 1, protected)
 

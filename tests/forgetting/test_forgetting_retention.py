@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 from app.factory import Factory
 from app.governance.forgetting.steps import Forgetting
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.runtime import Runtime
 from tests.checkpoints.saver_support import put
 from tests.support.api import append, every_page, execute, ok
@@ -90,7 +90,7 @@ async def archived(
     """Three checkpoints that were put away, behind a newer one; their ids."""
     path = f"/sessions/{session}/checkpoints"
     ids = [ok(await client.post(path, json={}), 201)["checkpoint_id"] for _ in range(4)]
-    await CheckpointUpkeep(runtime.database, timedelta(0)).run(caller.tenant_id)
+    await CheckpointArchiving(runtime.database, timedelta(0)).run(caller.tenant_id)
     return ids[:3]
 
 

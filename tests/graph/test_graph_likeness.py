@@ -10,7 +10,7 @@ from app.language.text.names import name_key, name_keys
 from app.memory.graph.likeness import same_name
 from app.memory.graph.statements import (
     MOST_KEYS,
-    Period,
+    RelationPeriod,
     cut_by,
     ends_where,
     fits,
@@ -169,23 +169,29 @@ NOW = day(20)
 @pytest.mark.parametrize(
     ("old", "new", "end"),
     [
-        (Period(None, None), Period(None, None), NOW),
-        (Period(day(1), None), Period(day(5), None), day(5)),
-        (Period(day(1), day(3)), Period(day(5), None), None),
-        (Period(day(7), None), Period(day(5), None), None),
-        (Period(day(5), None), Period(day(5), None), day(5)),
-        (Period(day(1), None), Period(day(5), day(6)), None),
-        (Period(day(1), day(6)), Period(day(5), day(6)), day(5)),
-        (Period(day(1), None), Period(day(25), None), day(25)),
+        (RelationPeriod(None, None), RelationPeriod(None, None), NOW),
+        (RelationPeriod(day(1), None), RelationPeriod(day(5), None), day(5)),
+        (RelationPeriod(day(1), day(3)), RelationPeriod(day(5), None), None),
+        (RelationPeriod(day(7), None), RelationPeriod(day(5), None), None),
+        (RelationPeriod(day(5), None), RelationPeriod(day(5), None), day(5)),
+        (RelationPeriod(day(1), None), RelationPeriod(day(5), day(6)), None),
+        (RelationPeriod(day(1), day(6)), RelationPeriod(day(5), day(6)), day(5)),
+        (RelationPeriod(day(1), None), RelationPeriod(day(25), None), day(25)),
     ],
 )
-def test_where_an_old_value_ends(old: Period, new: Period, end: datetime | None) -> None:
+def test_where_an_old_value_ends(
+    old: RelationPeriod, new: RelationPeriod, end: datetime | None
+) -> None:
     assert ends_where(old, new, NOW) == end
 
 
 def test_what_is_learned_late_ends_where_the_next_begins() -> None:
-    later = [Period(day(9), None), Period(day(7), None), Period(day(2), None)]
+    later = [
+        RelationPeriod(day(9), None),
+        RelationPeriod(day(7), None),
+        RelationPeriod(day(2), None),
+    ]
 
-    assert cut_by(Period(day(5), None), later) == day(7)
-    assert cut_by(Period(day(5), day(6)), later) == day(6)
-    assert cut_by(Period(None, None), later) is None
+    assert cut_by(RelationPeriod(day(5), None), later) == day(7)
+    assert cut_by(RelationPeriod(day(5), day(6)), later) == day(6)
+    assert cut_by(RelationPeriod(None, None), later) is None

@@ -7,9 +7,9 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.memory.graph.statements import Statement
-from app.memory.graph.store import Written
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import RelationStatement
+from app.memory.graph.store import WriteResult
+from app.memory.graph.writer import GraphWriter
 from app.runtime import Runtime, utc_now
 from tests.support.api import ok, problem, save
 from tests.support.graph import ANA, entity, known, people, said, state, write
@@ -246,17 +246,17 @@ class TestRaces:
 async def unlocked(
     runtime: Runtime,
     acme: Caller,
-    statement: Statement,
+    statement: RelationStatement,
     *,
     after: asyncio.Event | None = None,
     done: asyncio.Event | None = None,
     linger: float = 0,
-) -> Written:
+) -> WriteResult:
     """Write as a run that takes no lock."""
     async with runtime.database.begin(acme.tenant_id) as db:
         if after is not None:
             await after.wait()
-        writing = GraphWriting(db, Access(acme.tenant_id), actor=None, job_id=None, now=utc_now())
+        writing = GraphWriter(db, Access(acme.tenant_id), actor=None, job_id=None, now=utc_now())
         written = await writing.store(ANA, [statement])
         if done is not None:
             done.set()

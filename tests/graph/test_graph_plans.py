@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from app.identity.tenants.access import Access
-from app.memory.graph.neighbourhood_repository import MOST_VISITED, Neighbourhood, When
+from app.memory.graph.neighbourhood_repository import MOST_VISITED, GraphNeighbourhood, When
 from app.platform.database.engine import Database
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime, utc_now
@@ -57,7 +57,7 @@ async def walked(
 ) -> tuple[int, int, bool]:
     """Rows of relations that a walk reads, entities it finds, whether a bound was met."""
     async with database.begin(tenant_id) as db:
-        near = Neighbourhood(db, Access(tenant_id))
+        near = GraphNeighbourhood(db, Access(tenant_id))
         connection = (await db.connection()).sync_connection
         with sent_by(connection) as sent:
             walk = await near.walk([start], depth=depth, limit=500, when=When(utc_now()))
@@ -97,7 +97,7 @@ async def test_a_crowd_is_cut_off_and_says_so(own: tuple[Runtime, Caller]) -> No
 async def test_paths_take_one_statement(own: tuple[Runtime, Caller]) -> None:
     runtime, caller = own
     async with runtime.database.begin(caller.tenant_id) as db:
-        near = Neighbourhood(db, Access(caller.tenant_id))
+        near = GraphNeighbourhood(db, Access(caller.tenant_id))
         connection = (await db.connection()).sync_connection
         with sent_by(connection) as sent:
             paths, _ = await near.paths("e0", "e15", depth=3, limit=100, when=When(utc_now()))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.memory.graph.store import Written
+from app.memory.graph.store import WriteResult
 from app.runtime import Runtime
 from tests.support.api import ok
 from tests.support.graph import known, people, said, state, triples, write
@@ -109,7 +109,7 @@ class TestTwoTimes:
 
         written = await write(runtime, acme.tenant_id, [no_tea, no_fish], now=day(2))
 
-        assert written == Written(entities_matched=2, relations_closed=1)
+        assert written == WriteResult(entities_matched=2, relations_closed=1)
         assert await known(client) == {("Ana", "likes", "rice")}
         entities = ok(await client.get("/graph/entities"))["items"]
         assert {one["name"] for one in entities} == {"Ana", "tea", "rice"}
@@ -134,8 +134,8 @@ class TestConfirming:
         first = await write(runtime, acme.tenant_id, statements, now=day(1))
         again = await write(runtime, acme.tenant_id, statements, now=day(2))
 
-        assert first == Written(entities_created=2, relations_added=1)
-        assert again == Written(entities_matched=2, relations_confirmed=1)
+        assert first == WriteResult(entities_created=2, relations_added=1)
+        assert again == WriteResult(entities_matched=2, relations_confirmed=1)
         [row] = ok(await client.get("/graph/relations"))["items"]
         assert row["version"] == 1
 
@@ -150,4 +150,4 @@ class TestConfirming:
 
         written = await write(runtime, acme.tenant_id, wrong, now=day(1))
 
-        assert written == Written(entities_created=1)
+        assert written == WriteResult(entities_created=1)

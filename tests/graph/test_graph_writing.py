@@ -16,9 +16,9 @@ from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.text.names import name_key
 from app.memory.graph.likeness import NEAR
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphPlace, Named, Statement
-from app.memory.graph.store import NearMemory, Written
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
+from app.memory.graph.store import NearMemory, WriteResult
+from app.memory.graph.writer import GraphWriter
 from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime
 from tests.support.api import ok, save
@@ -27,7 +27,7 @@ from tests.support.tenants import Caller
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-BEN = GraphPlace("user", "ben", "ben", None, None)
+BEN = GraphOwner("user", "ben", "ben", None, None)
 
 
 @pytest.fixture(autouse=True)
@@ -43,22 +43,25 @@ def embedder() -> WordLlamaEmbedder:
 @asynccontextmanager
 async def writing(
     runtime: Runtime, caller: Caller, *, now: datetime = NOW, access: Access | None = None
-) -> AsyncIterator[GraphWriting]:
+) -> AsyncIterator[GraphWriter]:
     async with runtime.database.begin(caller.tenant_id) as db:
         whole = access or Access(caller.tenant_id)
         await MemoryRepository(db, whole).lock_bucket(ANA.scope, ANA.scope_id)
-        yield GraphWriting(db, whole, actor=None, job_id=None, now=now)
+        yield GraphWriter(db, whole, actor=None, job_id=None, now=now)
 
 
 class TestNearNames:
     @pytest.fixture
     def told(self, runtime: Runtime, acme: Caller, embedder: WordLlamaEmbedder) -> Any:
-        async def tell(*names: str, model: str | None = None, kind: str = "product") -> Written:
+        async def tell(*names: str, model: str | None = None, kind: str = "product") -> WriteResult:
             """A run in which Ana likes things, whose names were embedded."""
             vectors = dict(
                 zip(map(name_key, names), await embedder.embed(list(names)), strict=True)
             )
-            statements = [Statement(Named("Ana"), "likes", Named(name, kind)) for name in names]
+            statements = [
+                RelationStatement(NamedEntity("Ana"), "likes", NamedEntity(name, kind))
+                for name in names
+            ]
             return await write(
                 runtime, acme.tenant_id, statements, now=NOW, vectors=vectors,
                 embedding_model=model or embedder.name,

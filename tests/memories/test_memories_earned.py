@@ -16,7 +16,7 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.memory.memories.candidate_search import Found, by_all, by_vectors
-from app.memory.memories.quantisation import EarningService, Outcome
+from app.memory.memories.quantisation import QuantisationResult, QuantisationService
 from app.memory.memories.quantised_codes import CANDIDATES, MINIMUM_DIMENSION
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
 from app.memory.memories.searchable import row_terms
@@ -129,8 +129,10 @@ def ids_of(found: list[Found]) -> list[str]:
     return [one.ranked.memory_id for one in found]
 
 
-async def earn(runtime: Runtime, tenant: Caller, exact_rows: int, **options: Any) -> list[Outcome]:
-    return await EarningService(runtime.database, exact_rows, **options).run(tenant.tenant_id)
+async def earn(
+    runtime: Runtime, tenant: Caller, exact_rows: int, **options: Any
+) -> list[QuantisationResult]:
+    return await QuantisationService(runtime.database, exact_rows, **options).run(tenant.tenant_id)
 
 
 async def coded(dsn: str, tenant: Caller, user: str = "ana") -> int:
@@ -587,7 +589,7 @@ class TestResuming:
         def stop(_rows: int) -> None:
             raise StopError
 
-        service = EarningService(runtime.database, 200, batch=100)
+        service = QuantisationService(runtime.database, 200, batch=100)
         with pytest.raises(StopError):
             await service.run(acme.tenant_id, moved=stop)
 
@@ -613,7 +615,7 @@ class TestResuming:
         def stop(_rows: int) -> None:
             raise StopError
 
-        service = EarningService(runtime.database, 1_000, batch=100)
+        service = QuantisationService(runtime.database, 1_000, batch=100)
         with pytest.raises(StopError):
             await service.run(acme.tenant_id, moved=stop)
 
@@ -717,7 +719,7 @@ class TestSampling:
         await fill(dsn, acme, useless(3 * CANDIDATES))
         await earn(runtime, acme, CANDIDATES)
 
-        async def later(age: str) -> Outcome:
+        async def later(age: str) -> QuantisationResult:
             await execute(
                 dsn,
                 "UPDATE memory_buckets SET sampled_at = now() - CAST($2 AS text)::interval "

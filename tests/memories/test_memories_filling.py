@@ -10,7 +10,7 @@ from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
 from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories import backfill
-from app.memory.memories.backfill import MemoryFilling
+from app.memory.memories.backfill import MemoryBackfill
 from app.runtime import Runtime
 from tests.support.api import execute, found, ok, save
 from tests.support.tenants import Caller
@@ -50,7 +50,7 @@ async def test_housekeeping_reads_them(
     await execute(dsn, change, acme.tenant_id)
     assert await found(client, "teas", user_id="ana", mode="lexical") == []
 
-    reading = MemoryFilling(runtime.database)
+    reading = MemoryBackfill(runtime.database)
     house = Housekeeping(runtime.database, Retention(deleted=timedelta(days=9)), reading=reading)
     assert (await house.run(acme.tenant_id))["memories_read"] == 2
 
@@ -67,7 +67,7 @@ async def test_a_run_stops_at_its_bound(
     for number in range(3):
         await save(client, f"Tea number {number} is on the shelf.", on_duplicate="allow")
     await execute(dsn, FORGET, acme.tenant_id)
-    reading = MemoryFilling(runtime.database)
+    reading = MemoryBackfill(runtime.database)
     done: list[int] = []
 
     assert await reading.count(acme.tenant_id) == 3
@@ -87,7 +87,7 @@ async def test_more_than_a_batch_is_read(
     await execute(dsn, FORGET, acme.tenant_id)
     done: list[int] = []
 
-    await MemoryFilling(runtime.database).read(acme.tenant_id, most=None, finished=done.append)
+    await MemoryBackfill(runtime.database).read(acme.tenant_id, most=None, finished=done.append)
 
     assert done == [backfill.BATCH, 300 - backfill.BATCH]
 
@@ -98,7 +98,7 @@ async def test_deleted_ones_stay_without_words(
     memory_id = (await save(client, TEA))["memory_id"]
     assert (await client.delete(f"/memories/{memory_id}")).status_code == 204
 
-    assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 0
+    assert await MemoryBackfill(runtime.database).read(acme.tenant_id, most=None) == 0
     [row] = await execute(dsn, WHOLE, acme.tenant_id)
     assert [row["terms"], row["analyser"]] == [None, None]
 
@@ -112,7 +112,7 @@ async def test_tenants_are_read_apart(
     for caller in (acme, other):
         await execute(dsn, FORGET, caller.tenant_id)
 
-    assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 1
+    assert await MemoryBackfill(runtime.database).read(acme.tenant_id, most=None) == 1
 
     [mine] = await execute(dsn, WHOLE, acme.tenant_id)
     [theirs] = await execute(dsn, WHOLE, other.tenant_id)
@@ -133,7 +133,7 @@ class TestWordsThatWereReplaced:
         for words in ("teas", "8 May 2020"):
             assert await found(client, words, **asked) == []
 
-        reading = MemoryFilling(runtime.database)
+        reading = MemoryBackfill(runtime.database)
         house = Housekeeping(
             runtime.database, Retention(deleted=timedelta(days=9)), reading=reading
         )
@@ -153,7 +153,7 @@ class TestWordsThatWereReplaced:
             await replaced(client, content)
         for change in (FORGET, past(FORGET)):
             await execute(dsn, change, acme.tenant_id)
-        reading = MemoryFilling(runtime.database)
+        reading = MemoryBackfill(runtime.database)
 
         # Two memories first, and what two of them said before.
         assert await reading.count(acme.tenant_id) == 4
@@ -170,7 +170,7 @@ class TestWordsThatWereReplaced:
         [memory_id] = await found(client, "bees", user_id="ana")
         ok(await client.delete(f"/memories/{memory_id}", params={"hard": True}), 204)
 
-        assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 0
+        assert await MemoryBackfill(runtime.database).read(acme.tenant_id, most=None) == 0
         assert not await execute(
             dsn, f"SELECT 1 FROM ({PAST}) AS h WHERE analyser IS NOT NULL", acme.tenant_id
         )
@@ -184,7 +184,7 @@ class TestWordsThatWereReplaced:
         for caller in (acme, other):
             await execute(dsn, past(FORGET), caller.tenant_id)
 
-        assert await MemoryFilling(runtime.database).read(acme.tenant_id, most=None) == 1
+        assert await MemoryBackfill(runtime.database).read(acme.tenant_id, most=None) == 1
 
-        assert await MemoryFilling(runtime.database).count(acme.tenant_id) == 0
-        assert await MemoryFilling(runtime.database).count(other.tenant_id) == 1
+        assert await MemoryBackfill(runtime.database).count(acme.tenant_id) == 0
+        assert await MemoryBackfill(runtime.database).count(other.tenant_id) == 1

@@ -5,10 +5,10 @@ import pytest
 from app.identity.tenants.access import Access
 from app.identity.users.repository import UserRepository
 from app.language.text.names import name_keys
-from app.memory.graph.refresh_repository import Tidying
+from app.memory.graph.refresh_repository import GraphRefresh
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.memory.memories.graph_sql import MOST_MENTIONS, links_of
 from tests.support.api import append, ok, save
 from tests.support.service import SELDOM, client_of, service, wiretap
@@ -99,7 +99,7 @@ async def test_others_graphs_tell_nothing(client, stranger, runtime, dsn) -> Non
 
 
 async def test_the_names_of_many_memories_are_looked_up_at_once(runtime, acme) -> None:
-    place = GraphPlace("user", "ana", "ana", None, None)
+    place = GraphOwner("user", "ana", "ana", None, None)
     keys = [f"word {number}" for number in range(40_000)]
     async with runtime.database.begin(acme.tenant_id) as db:
         entities = EntityRepository(db, Access(acme.tenant_id))
@@ -111,7 +111,7 @@ async def test_what_many_memories_owe_is_looked_up_at_once(runtime, acme) -> Non
     ids = [f"mem_{number}" for number in range(40_000)]
     async with runtime.database.begin(acme.tenant_id) as db:
         timeline = RelationTimeline(db, Access(acme.tenant_id), now=runtime.now())
-        tidying = Tidying(db, acme.tenant_id, ("user", "ana"), timeline)
+        tidying = GraphRefresh(db, acme.tenant_id, ("user", "ana"), timeline)
         assert await tidying.readable(ids) == []
         assert await tidying.unsay(ids, runtime.now()) == 0
         assert await UserRepository(db, Access(acme.tenant_id)).present(ids) == set()

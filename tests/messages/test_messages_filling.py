@@ -15,7 +15,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.backfill import MessageBackfill
 from app.conversation.messages.message_index import INDEXED_AT_ONCE
 from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping
@@ -345,7 +345,7 @@ class TestHousekeeping:
         house = Housekeeping(
             runtime.database,
             Retention(deleted=timedelta(days=9)),
-            filling=Factory(runtime).get(MessageFilling),
+            filling=Factory(runtime).get(MessageBackfill),
         )
         assert (await house.run(acme.tenant_id))["messages_read"] == 3
 
@@ -363,13 +363,13 @@ class TestHousekeeping:
         finished: list[int] = []
         read = (
             await Factory(runtime)
-            .get(MessageFilling)
+            .get(MessageBackfill)
             .read(acme.tenant_id, most=101, finished=finished.append)
         )
 
         assert (read, finished) == (101, [100, 1])
         assert len(await waiting(dsn, acme)) == 49
-        assert await Factory(runtime).get(MessageFilling).read(acme.tenant_id, most=None) == 49
+        assert await Factory(runtime).get(MessageBackfill).read(acme.tenant_id, most=None) == 49
 
     async def test_terms_of_an_older_analyser_are_renewed_and_vectors_stay(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
@@ -378,7 +378,7 @@ class TestHousekeeping:
         before = await execute(dsn, WHOLE, acme.tenant_id)
         await forget(dsn, acme, "terms = '{}/1000000000', analyser = 0")
 
-        assert await Factory(runtime).get(MessageFilling).read(acme.tenant_id, most=10) == 1
+        assert await Factory(runtime).get(MessageBackfill).read(acme.tenant_id, most=10) == 1
 
         assert await execute(dsn, WHOLE, acme.tenant_id) == before
 

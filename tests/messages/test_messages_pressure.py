@@ -7,7 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.conversation.messages.pressure import learned_scale, pressure_of
-from app.conversation.messages.window_repository import Counters, WindowRepository
+from app.conversation.messages.window_repository import WindowCounters, WindowRepository
 from app.conversation.sessions.policy import Trigger, WindowPolicy
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Access
@@ -45,9 +45,9 @@ async def agree(dsn: str, acme: Caller, session_id: str = "s") -> dict[str, int]
     return wanted
 
 
-def counted(window_tokens: int = 0, messages: int = 50, **fields: Any) -> Counters:
+def counted(window_tokens: int = 0, messages: int = 50, **fields: Any) -> WindowCounters:
     given = {"last_user_seq": 40, "summary_tokens": 0, "token_scale": 1.0, "in_context_from": 0}
-    return Counters(window_tokens=window_tokens, window_messages=messages, **(given | fields))
+    return WindowCounters(window_tokens=window_tokens, window_messages=messages, **(given | fields))
 
 
 class TestLevels:

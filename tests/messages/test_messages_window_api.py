@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from httpx import AsyncClient
 
-from app.conversation.messages.window_repository import Reading, WindowRepository
+from app.conversation.messages.window_repository import WindowRepository, WindowRequest
 from app.conversation.messages.window_sql import tail_rows
 from app.conversation.sessions.policy import WindowPolicy
 from app.conversation.sessions.repository import SessionRepository
@@ -277,7 +277,7 @@ class TestTail:
         async with runtime.database.begin(acme.tenant_id) as db:
             session = await SessionRepository(db, access).get("s", lock=True)
             windows = WindowRepository(db, access, session)
-            whole = await windows.whole(Reading(WindowPolicy(), now))
+            whole = await windows.whole(WindowRequest(WindowPolicy(), now))
             rows = await windows.messages(2, 4)
 
         read = [(m.sequence_no, m.role, m.calls, m.answers, m.event_type) for m in whole.messages]

@@ -10,7 +10,7 @@ from typing import Any
 from httpx import AsyncClient
 
 from app.governance.tables import TABLES
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.runtime import Runtime
 from tests.checkpoints.saver_support import b64, content, value
 from tests.support.api import append, execute, ok
@@ -89,7 +89,7 @@ async def fill_window(runtime: Runtime, client: AsyncClient, caller: Caller, dsn
     ok(await client.put("/sessions/talk/state", json=state, headers={"If-Match": "0"}))
     ok(await client.post("/sessions/talk/state/snapshots"), 201)
     await _wait_for_a_human(client)
-    await CheckpointUpkeep(runtime.database, timedelta(0)).run(caller.tenant_id)
+    await CheckpointArchiving(runtime.database, timedelta(0)).run(caller.tenant_id)
     assert (await compact(client, "talk", force=True))["compacted"] is True
     await _keep_step(client)
     await _note(client)

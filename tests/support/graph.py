@@ -6,15 +6,15 @@ from typing import Any
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.memory.graph.statements import GraphPlace, Named, Statement
-from app.memory.graph.store import Written
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
+from app.memory.graph.store import WriteResult
+from app.memory.graph.writer import GraphWriter
 from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, ok
 from tests.support.working import over, working
 
-ANA = GraphPlace("user", "ana", "ana", None, None)
+ANA = GraphOwner("user", "ana", "ana", None, None)
 
 
 async def people(client: AsyncClient, *user_ids: str) -> None:
@@ -69,19 +69,19 @@ async def tidied(client: AsyncClient, runtime: Runtime, dsn: str, tenant_id: str
 async def write(
     runtime: Runtime,
     tenant_id: str,
-    statements: list[Statement],
+    statements: list[RelationStatement],
     *,
     now: datetime,
-    place: GraphPlace = ANA,
+    place: GraphOwner = ANA,
     **rest: Any,
-) -> Written:
+) -> WriteResult:
     """Write statements as a run at `now` does."""
     async with runtime.database.begin(tenant_id) as db:
         access = Access(tenant_id)
         await MemoryRepository(db, access).lock_bucket(place.scope, place.scope_id)
-        writing = GraphWriting(db, access, actor=None, job_id=None, now=now, **rest)
+        writing = GraphWriter(db, access, actor=None, job_id=None, now=now, **rest)
         return await writing.store(place, statements)
 
 
-def said(source: str, relation: str, destination: str, **rest: Any) -> Statement:
-    return Statement(Named(source), relation, Named(destination), **rest)
+def said(source: str, relation: str, destination: str, **rest: Any) -> RelationStatement:
+    return RelationStatement(NamedEntity(source), relation, NamedEntity(destination), **rest)

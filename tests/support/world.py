@@ -15,7 +15,7 @@ from app.platform.database.ids import new_id
 from app.platform.database.roles import OWNER
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
 from app.prompting.context.injections import Injections
@@ -74,7 +74,7 @@ async def hold(
     old = await send(client, "POST", f"{path}/checkpoints", json={"contents": contents})
     checkpoint = await send(client, "POST", f"{path}/checkpoints", json={"contents": contents})
     # All but the newest.
-    await CheckpointUpkeep(runtime.database, timedelta(0)).run(owner.tenant_id)
+    await CheckpointArchiving(runtime.database, timedelta(0)).run(owner.tenant_id)
     return {
         "archived_checkpoint_id": old["checkpoint_id"],
         "snapshot_id": snapshot["snapshot_id"],

@@ -11,8 +11,8 @@ from httpx import AsyncClient
 from app.language.llm.tokens import EstimatedTokens
 from app.platform.work.idempotency import IdempotencyKey
 from app.prompting.tools.cursors import Budget
-from app.prompting.tools.handlers import Calling, ToolAnswer
-from app.prompting.tools.tool_results import Told
+from app.prompting.tools.handlers import DeferredAnswer, ToolCaller
+from app.prompting.tools.tool_results import ToolResult
 from app.prompting.tools.toolset import TOOLS
 from tests.support.api import append, dump, ok, tables_with
 from tests.support.locks import holding
@@ -272,16 +272,16 @@ class TestOnce:
 
         told: list[Any] = []
 
-        async def tell(answer: Any) -> Told:
+        async def tell(answer: Any) -> ToolResult:
             told.append(answer)
-            return Told("Done.", {})
+            return ToolResult("Done.", {})
 
-        calling = Calling(
+        calling = ToolCaller(
             caller=None, principal=None, session_id="s1", user_id="ana", agent_id="a1",
             project_id=None, budget=Budget(EstimatedTokens(), 100), keep=lambda told: told,
             key=Key("t", "k", "key", b"") if with_key else None,
         )  # fmt: skip
-        answer = ToolAnswer(calling, tell)
+        answer = DeferredAnswer(calling, tell)
 
         assert (answer.key is not None) == with_key
         if answer.key is not None:

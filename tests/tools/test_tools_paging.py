@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.llm.tokens import EstimatedTokens
-from app.prompting.tools.cursors import CUT, Budget, Reached, digest, mark, reached
+from app.prompting.tools.cursors import CUT, Budget, SearchPosition, digest, mark, reached
 from app.prompting.tools.errors import CallRefusedError
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -75,7 +75,7 @@ ORDER = ["m1", "m2", "m3", "m4", "m5"]
 
 
 def test_a_cursor_goes_on_behind_the_last_item_seen() -> None:
-    cursor = Reached(2, mark("m2"), NOON).encoded(SEARCH)
+    cursor = SearchPosition(2, mark("m2"), NOON).encoded(SEARCH)
 
     start = reached(cursor, SEARCH)
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversation.messages.capture import Said
-from app.conversation.messages.cursors import KEPT, Reached, decode, encode, mark, marks
+from app.conversation.messages.cursors import (
+    KEPT,
+    MessageSearchPosition,
+    decode,
+    encode,
+    mark,
+    marks,
+)
 from app.conversation.messages.errors import OtherSearchError
 from app.conversation.messages.message_index import (
     INDEXED_LENGTH,
@@ -140,7 +147,7 @@ class TestCursor:
         self, order: list[str], data: st.DataObject
     ) -> None:
         seen = data.draw(st.integers(1, len(order)))
-        reached = Reached(seen, marks(None, order[:seen]), NOW, NOW)
+        reached = MessageSearchPosition(seen, marks(None, order[:seen]), NOW, NOW)
         gone = data.draw(st.sets(st.sampled_from(order), max_size=KEPT - 1))
         left = [one for one in order if one not in gone]
 
@@ -150,7 +157,7 @@ class TestCursor:
 
     def test_when_all_that_it_remembers_is_gone_the_count_tells(self) -> None:
         order = [f"m{number}" for number in range(40)]
-        reached = Reached(20, marks(None, order[:20]), NOW, NOW)
+        reached = MessageSearchPosition(20, marks(None, order[:20]), NOW, NOW)
 
         left = [*order[: 20 - KEPT], *order[20:]]
 
@@ -160,7 +167,7 @@ class TestCursor:
     def test_it_remembers_the_last_of_several_pages(self) -> None:
         first = marks(None, ["a", "b"])
 
-        reached = Reached(2, first, NOW, NOW)
+        reached = MessageSearchPosition(2, first, NOW, NOW)
 
         assert marks(reached, ["c"]) == (mark("a"), mark("b"), mark("c"))
         assert marks(reached, [str(number) for number in range(50)]) == tuple(
@@ -168,7 +175,7 @@ class TestCursor:
         )
 
     def test_it_comes_back_as_it_was_and_fits_its_field(self) -> None:
-        reached = Reached(2**31, tuple(range(2**32 - KEPT, 2**32)), NOW, NOW)
+        reached = MessageSearchPosition(2**31, tuple(range(2**32 - KEPT, 2**32)), NOW, NOW)
 
         cursor = encode(reached, "f" * 24)
 

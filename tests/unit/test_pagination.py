@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from app.platform.values.pagination import (
     InvalidCursorError,
     Page,
-    decode_moment,
     decode_number,
+    decode_time,
     encode,
     page,
 )
@@ -29,7 +29,7 @@ ids = st.text(string.ascii_letters + string.digits + "._:@|+=~-", min_size=1, ma
 
 @given(moment=moments, row_id=ids)
 def test_decoding_undoes_encoding_of_a_moment(moment: datetime, row_id: str) -> None:
-    assert decode_moment(encode(moment, row_id)) == (moment, row_id)
+    assert decode_time(encode(moment, row_id)) == (moment, row_id)
 
 
 @given(number=numbers, row_id=ids)
@@ -54,19 +54,19 @@ def test_a_cursor_of_one_kind_is_refused_by_the_other(
     with pytest.raises(InvalidCursorError):
         decode_number(encode(moment, row_id))
     with pytest.raises(InvalidCursorError):
-        decode_moment(encode(number, row_id))
+        decode_time(encode(number, row_id))
 
 
 @given(st.one_of(st.text(), st.from_regex(r"[A-Za-z0-9_-]{0,200}", fullmatch=True)))
 def test_a_made_up_cursor_is_refused_and_never_crashes(cursor: str) -> None:
-    for decode in (decode_moment, decode_number):
+    for decode in (decode_time, decode_number):
         with suppress(InvalidCursorError):
             decode(cursor)
 
 
 def test_the_refusal_names_the_field() -> None:
     with pytest.raises(InvalidCursorError) as raised:
-        decode_moment("x")
+        decode_time("x")
 
     assert raised.value.members["errors"] == [
         {"location": ["query", "cursor"], "detail": "not a cursor of this list"}
@@ -76,7 +76,7 @@ def test_the_refusal_names_the_field() -> None:
 @given(st.datetimes(timezones=st.timezones()), st.text(max_size=80))
 def test_a_well_formed_cursor_is_a_moment_in_utc_or_refused(moment: datetime, row_id: str) -> None:
     try:
-        decoded = decode_moment(encode(moment, row_id))
+        decoded = decode_time(encode(moment, row_id))
     except InvalidCursorError:
         return
     assert decoded is not None
@@ -86,7 +86,7 @@ def test_a_well_formed_cursor_is_a_moment_in_utc_or_refused(moment: datetime, ro
 
 
 def test_no_cursor_is_the_first_page() -> None:
-    assert decode_moment(None) is None
+    assert decode_time(None) is None
     assert decode_number(None) is None
 
 

@@ -9,7 +9,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from webhook_desk import Desk
 
 from app.governance.webhooks.backoff import DELAYS, GIVE_UP_AFTER, LONGEST_WAIT, LULL, MOST_ATTEMPTS
-from app.governance.webhooks.delivery import LOST_AFTER, Patience
+from app.governance.webhooks.delivery import LOST_AFTER, Timeouts
 from app.governance.webhooks.service import BOTH_SECRETS_SIGN, WebhookService
 from app.governance.webhooks.targets import Targets, resolve
 from app.identity.tenants.access import Access, Principal
@@ -166,7 +166,7 @@ class TestAnswers:
     ) -> None:
         receiver.script(behaviour)
         await desk.happen()
-        patience = Patience(attempt=timedelta(seconds=0.5))
+        patience = Timeouts(attempt=timedelta(seconds=0.5))
 
         outcome = await desk.deliver(patience=patience)
 
@@ -229,7 +229,7 @@ class TestAnswers:
         receiver.script(behaviour)
         await desk.happen(2)
 
-        patience = Patience(attempt=timedelta(seconds=1.5))
+        patience = Timeouts(attempt=timedelta(seconds=1.5))
 
         assert await desk.deliver(patience=patience) == {"delivered": 2}
         first, _ = await desk.deliveries()
@@ -504,7 +504,7 @@ class TestWorkers:
         """Another worker is trying by then, or has succeeded."""
         receiver.script(slow(60), slow(0.3))
         await desk.happen()
-        impatient = Patience(attempt=timedelta(seconds=0.2))
+        impatient = Timeouts(attempt=timedelta(seconds=0.2))
         late = asyncio.create_task(desk.deliver(patience=impatient))
         await receiver.received(1)
         desk.clock.pass_by(seconds=LOST_AFTER.total_seconds() + 1)
@@ -542,7 +542,7 @@ class TestWorkers:
         receiver.otherwise = slow(0.05)
         await desk.happen(20)
 
-        done = await desk.deliver(patience=Patience(run=timedelta(seconds=0.3)))
+        done = await desk.deliver(patience=Timeouts(run=timedelta(seconds=0.3)))
 
         assert 1 <= done["delivered"] < 20
         assert (await desk.deliver())["delivered"] == 20 - done["delivered"]
@@ -554,7 +554,7 @@ class TestWorkers:
     def test_a_run_and_its_last_attempt_fit_into_a_job(
         self, job_timeout: float, attempt: float, run: float
     ) -> None:
-        patience = Patience.within(timedelta(seconds=job_timeout))
+        patience = Timeouts.within(timedelta(seconds=job_timeout))
 
         assert patience.attempt.total_seconds() == pytest.approx(attempt)
         assert patience.run.total_seconds() == pytest.approx(run)

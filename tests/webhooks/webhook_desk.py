@@ -8,7 +8,7 @@ from typing import Any
 from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
-from app.governance.webhooks.delivery import Deliverer, Patience
+from app.governance.webhooks.delivery import Deliverer, Timeouts
 from app.governance.webhooks.targets import Targets, resolve
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
@@ -52,7 +52,7 @@ class Desk:
             "targets": Targets(private=True, resolver=resolve),
             "trusted": ssl.create_default_context(),
             "now": self.clock,
-            "patience": Patience(attempt=timedelta(seconds=5)),
+            "patience": Timeouts(attempt=timedelta(seconds=5)),
             "chance": lambda: 0.5,
         }
         return Deliverer(self.runtime.database, **(values | changes))

@@ -26,7 +26,7 @@ def _nobody(_count: int) -> None:
     """Nobody watches."""
 
 
-class MessageFilling:
+class MessageBackfill:
     """Makes messages findable that are stored already."""
 
     def __init__(self, database: Database, indexer: Indexer, embedders: Embedders) -> None:

@@ -57,7 +57,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredBatch:
     """What an append has left.
 
     Args:
@@ -76,7 +76,7 @@ class Stored:
 
 async def store(
     db: AsyncSession, principal: Principal, opened: Opened, batch: Batch, policy: WindowPolicy
-) -> Stored:
+) -> StoredBatch:
     """Store what is new in a batch, count it, and order what is left to do for searches.
 
     Raises:
@@ -95,7 +95,7 @@ async def store(
         raise SessionEndedError(session.session_id)
     await _check_tool_results(messages, fresh, session)
     if not fresh:
-        return Stored(stored, [])
+        return StoredBatch(stored, [])
     rows = await _rows(messages, fresh, opened, await messages.here(parents), batch)
     if session.window_seq != session.last_sequence_no:
         # An older release has appended, or something was let go behind our back.
@@ -113,7 +113,7 @@ async def store(
         await TenantRepository(db, principal.tenant_id).note_model(model)
     if any(is_unfinished(row) for row in rows):
         await schedule_indexing(db, principal, opened)
-    return Stored(stored, [message.message_id for message in added])
+    return StoredBatch(stored, [message.message_id for message in added])
 
 
 def _growth(

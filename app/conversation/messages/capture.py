@@ -58,7 +58,7 @@ class CapturedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CapturedMessages:
     """Messages after the filter.
 
     Args:
@@ -73,7 +73,7 @@ class Reading:
     skipped: dict[Skipped, int]
 
 
-def readable(messages: Sequence[Said], tags: Collection[str]) -> Reading:
+def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessages:
     """Read messages in their order; blocks of `tags` are taken out before anything looks.
 
     A message that was only an upload takes the assistant's next reply with it, though tools may
@@ -102,7 +102,7 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> Reading:
         else:
             turns.append(_turn(message, stripped.text))
             upload_before = False
-    return Reading(turns, list(said_back), dict(skipped))
+    return CapturedMessages(turns, list(said_back), dict(skipped))
 
 
 def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | None:

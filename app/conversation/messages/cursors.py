@@ -24,7 +24,7 @@ LARGEST: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class MessageSearchPosition:
     """How far a reader has come.
 
     Args:
@@ -59,8 +59,8 @@ def mark(message_id: str) -> int:
     return crc32(message_id.encode())
 
 
-def marks(before: Reached | None, message_ids: Sequence[str]) -> tuple[int, ...]:
-    """What `Reached.last` is when these have been shown too."""
+def marks(before: MessageSearchPosition | None, message_ids: Sequence[str]) -> tuple[int, ...]:
+    """What `MessageSearchPosition.last` is when these have been shown too."""
     return (*(before.last if before else ()), *map(mark, message_ids))[-KEPT:]
 
 
@@ -75,14 +75,14 @@ def fingerprint(search: Mapping[str, Any]) -> str:
     return blake2b(told.encode(), digest_size=12).hexdigest()
 
 
-def encode(reached: Reached, search: str) -> str:
+def encode(reached: MessageSearchPosition, search: str) -> str:
     """The cursor, for a search with this fingerprint."""
     times = (reached.newest.isoformat(), reached.reference.isoformat())
     raw = json.dumps([search, reached.count, reached.last, *times], separators=(",", ":"))
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
-def decode(cursor: str, search: str) -> Reached:
+def decode(cursor: str, search: str) -> MessageSearchPosition:
     """What a cursor says.
 
     Raises:
@@ -94,7 +94,7 @@ def decode(cursor: str, search: str) -> Reached:
         told = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         theirs, count, last, *times = told
         newest, reference = (in_utc(datetime.fromisoformat(one)) for one in times)
-        reached = Reached(count, tuple(last), newest, reference)
+        reached = MessageSearchPosition(count, tuple(last), newest, reference)
     except (ValueError, TypeError, RecursionError):
         raise OtherSearchError from None
     numbers = (reached.count, *reached.last)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.backfill import MessageBackfill
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
 from app.platform.database.engine import Database
@@ -19,7 +19,7 @@ class MessageJobs:
     """Works off what appends have ordered."""
 
     def __init__(
-        self, database: Database, filling: MessageFilling, now: Callable[[], datetime]
+        self, database: Database, filling: MessageBackfill, now: Callable[[], datetime]
     ) -> None:
         self._database = database
         self._filling = filling

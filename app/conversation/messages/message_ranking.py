@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.conversation.messages.cursors import Reached
+from app.conversation.messages.cursors import MessageSearchPosition
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import bucket_statistics, coverage, features_of
 from app.language.ranking.fusion import best_rows, fuse
@@ -16,7 +16,7 @@ from app.language.ranking.records import Records
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class MessageRankingRules:
     """What may be among the hits, and which of them are asked for.
 
     Args:
@@ -30,11 +30,11 @@ class Cut:
     mode: str
     threshold: float | None
     limit: int
-    reached: Reached | None = None
+    reached: MessageSearchPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedMessage:
     """One message with all that its place comes from.
 
     Args:
@@ -62,7 +62,7 @@ class RankedPage:
 
     """
 
-    hits: Sequence[Ranked]
+    hits: Sequence[RankedMessage]
     count: int
     more: bool
 
@@ -79,7 +79,11 @@ class _Scores:
 
 
 def ranked(
-    ids: Sequence[str], records: Records, asked: ParsedQuery, boosts: Boosts, cut: Cut
+    ids: Sequence[str],
+    records: Records,
+    asked: ParsedQuery,
+    boosts: Boosts,
+    cut: MessageRankingRules,
 ) -> RankedPage:
     """One page of the best messages, best first; ties go to the nearest, to the newest, by id.
 
@@ -129,9 +133,9 @@ def _no_boosts(_place: int) -> Mapping[str, float]:
     return {}
 
 
-def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> Ranked:
+def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> RankedMessage:
     similarity: Any = scores.similarity[place]
-    return Ranked(
+    return RankedMessage(
         ids[place],
         float(scores.order[place]),
         float(similarity) if np.isfinite(similarity) else None,

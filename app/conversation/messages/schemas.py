@@ -11,10 +11,10 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
-    Moment,
+    ReadSchema,
     Schema,
-    Shown,
     Storable,
+    Timestamp,
     example,
 )
 from app.platform.values.pagination import Order, PageQuery
@@ -135,7 +135,7 @@ class MessageAppend(Schema):
         return self
 
 
-class MessageRead(Shown):
+class MessageRead(ReadSchema):
     message_id: str
     session_id: str
     agent_id: str
@@ -150,10 +150,10 @@ class MessageRead(Shown):
     metadata: dict[str, Any] = Field(validation_alias="metadata_")
     parent_message_id: str | None
     sequence_no: int
-    create_time: Moment
+    create_time: Timestamp
 
 
-class ExtractionScheduled(Shown):
+class ExtractionScheduled(ReadSchema):
     """Whether and when the session is read for memories, or why not."""
 
     scheduled: bool
@@ -164,13 +164,13 @@ class ExtractionScheduled(Shown):
         "answer would bring it forward.",
     )
     job_id: str | None = None
-    due_at: Moment | None = Field(default=None, description="Later when more is said before.")
+    due_at: Timestamp | None = Field(default=None, description="Later when more is said before.")
     signals: list[str] = Field(
         default=[], description="What was noticed, such as a correction.", examples=[["goal"]]
     )
 
 
-class PressureRead(Shown):
+class PressureRead(ReadSchema):
     """How full the window of a session is."""
 
     level: Level
@@ -186,7 +186,7 @@ class PressureRead(Shown):
     )
 
 
-class MessageAppended(Shown):
+class MessageAppended(ReadSchema):
     session_id: str
     created: int = Field(description="Messages stored now.")
     existing: int = Field(description="Messages that were stored before, by their message_id.")
@@ -226,8 +226,8 @@ class WindowStrategy(Schema):
 class MessageQuery(PageQuery):
     order: Order = "asc"
     role: Role | None = None
-    since: Moment | None = Field(default=None, description="Only messages from then on.")
-    until: Moment | None = Field(default=None, description="Only messages before then.")
+    since: Timestamp | None = Field(default=None, description="Only messages from then on.")
+    until: Timestamp | None = Field(default=None, description="Only messages before then.")
     branch: Id | None = Field(
         default=None, description="Id of a leaf: only the messages from it up to the root."
     )
@@ -252,7 +252,7 @@ class DeleteAllQuery(Schema):
     dry_run: bool = False
 
 
-class MessagesDeleted(Shown):
+class MessagesDeleted(ReadSchema):
     deleted: int = Field(description="Messages deleted, or that would be.")
     message_ids: list[str] = Field(description="Which ones, oldest first; at most 1000 listed.")
     pairs: list[str] = Field(

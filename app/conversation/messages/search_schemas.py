@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead
 from app.language.ranking.schemas import BoostWeights, Mode, Query
-from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import CursorText
 
 FoundRole = Literal["user", "assistant", "system"]
@@ -27,8 +27,8 @@ class MessageSearch(Schema):
         max_length=3,
         description="Who said it. Tools, calls of tools and hidden messages are never found.",
     )
-    since: Moment | None = Field(default=None, description="Said from then on, see `said_at`.")
-    until: Moment | None = Field(default=None, description="Said before then.")
+    since: Timestamp | None = Field(default=None, description="Said from then on, see `said_at`.")
+    until: Timestamp | None = Field(default=None, description="Said before then.")
     mode: Mode = Field(
         default="hybrid",
         description="`hybrid`: words, vectors and context. `semantic`: vectors alone. "
@@ -41,7 +41,7 @@ class MessageSearch(Schema):
     )
     limit: Annotated[int, Field(ge=1, le=100)] = 100
     cursor: CursorText | None = None
-    reference_time: Moment | None = Field(
+    reference_time: Timestamp | None = Field(
         default=None,
         description="When the query is asked, for `yesterday` and the like and for how long ago "
         "a message was; now when left out.",
@@ -50,7 +50,7 @@ class MessageSearch(Schema):
     explain: bool = False
 
 
-class MessageScoreExplained(Shown):
+class MessageScoreExplained(ReadSchema):
     """How a message came to its place."""
 
     cosine: float | None = Field(description="Of query and message, 0 to 1, where compared.")
@@ -76,7 +76,7 @@ class MessageHit(MessageRead):
     lexical: float | None = Field(
         description="How well its words fit, 0 to 1; null in semantic mode."
     )
-    said_at: Moment = Field(
+    said_at: Timestamp = Field(
         description="`metadata.client_time` where that is an ISO 8601 time, else `create_time`."
     )
     said_ago: str = Field(
@@ -86,7 +86,7 @@ class MessageHit(MessageRead):
     explain: MessageScoreExplained | None = None
 
 
-class MessageSearchAnswer(Shown):
+class MessageSearchAnswer(ReadSchema):
     items: list[MessageHit] = Field(description="Best first.")
     next_cursor: str | None = Field(
         description="For the hits after these, with everything else of the request unchanged. "

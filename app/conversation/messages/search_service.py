@@ -8,8 +8,19 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 
-from app.conversation.messages.cursors import Reached, decode, encode, fingerprint, marks
-from app.conversation.messages.message_ranking import Cut, Ranked, RankedPage, ranked
+from app.conversation.messages.cursors import (
+    MessageSearchPosition,
+    decode,
+    encode,
+    fingerprint,
+    marks,
+)
+from app.conversation.messages.message_ranking import (
+    MessageRankingRules,
+    RankedMessage,
+    RankedPage,
+    ranked,
+)
 from app.conversation.messages.search_schemas import MessageSearch
 from app.conversation.messages.search_sql import (
     MOST_MESSAGES,
@@ -20,7 +31,7 @@ from app.conversation.messages.search_sql import (
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
@@ -85,7 +96,7 @@ class MessageSearchService:
                 retry.
 
         """
-        user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+        user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
         if body.session_id is None and user_id is None and agent_id is None:
             raise SelectorRequiredError("body", SELECTORS)
         search = _fingerprint(principal, body)
@@ -107,7 +118,8 @@ class MessageSearchService:
                 if one.message_id in rows
             ],
             "next_cursor": encode(
-                Reached(page.count, marks(reached, shown), ranking.newest, reference), search
+                MessageSearchPosition(page.count, marks(reached, shown), ranking.newest, reference),
+                search,
             )
             if page.more
             else None,
@@ -123,7 +135,7 @@ class MessageSearchService:
         self,
         principal: Principal,
         body: MessageSearch,
-        reached: Reached | None,
+        reached: MessageSearchPosition | None,
         reference: datetime,
     ) -> tuple[MessagePlan, QueryVectors]:
         asked = await parsed_query(body.query, reference)
@@ -137,7 +149,7 @@ class MessageSearchService:
             asked = asked.embedded(query.by_model)
         elif body.mode == "semantic":
             asked = replace(asked, packed=packed_query(()))
-        user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+        user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
         plan = MessagePlan(
             access=principal.access,
             vectors={model: rows[0] for model, rows in query.by_model.items()},
@@ -158,14 +170,14 @@ class MessageSearchService:
         principal: Principal,
         plan: MessagePlan,
         body: MessageSearch,
-        reached: Reached | None,
+        reached: MessageSearchPosition | None,
         boosts: Boosts,
     ) -> _Ranking:
         text, values, columns = features_statement(plan)
         [seen] = await self._database.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
         records = read_records(seen["records"], columns)
-        cut = Cut(body.mode, body.threshold, body.limit, reached)
+        cut = MessageRankingRules(body.mode, body.threshold, body.limit, reached)
         work = plan.asked.products(len(ids))
         page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)
         waiting = 0
@@ -204,7 +216,7 @@ def _newest(records: Records) -> datetime:
 
 
 def _hit(
-    row: asyncpg.Record, ranking: Ranked, reference: datetime, *, explain: bool
+    row: asyncpg.Record, ranking: RankedMessage, reference: datetime, *, explain: bool
 ) -> dict[str, Any]:
     """A hit as `search_schemas.MessageHit` shows it."""
     elapsed = reference - row["said_at"]

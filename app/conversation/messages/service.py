@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.batch import Batch, Stored, store
+from app.conversation.messages.batch import Batch, StoredBatch, store
 from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.extraction_order import CaptureRules, as_said, notice, schedule
 from app.conversation.messages.message_index import Indexer
@@ -27,7 +27,7 @@ from app.conversation.messages.schemas import (
 )
 from app.conversation.messages.tool_calls import closure
 from app.conversation.messages.window_repository import WindowRepository
-from app.conversation.sessions.checkpoint_store import Keeper, awaited_calls
+from app.conversation.sessions.checkpoint_store import CheckpointStore, awaited_calls
 from app.conversation.sessions.jobs import compact_soon
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
@@ -63,7 +63,7 @@ class WindowRules:
 
     counter: TokenCounter
     policy: WindowPolicy
-    keeper: Keeper
+    keeper: CheckpointStore
 
 
 class MessageService:
@@ -162,7 +162,7 @@ class MessageService:
         principal: Principal,
         session: Session,
         body: MessageAppend,
-        stored: Stored,
+        stored: StoredBatch,
         policy: WindowPolicy,
     ) -> int | None:
         """What comes with new messages: the state's change, calls that wait, a checkpoint.
@@ -201,7 +201,7 @@ class MessageService:
         session: Session,
         policy: WindowPolicy,
         before: Pressure,
-        stored: Stored,
+        stored: StoredBatch,
     ) -> PressureRead:
         """How full the window is now; at the policy's thresholds compaction is ordered."""
         pressure = pressure_of(session, policy)
@@ -350,7 +350,7 @@ def _tokens_of(counter: TokenCounter, messages: Sequence[MessageCreate]) -> list
 
 def _appended(
     batch: list[MessageCreate],
-    stored: Stored,
+    stored: StoredBatch,
     session_id: str,
     seen: dict[int, list[str]],
     extraction: ExtractionScheduled,

@@ -150,7 +150,7 @@ def groups_of(window: Window) -> Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class WindowCut:
     """Where compaction cuts.
 
     Args:
@@ -181,7 +181,7 @@ def cut(
     overhead: int = 0,
     scale: float = 1.0,
     force: bool = False,
-) -> Cut:
+) -> WindowCut:
     """Where to cut a whole window.
 
     The newest `keep_messages` stay, shortened from their old end until what is left fits the
@@ -197,7 +197,7 @@ def cut(
     """
     messages, groups = window.messages, groups_of(window)
     if not messages:
-        return Cut(None, "empty", (), (), ())
+        return WindowCut(None, "empty", (), (), ())
     after = _costs_from(messages)
     room = max(0, int(policy.target_tokens / scale) - overhead)
     wanted = _first_fitting(after, max(len(messages) - policy.keep_messages, 0), room)
@@ -211,13 +211,13 @@ def cut(
     evicted = without(messages[:start], carried)
     if evicted:
         last = messages[start - 1].sequence_no
-        return Cut(last, "cut", evicted, carried, messages[start:])
+        return WindowCut(last, "cut", evicted, carried, messages[start:])
     if wanted == 0:
-        return Cut(None, "fits", (), (), messages)
+        return WindowCut(None, "fits", (), (), messages)
     reason: Literal["open_call", "current_turn"] = (
         "open_call" if ceiling < current else "current_turn"
     )
-    return Cut(None, reason, (), (), messages)
+    return WindowCut(None, reason, (), (), messages)
 
 
 def carried_of(messages: Sequence[WindowMessage], most: int) -> tuple[WindowMessage, ...]:

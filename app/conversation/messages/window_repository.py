@@ -48,7 +48,7 @@ _RECOUNT = text(
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class WindowCounters:
     """How full a window is, as a row of `sessions` says it."""
 
     window_tokens: int
@@ -60,7 +60,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WindowRequest:
     """How a window is to be read.
 
     Args:
@@ -91,20 +91,22 @@ class WindowRepository:
             "session_id": session.session_id,
         }
 
-    async def whole(self, reading: Reading) -> Window:
+    async def whole(self, reading: WindowRequest) -> Window:
         """All of it, and nothing from before: what compaction cuts."""
         rows = (await self._db.execute(_WHOLE, self._values)).mappings()
         found = [window_message(dict(row)) for row in rows]
         return await self._window(found, len(found), reading)
 
-    async def tail(self, reading: Reading, max_tokens: int) -> Window:
+    async def tail(self, reading: WindowRequest, max_tokens: int) -> Window:
         """As much of its end as `max_tokens` can hold, with what must be shown besides."""
         bounds = {"budget": max_tokens, "instructions": reading.policy.carried_tokens}
         rows = (await self._db.execute(_TAIL, self._values | bounds)).mappings()
         found = [window_message(dict(row)) for row in rows]
         return await self._window(found, self._session.window_messages, reading)
 
-    async def _window(self, found: Sequence[WindowMessage], total: int, reading: Reading) -> Window:
+    async def _window(
+        self, found: Sequence[WindowMessage], total: int, reading: WindowRequest
+    ) -> Window:
         waiting: list[str] | None = await self._db.scalar(_WAITING, self._values)
         return Window(
             messages=tuple(found),
@@ -136,7 +138,7 @@ class WindowRepository:
             return session
         values = self._values | {"instructions": policy.carried_tokens}
         row = (await self._db.execute(_COUNTED, values)).one()
-        return Counters(
+        return WindowCounters(
             window_tokens=row.tokens,
             window_messages=row.messages,
             last_user_seq=row.asked,

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead, PressureRead, WindowStrategy
 from app.identity.agents.policy_schemas import MOST_TOKENS, TriggerRule
-from app.platform.values.fields import Schema, Shown, example
+from app.platform.values.fields import ReadSchema, Schema, example
 
 
-class WindowPolicyRead(Shown):
+class WindowPolicyRead(ReadSchema):
     """The policy that holds: session over agent over deployment, key by key."""
 
     budget_tokens: int
@@ -25,7 +25,7 @@ class WindowPolicyRead(Shown):
     checkpoint_every: int
 
 
-class WindowRead(Shown):
+class WindowRead(ReadSchema):
     session_id: str
     in_context_from: int = Field(
         description="The window holds the messages above this number; those up to it stay stored."
@@ -56,7 +56,7 @@ class WindowTrim(Schema):
     )
 
 
-class WindowTrimmed(Shown):
+class WindowTrimmed(ReadSchema):
     session_id: str
     strategy: str
     messages: list[MessageRead] = Field(

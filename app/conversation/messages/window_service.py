@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.pressure import Counted, pressure_of, room_for_messages
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.schemas import MessageRead, PressureRead
-from app.conversation.messages.window_repository import Reading, WindowRepository
+from app.conversation.messages.window_repository import WindowRepository, WindowRequest
 from app.conversation.messages.window_schemas import (
     WindowPolicyRead,
     WindowRead,
@@ -78,7 +78,7 @@ class WindowService:
             session, policy = await self._session(unit.db, principal, session_id)
             windows = WindowRepository(unit.db, principal.access, session)
             most = body.max_tokens or room_for_messages(session, policy)
-            trimmed = trim(await windows.tail(Reading(policy, self._now()), most), pick, most)
+            trimmed = trim(await windows.tail(WindowRequest(policy, self._now()), most), pick, most)
             ids = [one.message_id for one in trimmed.messages]
             rows = await MessageRepository(unit.db, principal.access, session_id).known(ids)
             # Somebody may have deleted some since the window was read.

@@ -1,5 +1,5 @@
 """What rooms further to the right keep for a session: its checkpoints, and calls that wait for
-a human. Sessions, messages and compaction are handed a `Keeper` and know no more of it.
+a human. Sessions, messages and compaction are handed a `CheckpointStore` and know no more of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def awaited_calls(
     ]
 
 
-class Keeper(Protocol):
+class CheckpointStore(Protocol):
     """Each method works in the caller's transaction, in which the session is locked."""
 
     async def checkpoint(

@@ -15,7 +15,7 @@ from app.conversation.sessions.schemas import (
 from app.conversation.sessions.service import SessionService
 from app.errors import ConfirmationRequiredError, DisabledError, IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.erasure import Erasure, ErasureQuery, Receipt
+from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -34,7 +34,7 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses
 
 
 ServiceDep = Annotated[SessionService, provided(SessionService)]
-ErasureDep = Annotated[Erasure, provided(Erasure)]
+ErasureDep = Annotated[Eraser, provided(Eraser)]
 
 
 @router.post(

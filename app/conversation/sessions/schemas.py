@@ -10,10 +10,10 @@ from app.platform.values.fields import (
     Document,
     Id,
     Kind,
-    Moment,
     Name,
+    ReadSchema,
     Schema,
-    Shown,
+    Timestamp,
     example,
     status_word,
 )
@@ -59,7 +59,7 @@ class SessionPatch(Schema):
     )
 
 
-class SessionRead(Shown):
+class SessionRead(ReadSchema):
     session_id: str
     agent_id: str
     user_id: str
@@ -68,7 +68,7 @@ class SessionRead(Shown):
     session_type: str | None
     context: dict[str, Any]
     status: SessionStatus
-    end_time: Moment | None
+    end_time: Timestamp | None
     memory_enabled: bool
     injection_enabled: bool = Field(
         description="Off: nothing remembered goes into its context, once that can be asked for."
@@ -77,13 +77,13 @@ class SessionRead(Shown):
         description="What it says of its window itself; see GET /v1/sessions/{id}/window for all."
     )
     last_sequence_no: int = Field(description="Number of the newest message ever appended.")
-    last_message_time: Moment | None
+    last_message_time: Timestamp | None
     last_extracted_seq: int = Field(
         description="Messages up to this number have been read for memories."
     )
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class SessionEnded(SessionRead):

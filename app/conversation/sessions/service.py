@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.checkpoint_store import Keeper
+from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import Participants, SessionRepository
@@ -24,7 +24,7 @@ from app.identity.users.errors import UserRequiredError
 from app.platform.database.ids import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.fields import RUNNING
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -33,7 +33,7 @@ class SessionService:
     def __init__(
         self,
         work: Work,
-        keeper: Keeper,
+        keeper: CheckpointStore,
         *,
         auto_create: bool,
         now: Callable[[], datetime],
@@ -82,7 +82,7 @@ class SessionService:
 
     async def list(self, principal: Principal, query: SessionQuery) -> Page[SessionRead]:
         """Sessions, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         filters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         if "status" in filters:
             filters["status"] = RUNNING[filters["status"]]

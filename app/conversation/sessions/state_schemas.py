@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, RootModel
 
-from app.platform.values.fields import Moment, Shown
+from app.platform.values.fields import ReadSchema, Timestamp
 from app.platform.values.json_objects import large_object
 
 STATE_BYTES = 256 * 1024
@@ -32,23 +32,23 @@ class StatePatch(RootModel[StateDocument]):
     model_config = ConfigDict(json_schema_extra={"examples": [{"todo": ["seats"], "draft": None}]})
 
 
-class StateRead(Shown):
+class StateRead(ReadSchema):
     session_id: str
     state: dict[str, Any]
     version: int = Field(
         description="For `If-Match`. 0 while nothing was ever written; never goes back, not even "
         "when the state is dropped at the session's end."
     )
-    update_time: Moment | None = Field(description="Null while nothing was ever written.")
+    update_time: Timestamp | None = Field(description="Null while nothing was ever written.")
 
 
-class SnapshotRead(Shown):
+class SnapshotRead(ReadSchema):
     snapshot_id: str
     session_id: str
     seq: int = Field(description="Number of the session's newest message when it was made.")
     state_version: int
     reason: StateReason
-    create_time: Moment
+    create_time: Timestamp
 
 
 class SnapshotShown(SnapshotRead):

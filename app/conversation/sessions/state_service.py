@@ -7,7 +7,7 @@ from app.conversation.sessions.repository import SessionRepository
 from app.conversation.sessions.state_repository import StateRepository, WorkingState
 from app.conversation.sessions.state_schemas import SnapshotRead, SnapshotShown, StateRead
 from app.identity.tenants.access import Principal
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -76,7 +76,7 @@ class StateService:
         self, principal: Principal, session_id: str, query: PageQuery
     ) -> Page[SnapshotRead]:
         """Snapshots, newest first. Raises SessionNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await StateRepository(db, principal.access).list_snapshots(

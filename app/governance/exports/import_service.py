@@ -18,9 +18,9 @@ from app.governance.exports.errors import (
 )
 from app.governance.exports.exported_tables import NOUNS, key_of, reference_columns, references_of
 from app.governance.exports.import_repository import ImportRepository, RefusedRowsError
-from app.governance.exports.parts import Line, Part, groups, read_part
+from app.governance.exports.parts import ExportedLine, ImportPart, groups, read_part
 from app.governance.exports.row_comparison import difference, is_another, is_same
-from app.governance.exports.schemas import ImportQuery, ImportReport
+from app.governance.exports.schemas import ImportReport, RowImportQuery
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.repository import TenantRepository
@@ -38,7 +38,7 @@ class ImportService:
         self,
         principal: Principal,
         body: bytes,
-        query: ImportQuery,
+        query: RowImportQuery,
         *,
         key: IdempotencyKey | None = None,
     ) -> ImportReport:
@@ -83,7 +83,7 @@ class ImportService:
 class _Writing:
     """What became of the lines of a part so far."""
 
-    def __init__(self, repository: ImportRepository, query: ImportQuery) -> None:
+    def __init__(self, repository: ImportRepository, query: RowImportQuery) -> None:
         self._repository = repository
         self._dry_run = query.dry_run
         self._skipping = query.on_conflict == "skip"
@@ -109,7 +109,7 @@ class _Writing:
         if self._others:
             raise AnotherRowError(self._others)
 
-    async def write(self, group: Sequence[Line]) -> None:
+    async def write(self, group: Sequence[ExportedLine]) -> None:
         """Write one group of lines; compare those whose keys are taken."""
         if self._dry_run:
             await self._compare(group, new_is_fine=True)
@@ -137,7 +137,7 @@ class _Writing:
                 taken.append(line)
         await self._compare(taken, new_is_fine=False)
 
-    async def _compare(self, lines: Sequence[Line], *, new_is_fine: bool) -> None:
+    async def _compare(self, lines: Sequence[ExportedLine], *, new_is_fine: bool) -> None:
         if not lines:
             return
         table = lines[0].table
@@ -155,7 +155,7 @@ class _Writing:
                 if is_another(table, line.row, row):
                     self._others.append(told)
 
-    def _skip(self, line: Line, detail: str) -> dict[str, JsonValue]:
+    def _skip(self, line: ExportedLine, detail: str) -> dict[str, JsonValue]:
         told: dict[str, JsonValue] = {
             "line": line.number,
             "type": line.noun,
@@ -166,7 +166,7 @@ class _Writing:
         self._conflicts.append(told)
         return told
 
-    async def _with_parents(self, group: Sequence[Line]) -> list[Line]:
+    async def _with_parents(self, group: Sequence[ExportedLine]) -> list[ExportedLine]:
         """The lines without those that refer to what is neither there nor among them.
 
         Raises:
@@ -174,7 +174,7 @@ class _Writing:
             ImportConflictError: as above, and lines before are why.
 
         """
-        found: list[tuple[Line, str, str]] = []
+        found: list[tuple[ExportedLine, str, str]] = []
         for key in references_of(group[0].table):
             found += await self._missing(key, group)
         if found and not self._skipping:
@@ -191,12 +191,12 @@ class _Writing:
         return [line for line in group if line.number not in orphans]
 
     async def _missing(
-        self, key: ForeignKeyConstraint, group: Sequence[Line]
-    ) -> list[tuple[Line, str, str]]:
+        self, key: ForeignKeyConstraint, group: Sequence[ExportedLine]
+    ) -> list[tuple[ExportedLine, str, str]]:
         """Lines whose reference leads nowhere, each with its column and what is missing."""
         pairs = reference_columns(key)
         target = key.referred_table
-        wanted: dict[tuple[Any, ...], list[Line]] = {}
+        wanted: dict[tuple[Any, ...], list[ExportedLine]] = {}
         for line in group:
             value = tuple(line.row.get(name) for name in pairs)
             if None not in value:
@@ -217,7 +217,7 @@ class _Writing:
         ]
 
 
-async def _refuse_erased(repository: ImportRepository, part: Part) -> None:
+async def _refuse_erased(repository: ImportRepository, part: ImportPart) -> None:
     erased = await repository.erased(part.user_ids(), part.created_at)
     if erased:
         raise ErasedError(erased)
@@ -228,11 +228,11 @@ def _names_nothing(noun: str, value: Sequence[Any]) -> str:
     return f"there is no {noun} {named}"
 
 
-def _sessions(lines: Sequence[Line]) -> set[str]:
+def _sessions(lines: Sequence[ExportedLine]) -> set[str]:
     return {line.row["session_id"] for line in lines if line.noun == "message"}
 
 
-def _models(lines: Sequence[Line]) -> set[str]:
+def _models(lines: Sequence[ExportedLine]) -> set[str]:
     return {
         line.row["embedding_model"] for line in lines if line.row.get("embedding") is not None
     } - {None}

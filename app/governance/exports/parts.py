@@ -26,7 +26,7 @@ Fault = tuple[Sequence[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExportedLine:
     """One row that is to be there; `stub` when any row of its key will do."""
 
     number: int
@@ -49,10 +49,10 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ImportPart:
     """Rows to be written, and when they were exported; unknown where the manifest does not say."""
 
-    lines: list[Line]
+    lines: list[ExportedLine]
     created_at: datetime | None
 
     def user_ids(self) -> set[str]:
@@ -60,7 +60,7 @@ class Part:
         return {line.row["user_id"] for line in self.lines if line.row.get("user_id") is not None}
 
 
-def read_part(body: bytes) -> Part:
+def read_part(body: bytes) -> ImportPart:
     """The rows of a part: a manifest, rows, and the end, when the part is a whole export.
 
     Raises:
@@ -68,7 +68,7 @@ def read_part(body: bytes) -> Part:
 
     """
     texts = body.split(b"\n")
-    found: list[Line] = []
+    found: list[ExportedLine] = []
     faults: list[Fault] = []
     lengths = VectorLengths()
     end = 0
@@ -99,10 +99,10 @@ def read_part(body: bytes) -> Part:
         faults.append((["1"], "must be the manifest of an export"))
     if faults:
         raise InvalidImportError(faults)
-    return Part(found, created_at)
+    return ImportPart(found, created_at)
 
 
-def groups(lines: Sequence[Line]) -> Iterator[list[Line]]:
+def groups(lines: Sequence[ExportedLine]) -> Iterator[list[ExportedLine]]:
     """Neighbours that one statement can write: of a table, with the same columns."""
     for _, group in groupby(lines, lambda line: (line.noun, line.stub, frozenset(line.row))):
         yield list(group)
@@ -136,7 +136,7 @@ def _check_manifest(value: dict[str, Any]) -> datetime | None:
 
 
 def _check_end(
-    value: dict[str, Any], texts: Sequence[bytes], number: int, found: Sequence[Line]
+    value: dict[str, Any], texts: Sequence[bytes], number: int, found: Sequence[ExportedLine]
 ) -> None:
     before = b"".join(text + b"\n" for text in texts[: number - 1])
     counts: dict[str, int] = {}
@@ -148,7 +148,7 @@ def _check_end(
 
 def _line(
     number: int, value: dict[str, Any], text: bytes, lengths: VectorLengths
-) -> tuple[Line, list[Fault]]:
+) -> tuple[ExportedLine, list[Fault]]:
     noun, row, stub = value.get("type"), value.get("row"), value.get("parent", False)
     table = TABLE_OF.get(noun) if isinstance(noun, str) else None
     if table is None or not isinstance(noun, str):
@@ -158,7 +158,7 @@ def _line(
     unknown = value.keys() - {"type", "row", "parent"}
     if unknown:
         raise ValueError("may have `type`, `row` and `parent` alone")
-    line = Line(number, noun, row, stub, _row_in(text, noun, row))
+    line = ExportedLine(number, noun, row, stub, _row_in(text, noun, row))
     wrong = list(_faults(table, line))
     if not wrong:
         wrong = [line.fault("row", name, detail=told) for name, told in lengths.faults(row)]
@@ -174,7 +174,7 @@ def _row_in(text: bytes, noun: str, row: dict[str, Any]) -> bytes:
     return to_json(row)
 
 
-def _faults(table: Table, line: Line) -> Iterator[Fault]:
+def _faults(table: Table, line: ExportedLine) -> Iterator[Fault]:
     known = {column.name: column for column in columns_of(table)}
     for name in line.row.keys() - known.keys():
         yield line.fault("row", name[:100], detail="is not a column that can be imported")

@@ -33,7 +33,7 @@ from app.governance.exports.exported_tables import (
     self_reference,
     stub_columns,
 )
-from app.governance.exports.scope_sql import Scope
+from app.governance.exports.scope_sql import ExportScope
 
 PAGE: Final = 100
 BULKY_PAGE: Final = 4
@@ -48,7 +48,7 @@ _LAST: Final = 2**31 - 1
 class ExportRepository:
     """Reads; never begins or ends a transaction, which has to be a snapshot."""
 
-    def __init__(self, db: AsyncSession, scope: Scope) -> None:
+    def __init__(self, db: AsyncSession, scope: ExportScope) -> None:
         self._db = db
         self._scope = scope
 

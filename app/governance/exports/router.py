@@ -22,8 +22,8 @@ from app.governance.exports.schemas import (
     MEDIA_TYPE,
     ExportLine,
     ExportQuery,
-    ImportQuery,
     ImportReport,
+    RowImportQuery,
 )
 from app.governance.exports.service import ExportService
 from app.identity.agents.errors import AgentNotFoundError
@@ -135,7 +135,7 @@ async def export_rows(
 )
 async def import_rows(
     request: Request,
-    query: Annotated[ImportQuery, Query()],
+    query: Annotated[RowImportQuery, Query()],
     principal: AdminDep,
     service: Annotated[ImportService, provided(ImportService)],
     key: IdempotencyKeyDep,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from app.platform.values.fields import Id, Schema, Shown
+from app.platform.values.fields import Id, ReadSchema, Schema
 
 FORMAT = 1
 """Of the lines; another number means that an import has to read them otherwise."""
@@ -28,7 +28,7 @@ class ExportQuery(Schema):
         return self
 
 
-class ImportQuery(Schema):
+class RowImportQuery(Schema):
     dry_run: bool = Field(default=False, description="Check and count; write nothing.")
     on_conflict: Literal["fail", "skip"] = Field(
         default="fail",
@@ -41,7 +41,7 @@ class ImportQuery(Schema):
     )
 
 
-class ExportLine(Shown):
+class ExportLine(ReadSchema):
     """One line: the manifest first, then a row each, and the end."""
 
     model_config = ConfigDict(
@@ -86,7 +86,7 @@ class ExportLine(Shown):
     sha256: str | None = Field(default=None, description="Of the end: over all bytes before it.")
 
 
-class ImportReport(Shown):
+class ImportReport(ReadSchema):
     """What became of the lines of one part."""
 
     inserted: Annotated[

@@ -32,7 +32,7 @@ Kind = Literal["tenant", "user", "agent", "project"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ExportScope:
     """Whose rows; `one` is the id of the user, agent or project."""
 
     tenant_id: str

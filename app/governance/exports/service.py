@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.governance.exports.exported_tables import ANCHORS, NOUNS, TABLES
 from app.governance.exports.repository import ExportRepository
 from app.governance.exports.schemas import FORMAT, ExportQuery
-from app.governance.exports.scope_sql import Scope
+from app.governance.exports.scope_sql import ExportScope
 from app.governance.exports.slots import ExportSlots
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.repository import ProjectRepository
@@ -111,7 +111,7 @@ class _Stream:
         return to_json(told) + b"\n"
 
 
-def _scope(principal: Principal, query: ExportQuery) -> Scope:
+def _scope(principal: Principal, query: ExportQuery) -> ExportScope:
     access = principal.access
     own = access.agent_id is None and access.user_id is not None and query.user_id is not None
     if access.restricted and not own:
@@ -119,15 +119,15 @@ def _scope(principal: Principal, query: ExportQuery) -> Scope:
     if not access.restricted and not principal.may("admin"):
         raise InsufficientScopeError("admin")
     if query.user_id is not None:
-        return Scope(principal.tenant_id, "user", query.user_id)
+        return ExportScope(principal.tenant_id, "user", query.user_id)
     if query.agent_id is not None:
-        return Scope(principal.tenant_id, "agent", query.agent_id)
+        return ExportScope(principal.tenant_id, "agent", query.agent_id)
     if query.project_id is not None:
-        return Scope(principal.tenant_id, "project", query.project_id)
-    return Scope(principal.tenant_id, "tenant")
+        return ExportScope(principal.tenant_id, "project", query.project_id)
+    return ExportScope(principal.tenant_id, "tenant")
 
 
-async def _find(db: AsyncSession, principal: Principal, scope: Scope) -> None:
+async def _find(db: AsyncSession, principal: Principal, scope: ExportScope) -> None:
     """Whether there is such a user, agent or project for the caller."""
     match scope.kind:
         case "user":

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from app.identity.agents.retention import Eviction
-from app.platform.values.fields import Id, Moment, Schema, Shown, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Timestamp, example
 
 Step = Literal[
     "expired", "source_deleted", "session_deleted", "superseded", "over_capacity", "decayed",
@@ -39,18 +39,18 @@ class ForgettingRunCreate(Schema):
         return self
 
 
-class Candidate(Shown):
+class Candidate(ReadSchema):
     id: str = Field(description="Of a memory, a message, a checkpoint, a snapshot or a session.")
     reason: str = Field(examples=["over_capacity"])
 
 
-class StepRead(Shown):
+class StepRead(ReadSchema):
     step: Step
     due: int = Field(description="How many would go now.")
     sample: list[Candidate] = Field(description="The first of them.")
 
 
-class Shadow(Shown):
+class Shadow(ReadSchema):
     """What the other way to choose would do, beside the policy in force."""
 
     eviction: Eviction
@@ -64,14 +64,14 @@ class Shadow(Shown):
     )
 
 
-class ForgettingRunRead(Shown):
+class ForgettingRunRead(ReadSchema):
     dry_run: bool
     job_id: str | None = Field(default=None, description="Of the job that does it.")
     steps: list[StepRead] = []
     shadow: Shadow | None = None
 
 
-class PolicyRead(Shown):
+class PolicyRead(ReadSchema):
     enabled: bool
     max_facts: int
     eviction: Eviction
@@ -83,17 +83,17 @@ class PolicyRead(Shown):
     checkpoint_retention_days: int
 
 
-class LastRun(Shown):
+class LastRun(ReadSchema):
     job_id: str
     status: str
     result: dict[str, Any] | None = Field(description="What went, by step.")
     error_code: str | None
-    due_at: Moment
-    started_at: Moment | None
-    finished_at: Moment | None
+    due_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
 
 
-class ForgettingRead(Shown):
+class ForgettingRead(ReadSchema):
     policy: PolicyRead = Field(description="For whatever is of no agent, or of one that is silent.")
     agents: dict[str, PolicyRead] = Field(description="Of agents that say something themselves.")
     purge_days: int = Field(description="How long what was archived here, or deleted, is kept.")

@@ -35,11 +35,11 @@ from app.identity.tenants.access import Access
 from app.memory.memories.eviction_repository import Compared, Crowded, EvictionRepository
 from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import Change, RecordRepository
+from app.memory.memories.record_repository import MemoryChange, RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import MEMORY_EVENTS
-from app.prompting.checkpoints.checkpoint_store import CheckpointKeeper
+from app.prompting.checkpoints.checkpoint_store import SessionCheckpointStore
 from app.prompting.checkpoints.saver_retention import kept
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 
@@ -339,7 +339,7 @@ class Forgetting:
             if not chosen:
                 return 0
             gone = await messages.delete(chosen, user_id=session.user_id)
-            await CheckpointKeeper().forget(db, access, session_id, gone)
+            await SessionCheckpointStore().forget(db, access, session_id, gone)
             agent = await AgentRepository(db, access).get(session.agent_id)
             policy = resolve_window(self._rules.windows, agent.window_policy, session.window_policy)
             await WindowRepository(db, access, session).recount(policy)
@@ -372,7 +372,7 @@ class _Work:
     job_id: str | None
     allowed: Allowed
 
-    async def note(self, db: AsyncSession, changes: Sequence[Change], reason: str) -> None:
+    async def note(self, db: AsyncSession, changes: Sequence[MemoryChange], reason: str) -> None:
         """Write the history of what was archived."""
         await RecordRepository(db, Access(self.tenant_id)).note(
             changes, actor=None, reason=reason, job_id=self.job_id

@@ -5,15 +5,15 @@ from typing import Any
 
 import structlog
 
-from app.conversation.messages.backfill import MessageFilling
-from app.governance.operations.repository import Old, UpkeepRepository, old_rows
+from app.conversation.messages.backfill import MessageBackfill
+from app.governance.operations.repository import ExpiredRows, JobMaintenanceRepository, old_rows
 from app.governance.operations.retention import Retention
-from app.memory.memories.backfill import MemoryFilling
+from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.purge_service import BATCH, PurgeService, Removed
-from app.memory.memories.quantisation import EarningService
+from app.memory.memories.quantisation import QuantisationService
 from app.platform.database.engine import Database
 from app.platform.jobs.orders import ClaimedJob
-from app.prompting.checkpoints.archive_service import CheckpointUpkeep
+from app.prompting.checkpoints.archive_service import CheckpointArchiving
 
 log = structlog.get_logger()
 
@@ -38,10 +38,10 @@ class Housekeeping:
         retention: Retention,
         *,
         batch: int = BATCH,
-        reading: MemoryFilling | None = None,
-        filling: MessageFilling | None = None,
-        earning: EarningService | None = None,
-        checkpoints: CheckpointUpkeep | None = None,
+        reading: MemoryBackfill | None = None,
+        filling: MessageBackfill | None = None,
+        earning: QuantisationService | None = None,
+        checkpoints: CheckpointArchiving | None = None,
     ) -> None:
         """Keep `database` in order, at most `batch` rows in one transaction.
 
@@ -69,7 +69,7 @@ class Housekeeping:
         """What `run` would do, by name; changes nothing."""
         counts = asdict(await self._purging.due(tenant_id, age=self._retention.deleted))
         async with self._database.begin(tenant_id) as db:
-            repository = UpkeepRepository(db, tenant_id)
+            repository = JobMaintenanceRepository(db, tenant_id)
             for name, old in old_rows(self._retention).items():
                 counts[name] = await repository.count(old)
         if self._checkpoints is not None:
@@ -111,6 +111,6 @@ class Housekeeping:
         log.info("house_kept", tenant_id=tenant_id, **counts)
         return counts
 
-    async def _delete(self, tenant_id: str, old: Old) -> int:
+    async def _delete(self, tenant_id: str, old: ExpiredRows) -> int:
         async with self._database.begin(tenant_id) as db:
-            return await UpkeepRepository(db, tenant_id).delete(old, self._batch)
+            return await JobMaintenanceRepository(db, tenant_id).delete(old, self._batch)

@@ -22,7 +22,7 @@ UPKEEP = ("deliver", "housekeeping")
 """Kinds of job that come by the thousand and say nothing once they are done."""
 
 
-class Old(NamedTuple):
+class ExpiredRows(NamedTuple):
     """Rows of one table that may go.
 
     Args:
@@ -35,7 +35,7 @@ class Old(NamedTuple):
     rows: ColumnElement[bool]
 
 
-def old_rows(retention: Retention) -> Mapping[str, Old]:
+def old_rows(retention: Retention) -> Mapping[str, ExpiredRows]:
     """What may go, by the name under which it is counted."""
     now = func.now()
     jobs = or_(
@@ -70,14 +70,16 @@ def old_rows(retention: Retention) -> Mapping[str, Old]:
     )
     today = cast(func.timezone("UTC", now), Date)
     return {
-        "jobs": Old(Job, (Job.job_id,), jobs),
-        "extraction_runs": Old(
+        "jobs": ExpiredRows(Job, (Job.job_id,), jobs),
+        "extraction_runs": ExpiredRows(
             ExtractionRun,
             (ExtractionRun.run_id,),
             ExtractionRun.create_time <= now - retention.extraction_runs,
         ),
-        "webhook_deliveries": Old(WebhookDelivery, (WebhookDelivery.delivery_id,), deliveries),
-        "usage": Old(
+        "webhook_deliveries": ExpiredRows(
+            WebhookDelivery, (WebhookDelivery.delivery_id,), deliveries
+        ),
+        "usage": ExpiredRows(
             Usage,
             (Usage.day, Usage.operation, Usage.model),
             Usage.day < today - literal(retention.usage.days),
@@ -85,14 +87,14 @@ def old_rows(retention: Retention) -> Mapping[str, Old]:
     }
 
 
-class UpkeepRepository:
+class JobMaintenanceRepository:
     """Old rows of one tenant. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
         self._tenant_id = tenant_id
 
-    async def count(self, old: Old) -> int:
+    async def count(self, old: ExpiredRows) -> int:
         """How many there are."""
         statement = (
             select(func.count())
@@ -101,7 +103,7 @@ class UpkeepRepository:
         )
         return int(await self._db.scalar(statement) or 0)
 
-    async def delete(self, old: Old, limit: int) -> int:
+    async def delete(self, old: ExpiredRows, limit: int) -> int:
         """Delete at most `limit` of them, none that somebody else holds; how many it were."""
         chosen = (
             select(*old.key)

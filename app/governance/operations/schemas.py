@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.values.fields import Id, Moment, Shown, Storable
+from app.platform.values.fields import Id, ReadSchema, Storable, Timestamp
 from app.platform.values.pagination import PageQuery
 
 JobStatus = Literal["pending", "running", "succeeded", "dead", "cancelled"]
@@ -19,7 +19,7 @@ class JobQuery(PageQuery):
     session_id: Id | None = None
 
 
-class JobRead(Shown):
+class JobRead(ReadSchema):
     job_id: str
     kind: str
     status: JobStatus
@@ -28,8 +28,8 @@ class JobRead(Shown):
     session_id: str | None
     signals: list[str] = Field(description="What was noticed in the messages it is about.")
     creator: str | None = Field(description="Id of the key that asked for it.")
-    due_at: Moment
-    waiting_since: Moment
+    due_at: Timestamp
+    waiting_since: Timestamp
     deferred_reason: str | None = Field(
         description="Why it waits, when that is no debounce: after a failure, or for a quota."
     )
@@ -39,16 +39,16 @@ class JobRead(Shown):
     error_code: str | None
     error_detail: str | None
     result: dict[str, Any] | None = Field(description="Ids, counts and codes.")
-    started_at: Moment | None
-    finished_at: Moment | None
-    create_time: Moment
-    update_time: Moment
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    create_time: Timestamp
+    update_time: Timestamp
 
 
-class JobStats(Shown):
+class JobStats(ReadSchema):
     total: int
     by_status: dict[JobStatus, int]
     by_kind: dict[str, dict[JobStatus, int]]
     due: int = Field(description="Jobs that could run now and wait for a worker.")
-    oldest_due: Moment | None = Field(description="Since when the first of them could.")
+    oldest_due: Timestamp | None = Field(description="Since when the first of them could.")
     dead: int = Field(description="Jobs that somebody has to look at.")

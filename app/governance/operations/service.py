@@ -12,7 +12,7 @@ from app.identity.tenants.access import Access, Principal
 from app.platform.jobs.errors import JobNotFoundError
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -27,7 +27,7 @@ class JobService:
 
     async def list(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
         """Jobs, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         own = _restriction(principal.access)
         if any(equal.get(name, value) != value for name, value in own.items()):

@@ -3,7 +3,7 @@
 from pydantic import Field, ValidationInfo, field_validator
 
 from app.identity.erasure import ErasureKind
-from app.platform.values.fields import Id, Moment, Shown
+from app.platform.values.fields import Id, ReadSchema, Timestamp
 from app.platform.values.pagination import PageQuery
 
 
@@ -21,7 +21,7 @@ class ErasureListQuery(PageQuery):
         return one
 
 
-class ErasureRead(Shown):
+class ErasureRead(ReadSchema):
     """A receipt as it is kept: it does not say who or what was erased."""
 
     erasure_id: str
@@ -32,7 +32,7 @@ class ErasureRead(Shown):
     )
     deleted: dict[str, int] = Field(description="Rows that went, by what they were.")
     actor: str | None = Field(description="Id of the key that asked for it.")
-    create_time: Moment
+    create_time: Timestamp
 
     @field_validator("subject_hash", mode="before")
     @classmethod

@@ -24,7 +24,7 @@ from app.platform.database.failures import DatabaseBusyError
 from app.platform.database.ids import subject_hash
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.unit import Work
 
 log = structlog.get_logger()
@@ -122,7 +122,7 @@ class ErasureService:
         subject = None
         if query.kind is not None and query.id is not None:
             subject = subject_hash(principal.tenant_id, query.kind, query.id)
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             rows = await ErasureRepository(unit.db, principal.tenant_id).receipts(
                 kind=query.kind, subject=subject, start=start, limit=query.limit

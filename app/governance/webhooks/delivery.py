@@ -21,8 +21,8 @@ import structlog
 from app.governance.webhooks.backoff import GIVE_UP_AFTER, MOST_ATTEMPTS, next_attempt, pause_after
 from app.governance.webhooks.metrics import DELIVERIES
 from app.governance.webhooks.repository import (
+    ClaimedDelivery,
     DeliveryRepository,
-    Taken,
     WebhookDirectory,
     WebhookRepository,
 )
@@ -46,14 +46,14 @@ LOST_AFTER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long an attempt may take, and how long a run goes on before it lets others work."""
 
     attempt: timedelta = timedelta(seconds=10)
     run: timedelta = timedelta(seconds=10)
 
     @classmethod
-    def within(cls, job_timeout: timedelta) -> "Patience":
+    def within(cls, job_timeout: timedelta) -> "Timeouts":
         """As much as a job may have: the last attempt of a run must end in time."""
         return cls(attempt=min(cls().attempt, job_timeout / 3), run=min(cls().run, job_timeout / 3))
 
@@ -81,7 +81,7 @@ class Deliverer:
         trusted: ssl.SSLContext,
         now: Callable[[], datetime],
         *,
-        patience: Patience = Patience(),
+        patience: Timeouts = Timeouts(),
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._database = database
@@ -120,11 +120,11 @@ class Deliverer:
                 taken = following
         return dict(outcomes)
 
-    async def _take(self, deliveries: DeliveryRepository) -> Taken | None:
+    async def _take(self, deliveries: DeliveryRepository) -> ClaimedDelivery | None:
         now = self._now()
         return await deliveries.take(now, lost_at=now + LOST_AFTER)
 
-    async def _try(self, sender: Sender, taken: Taken) -> Result:
+    async def _try(self, sender: Sender, taken: ClaimedDelivery) -> Result:
         if taken.attempts > MOST_ATTEMPTS:
             # Each attempt took its worker along, or its report; one more would too.
             return Result("worker_lost")
@@ -143,7 +143,7 @@ class Deliverer:
         self,
         webhooks: WebhookRepository,
         deliveries: DeliveryRepository,
-        taken: Taken,
+        taken: ClaimedDelivery,
         result: Result,
     ) -> _Ending:
         """Write down what came of an attempt: the webhook first, as a deletion locks them."""
@@ -200,7 +200,7 @@ def _body(payload: dict[str, Any]) -> bytes:
     return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _tell(webhook_id: str, taken: Taken, result: Result, ending: _Ending) -> None:
+def _tell(webhook_id: str, taken: ClaimedDelivery, result: Result, ending: _Ending) -> None:
     DELIVERIES.labels(ending.outcome).inc()
     log.info(
         "webhook_attempted",

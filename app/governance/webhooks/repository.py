@@ -41,7 +41,7 @@ ORDER BY w.tenant_id, w.webhook_id
 """
 
 
-class Taken(NamedTuple):
+class ClaimedDelivery(NamedTuple):
     """A delivery to be tried, and where and how, as the webhook was when it was taken.
 
     Args:
@@ -227,7 +227,7 @@ class DeliveryRepository:
         await self._db.refresh(again)
         return again
 
-    async def take(self, now: datetime, *, lost_at: datetime) -> Taken | None:
+    async def take(self, now: datetime, *, lost_at: datetime) -> ClaimedDelivery | None:
         """The next one that is due, its attempt counted, or None.
 
         What was never tried comes in the order of its creation. Others that ask take another;
@@ -272,9 +272,9 @@ class DeliveryRepository:
             .execution_options(synchronize_session=False)
         )
         row = rows.one_or_none()
-        return None if row is None else Taken(*row)
+        return None if row is None else ClaimedDelivery(*row)
 
-    async def close(self, taken: Taken, **values: Any) -> None:
+    async def close(self, taken: ClaimedDelivery, **values: Any) -> None:
         """Write what came of an attempt.
 
         A success counts whoever reports it. A failure counts only from the last that took the

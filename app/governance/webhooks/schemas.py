@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, HttpUrl, UrlConstraints
 
 from app.platform.outbox.events import EventType, ToldType
-from app.platform.values.fields import Description, Moment, Schema, Shown, example
+from app.platform.values.fields import Description, ReadSchema, Schema, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
 WantedType = Literal["*", ToldType]
@@ -60,7 +60,7 @@ class WebhookPatch(Schema):
     )
 
 
-class WebhookRead(Shown):
+class WebhookRead(ReadSchema):
     webhook_id: str
     url: str
     events: list[WantedType]
@@ -70,16 +70,16 @@ class WebhookRead(Shown):
         description="Set when the service disabled it: the receiver answered 410, or nothing "
         "arrived for three days."
     )
-    failing_since: Moment | None = Field(description="Since when every attempt has failed.")
-    paused_until: Moment | None = Field(
+    failing_since: Timestamp | None = Field(description="Since when every attempt has failed.")
+    paused_until: Timestamp | None = Field(
         description="A receiver that failed several times is left alone until then."
     )
-    old_secret_expires_at: Moment | None = Field(
+    old_secret_expires_at: Timestamp | None = Field(
         description="Until when the secret before the last rotation signs too."
     )
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class WebhookWithSecret(WebhookRead):
@@ -88,7 +88,7 @@ class WebhookWithSecret(WebhookRead):
     )
 
 
-class DeliveryRead(Shown):
+class DeliveryRead(ReadSchema):
     delivery_id: str
     webhook_id: str
     event_id: str = Field(description="`webhook-id` of the request; the same when sent again.")
@@ -99,10 +99,10 @@ class DeliveryRead(Shown):
     response_status: int | None = Field(description="Of the last attempt.")
     error_code: str | None = Field(description="Of the last attempt; null when it succeeded.")
     duration_ms: int | None = Field(description="Of the last attempt.")
-    next_attempt_at: Moment | None
-    attempted_at: Moment | None
-    delivered_at: Moment | None
-    create_time: Moment
+    next_attempt_at: Timestamp | None
+    attempted_at: Timestamp | None
+    delivered_at: Timestamp | None
+    create_time: Timestamp
 
 
 class DeliveryQuery(PageQuery):

@@ -24,7 +24,7 @@ from app.platform.database.versioned import apply_changes
 from app.platform.outbox.events import Event
 from app.platform.outbox.models import Webhook
 from app.platform.outbox.repository import OutboxRepository
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -78,7 +78,7 @@ class WebhookService:
 
     async def list(self, principal: Principal, query: PageQuery) -> Page[WebhookRead]:
         """Webhooks, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await WebhookRepository(db, principal.tenant_id).list(
                 start=start, limit=query.limit
@@ -171,7 +171,7 @@ class WebhookService:
         self, principal: Principal, webhook_id: str, query: DeliveryQuery
     ) -> Page[DeliveryRead]:
         """What the webhook was told or is owed, newest first. Raises WebhookNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         tenant_id = principal.tenant_id
         async with self._work.read(principal) as db:
             await WebhookRepository(db, tenant_id).get(webhook_id)

@@ -23,7 +23,7 @@ from app.identity.agents.schemas import (
     ProcessorRead,
 )
 from app.identity.agents.service import AgentService
-from app.identity.erasure import Erasure, ErasureQuery, Receipt
+from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -47,7 +47,7 @@ processors_router = APIRouter(
 
 ServiceDep = Annotated[AgentService, provided(AgentService)]
 CreationDep = Annotated[AgentCreation, provided(AgentCreation)]
-ErasureDep = Annotated[Erasure, provided(Erasure)]
+ErasureDep = Annotated[Eraser, provided(Eraser)]
 
 
 @router.post(

@@ -13,10 +13,10 @@ from app.platform.values.fields import (
     Document,
     Id,
     Kind,
-    Moment,
     Name,
+    ReadSchema,
     Schema,
-    Shown,
+    Timestamp,
     example,
 )
 from app.platform.values.pagination import PageQuery
@@ -65,7 +65,7 @@ class AgentPatch(Schema):
     )
 
 
-class AgentRead(Shown):
+class AgentRead(ReadSchema):
     agent_id: str
     agent_name: str
     agent_type: str | None
@@ -81,8 +81,8 @@ class AgentRead(Shown):
     )
     creator: str | None = Field(description="Id of the key that made it.")
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class AgentQuery(PageQuery):
@@ -90,7 +90,7 @@ class AgentQuery(PageQuery):
     agent_type: Kind | None = None
 
 
-class ProcessorRead(Shown):
+class ProcessorRead(ReadSchema):
     name: str
     points: list[str] = Field(description="Where it is asked; see docs/processors.md.")
     timeout_seconds: float = Field(description="What one call may take.")
@@ -108,5 +108,5 @@ class ProcessorRead(Shown):
         )
 
 
-class ProcessorList(Shown):
+class ProcessorList(ReadSchema):
     items: list[ProcessorRead]

@@ -15,7 +15,7 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.platform.database.ids import new_id
 from app.platform.values.fields import ENABLED
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.unit import Work
 
 PROMPT_LENGTH = 8000
@@ -68,7 +68,7 @@ class AgentService:
 
     async def list(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
         """Agents, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await AgentRepository(db, principal.access).list(
                 start=start,

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
-from app.identity.erasure import Erasure, ErasureQuery, Receipt
+from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.projects.errors import (
     InsufficientRoleError,
     LastOwnerError,
@@ -40,7 +40,7 @@ router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses
 
 
 ServiceDep = Annotated[ProjectService, provided(ProjectService)]
-ErasureDep = Annotated[Erasure, provided(Erasure)]
+ErasureDep = Annotated[Eraser, provided(Eraser)]
 
 
 @router.post(

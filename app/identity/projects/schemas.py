@@ -8,10 +8,10 @@ from app.platform.values.fields import (
     Description,
     Id,
     Metadata,
-    Moment,
     Name,
+    ReadSchema,
     Schema,
-    Shown,
+    Timestamp,
     example,
 )
 from app.platform.values.pagination import PageQuery
@@ -41,15 +41,15 @@ class ProjectPatch(Schema):
     metadata: Metadata | None = None
 
 
-class ProjectRead(Shown):
+class ProjectRead(ReadSchema):
     project_id: str
     project_name: str
     description: str | None
     metadata: dict[str, Any] = Field(validation_alias="metadata_")
     creator: str | None
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class ProjectQuery(PageQuery):
@@ -62,12 +62,12 @@ class MemberPut(Schema):
     role: Role = "editor"
 
 
-class MemberRead(Shown):
+class MemberRead(ReadSchema):
     project_id: str
     user_id: str
     role: Role
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class ProjectTransfer(Schema):
@@ -76,7 +76,7 @@ class ProjectTransfer(Schema):
     to_user_id: Id = Field(description="The user who becomes the owner, a member or not.")
 
 
-class ProjectTransferred(Shown):
+class ProjectTransferred(ReadSchema):
     model_config = example(project_id="payments", owner_id="bob", former_owners=["ana"])
 
     project_id: str

@@ -29,7 +29,7 @@ from app.identity.projects.schemas import (
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.platform.database.ids import new_id
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -85,7 +85,7 @@ class ProjectService:
 
     async def list(self, principal: Principal, query: ProjectQuery) -> Page[ProjectRead]:
         """Projects, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await ProjectRepository(db, principal.access).list(
                 start=start, limit=query.limit, user_id=query.user_id
@@ -138,7 +138,7 @@ class ProjectService:
         self, principal: Principal, project_id: str, query: PageQuery
     ) -> Page[MemberRead]:
         """Members, oldest first. Raises ProjectNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             projects = ProjectRepository(db, principal.access)
             await projects.get(project_id)

@@ -10,10 +10,10 @@ from app.platform.values.fields import (
     LARGEST_INTEGER,
     Document,
     Id,
-    Moment,
     Name,
+    ReadSchema,
     Schema,
-    Shown,
+    Timestamp,
     example,
     status_word,
 )
@@ -66,7 +66,7 @@ class KeyCreate(Schema):
     )
     agent_id: Id | None = Field(default=None, description="Restrict the key to one agent.")
     user_id: Id | None = Field(default=None, description="Restrict the key to one user.")
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
 
     @model_validator(mode="after")
     def _restricted_keys_serve_data(self) -> Self:
@@ -75,17 +75,17 @@ class KeyCreate(Schema):
         return self
 
 
-class KeyRead(Shown):
+class KeyRead(ReadSchema):
     key_id: str
     key_prefix: str = Field(description="Public; tells keys apart.")
     key_name: str | None
     scopes: list[ScopeName]
     agent_id: str | None
     user_id: str | None
-    expires_at: Moment | None
-    revoked_at: Moment | None
-    last_used_at: Moment | None = Field(description="To within some seconds.")
-    create_time: Moment
+    expires_at: Timestamp | None
+    revoked_at: Timestamp | None
+    last_used_at: Timestamp | None = Field(description="To within some seconds.")
+    create_time: Timestamp
 
 
 class KeyCreated(KeyRead):
@@ -110,15 +110,15 @@ class TenantPatch(Schema):
     config: Config | None = None
 
 
-class TenantRead(Shown):
+class TenantRead(ReadSchema):
     tenant_id: str
     tenant_name: str
     status: Status
     config: dict[str, Any]
     embedding_models: list[str] = Field(description="Models with vectors here.")
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class TenantCreated(TenantRead):

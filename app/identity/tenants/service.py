@@ -35,7 +35,7 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.platform.database.engine import enter_tenant
 from app.platform.database.ids import new_id
 from app.platform.plugins.runner import Processors
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -173,7 +173,7 @@ class TenantService:
 
     async def list(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
         """Tenants, newest first."""
-        start = decode_moment(cursor)
+        start = decode_time(cursor)
         rows = await KeyDirectory(self._work.database).tenants(start, limit)
         return page(
             rows,
@@ -247,7 +247,7 @@ class TenantService:
 
     async def list_keys(self, tenant_id: str, *, cursor: str | None, limit: int) -> Page[KeyRead]:
         """Keys of a tenant, newest first, revoked and expired ones too."""
-        start = decode_moment(cursor)
+        start = decode_time(cursor)
         async with self._work.read(tenant_id) as db:
             repository = TenantRepository(db, tenant_id)
             await repository.get()

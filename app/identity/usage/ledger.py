@@ -104,7 +104,7 @@ class EmbeddingLedger:
                 )
 
 
-class Asked(Protocol):
+class LedgerModel(Protocol):
     """Who does the work: by a model, or by rules, which cost nothing."""
 
     @property
@@ -114,14 +114,14 @@ class Asked(Protocol):
     def model(self) -> str | None: ...
 
 
-class Answered(Protocol):
+class LedgerAnswer(Protocol):
     """What came of it, and what it cost."""
 
     @property
     def use(self) -> ModelUse: ...
 
 
-Answer = TypeVar("Answer", bound=Answered)
+Answer = TypeVar("Answer", bound=LedgerAnswer)
 
 
 class ModelLedger:
@@ -140,7 +140,9 @@ class ModelLedger:
             totals = await UsageRepository(db, principal.tenant_id).today()
         return exhausted(totals, self._quota.overridden(principal.config))
 
-    async def ask(self, principal: Principal, asked: Asked, answer: Awaitable[Answer]) -> Answer:
+    async def ask(
+        self, principal: Principal, asked: LedgerModel, answer: Awaitable[Answer]
+    ) -> Answer:
         """What `asked` answers. No transaction is open while the model thinks.
 
         Raises:
@@ -157,7 +159,7 @@ class ModelLedger:
         return given
 
     async def _note(
-        self, principal: Principal, asked: Asked, use: ModelUse, *, failures: int = 0
+        self, principal: Principal, asked: LedgerModel, use: ModelUse, *, failures: int = 0
     ) -> None:
         if asked.model is None:
             return

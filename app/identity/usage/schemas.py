@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from app.identity.usage.quota import QuotaName
-from app.platform.values.fields import Moment, Schema, Shown, Storable
+from app.platform.values.fields import ReadSchema, Schema, Storable, Timestamp
 
 Operation = Annotated[str, StringConstraints(min_length=1, max_length=40), Storable]
 Model = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
@@ -23,7 +23,7 @@ class UsageQuery(Schema):
     model: Model | None = None
 
 
-class Figures(Shown):
+class Figures(ReadSchema):
     calls: int = Field(description="Requests that went to a model, failed ones among them.")
     failures: int
     input_tokens: int
@@ -42,7 +42,7 @@ class UsageRead(Figures):
     model: str
 
 
-class LimitRead(Shown):
+class LimitRead(ReadSchema):
     """One limit of a day and what is left of it."""
 
     limit: int | None = Field(description="Null means none.")
@@ -50,7 +50,7 @@ class LimitRead(Shown):
     remaining: int | None
 
 
-class TodayRead(Shown):
+class TodayRead(ReadSchema):
     """Today (UTC) against its quota, whatever the list is narrowed to.
 
     Embeddings and reranking are listed and do not count here: no quota holds back a search or
@@ -63,10 +63,10 @@ class TodayRead(Shown):
     exhausted: QuotaName | None = Field(
         description="The quota that is used up: further work waits until `resets_at`."
     )
-    resets_at: Moment
+    resets_at: Timestamp
 
 
-class UsageAnswer(Shown):
+class UsageAnswer(ReadSchema):
     since: date
     until: date
     items: list[UsageRead] = Field(description="Newest day first, by operation and model.")

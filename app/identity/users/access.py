@@ -5,7 +5,7 @@ from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 
 
-def meant(
+def resolve_subject(
     access: Access, user_id: str | None, agent_id: str | None
 ) -> tuple[str | None, str | None]:
     """The user and the agent that a request means: those of the key where it names none.

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.erasure import Erasure, Receipt, UserErasureQuery
+from app.identity.erasure import Eraser, Receipt, UserErasureQuery
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*
 
 
 ServiceDep = Annotated[UserService, provided(UserService)]
-ErasureDep = Annotated[Erasure, provided(Erasure)]
+ErasureDep = Annotated[Eraser, provided(Eraser)]
 
 
 @router.post(

@@ -5,7 +5,16 @@ from typing import Any
 from pydantic import Field
 
 from app.identity.tenants.schemas import Status
-from app.platform.values.fields import Document, Id, Kind, Moment, Name, Schema, Shown, example
+from app.platform.values.fields import (
+    Document,
+    Id,
+    Kind,
+    Name,
+    ReadSchema,
+    Schema,
+    Timestamp,
+    example,
+)
 from app.platform.values.pagination import PageQuery
 
 
@@ -36,7 +45,7 @@ class UserPatch(Schema):
     status: Status | None = None
 
 
-class UserRead(Shown):
+class UserRead(ReadSchema):
     user_id: str
     agent_id: str
     user_name: str | None
@@ -44,10 +53,10 @@ class UserRead(Shown):
     external_id: str | None
     profile: dict[str, Any]
     status: Status
-    last_active_time: Moment | None = Field(description="Last appended message.")
+    last_active_time: Timestamp | None = Field(description="Last appended message.")
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class UserQuery(PageQuery):

@@ -10,7 +10,7 @@ from app.identity.users.repository import UserRepository
 from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
 from app.platform.database.ids import new_id
 from app.platform.values.fields import ENABLED
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -50,7 +50,7 @@ class UserService:
 
     async def list(self, principal: Principal, query: UserQuery) -> Page[UserRead]:
         """Users, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         filters = _columns(query.model_dump(exclude={"limit", "cursor"}, exclude_none=True))
         async with self._work.read(principal) as db:
             rows = await UserRepository(db, principal.access).list(

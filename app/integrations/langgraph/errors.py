@@ -45,7 +45,7 @@ class InvalidChunkError(UnprocessableError):
         )
 
 
-class InvalidFilterError(UnprocessableError):
+class InvalidSaverFilterError(UnprocessableError):
     code = "invalid_request"
     title = "Request is not valid"
 

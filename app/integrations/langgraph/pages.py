@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.integrations.langgraph.errors import InvalidFilterError
+from app.integrations.langgraph.errors import InvalidSaverFilterError
 from app.integrations.langgraph.schemas import (
     PendingWriteRead,
     SaverCheckpointRead,
@@ -125,13 +125,13 @@ def _shown(
 
 
 def metadata_of(text: str | None) -> dict[str, Any] | None:
-    """What a filter asks for. Raises InvalidFilterError."""
+    """What a filter asks for. Raises InvalidSaverFilterError."""
     if text is None:
         return None
     try:
         return _FILTER.validate_python(json.loads(text))
     except (ValueError, ValidationError, RecursionError):
-        raise InvalidFilterError from None
+        raise InvalidSaverFilterError from None
 
 
 def _cursor(step: SaverCheckpoint) -> str:

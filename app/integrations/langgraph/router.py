@@ -21,7 +21,7 @@ from app.identity.tenants.principal import (
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.integrations.langgraph.errors import (
     InvalidChunkError,
-    InvalidFilterError,
+    InvalidSaverFilterError,
     SaverCheckpointNotFoundError,
     SaverContentMissingError,
 )
@@ -108,7 +108,7 @@ async def put_saver_writes(
 @router.get(
     "/sessions/{session_id}/saver/checkpoints",
     response_model=SaverPage,
-    responses=responses_for(SessionNotFoundError, InvalidFilterError, InvalidCursorError),
+    responses=responses_for(SessionNotFoundError, InvalidSaverFilterError, InvalidCursorError),
 )
 async def list_saver_checkpoints(
     session_id: Id,
@@ -126,7 +126,7 @@ async def list_saver_checkpoints(
 @router.get(
     "/saver/checkpoints",
     response_model=SaverPage,
-    responses=responses_for(InvalidFilterError, InvalidCursorError),
+    responses=responses_for(InvalidSaverFilterError, InvalidCursorError),
 )
 async def list_all_saver_checkpoints(
     query: Annotated[SaverQuery, Query()], principal: ReaderDep, service: ServiceDep

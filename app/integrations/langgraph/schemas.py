@@ -6,7 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, StringConstraints
 
-from app.platform.values.fields import Document, Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import (
+    Document,
+    Id,
+    ReadSchema,
+    Schema,
+    Storable,
+    Timestamp,
+    example,
+)
 from app.platform.values.pagination import CursorText, Limit
 
 Text = Annotated[str, StringConstraints(max_length=255), Storable]
@@ -93,7 +101,7 @@ class SaverPut(Schema):
     )
 
 
-class SaverPutDone(Shown):
+class SaverPutDone(ReadSchema):
     session_id: str
     namespace: str
     checkpoint_id: str
@@ -119,7 +127,7 @@ class SaverWritesPut(Schema):
     writes: Annotated[list[PendingWrite], Field(max_length=10_000)]
 
 
-class PendingWriteRead(Shown):
+class PendingWriteRead(ReadSchema):
     task_id: str
     task_path: str
     index: int
@@ -128,7 +136,7 @@ class PendingWriteRead(Shown):
     data: Blob
 
 
-class SaverCheckpointRead(Shown):
+class SaverCheckpointRead(ReadSchema):
     session_id: str
     namespace: str
     checkpoint_id: str
@@ -138,7 +146,7 @@ class SaverCheckpointRead(Shown):
     metadata: dict[str, Any]
     values: dict[str, TypedChunks]
     writes: list[PendingWriteRead] = Field(description="By task path, task and index.")
-    create_time: Moment
+    create_time: Timestamp
 
 
 class SaverPage(BaseModel):
@@ -187,9 +195,9 @@ class SaverRunsDelete(Schema):
     run_ids: Annotated[list[Name], Field(max_length=1000)]
 
 
-class SaverRemoved(Shown):
+class SaverRemoved(ReadSchema):
     checkpoints: int = Field(description="Checkpoints that are gone for good.")
 
 
-class SaverCopied(Shown):
+class SaverCopied(ReadSchema):
     checkpoints: int = Field(description="Checkpoints that were copied; a repetition copies none.")

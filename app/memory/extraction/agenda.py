@@ -14,7 +14,7 @@ from app.language.llm.reconciler import Agenda, AgendaMemory
 from app.memory.extraction.models import ExtractionRun
 from app.memory.extraction.upkeep import VALID_DAYS, Seen, Shown, category
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.repository import bucket, current
 from app.memory.memories.visibility_sql import visible
 
@@ -53,7 +53,7 @@ class AgendaRepository:
         self._db = db
         self._access = access
 
-    async def of(self, places: Sequence[Place]) -> Shown:
+    async def of(self, places: Sequence[MemoryOwner]) -> Shown:
         """What is stale in these buckets, and the largest category that has not been looked
         through lately; nothing where there is too little of it.
         """
@@ -72,7 +72,7 @@ class AgendaRepository:
             parts,
         )
 
-    def _derived(self, places: Sequence[Place]) -> ColumnElement[bool]:
+    def _derived(self, places: Sequence[MemoryOwner]) -> ColumnElement[bool]:
         return and_(
             Memory.tenant_id == self._access.tenant_id,
             or_(*(and_(*bucket(asdict(place))) for place in places)),
@@ -81,7 +81,7 @@ class AgendaRepository:
             DERIVED,
         )
 
-    async def _due(self, places: Sequence[Place]) -> dict[str, Seen]:
+    async def _due(self, places: Sequence[MemoryOwner]) -> dict[str, Seen]:
         """The stalest: what was neither said nor changed nor reviewed for as long as it was
         thought to hold, 90 days unless it was told otherwise.
         """
@@ -94,7 +94,7 @@ class AgendaRepository:
         found = _seen(rows, places)
         return found if len(found) >= FEWEST_DUE else {}
 
-    def _mergeable(self, places: Sequence[Place]) -> ColumnElement[bool]:
+    def _mergeable(self, places: Sequence[MemoryOwner]) -> ColumnElement[bool]:
         """What a merge would not take from anybody: the value of an attribute must stay one to
         be replaced by the next; what ends, is long, is found by the caller's own id, or is kept
         otherwise than the rest of its bucket stays apart.
@@ -114,7 +114,7 @@ class AgendaRepository:
             Memory.expires_at.is_(None),
         )
 
-    async def _parts(self, places: Sequence[Place]) -> dict[str, Seen]:
+    async def _parts(self, places: Sequence[MemoryOwner]) -> dict[str, Seen]:
         """The newest memories of the largest category; old ones are reviewed instead."""
         keys = (Memory.scope, Memory.scope_id, Memory.memory_type)
         count = func.count()
@@ -170,7 +170,7 @@ class AgendaRepository:
         return {row.memory_id: row for row in rows}
 
 
-def _seen(rows: Iterable[Row[Any]], places: Sequence[Place]) -> dict[str, Seen]:
+def _seen(rows: Iterable[Row[Any]], places: Sequence[MemoryOwner]) -> dict[str, Seen]:
     return {
         row.memory_id: Seen(
             AgendaMemory(
@@ -190,5 +190,5 @@ def _seen(rows: Iterable[Row[Any]], places: Sequence[Place]) -> dict[str, Seen]:
     }
 
 
-def _place_of(places: Sequence[Place], scope: str, scope_id: str) -> Place:
+def _place_of(places: Sequence[MemoryOwner], scope: str, scope_id: str) -> MemoryOwner:
     return next(one for one in places if (one.scope, one.scope_id) == (scope, scope_id))

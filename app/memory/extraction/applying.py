@@ -21,10 +21,10 @@ from app.memory.extraction.work import MovedError, Work
 from app.memory.memories.duplicates import EXPIRED, make_room
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.eviction_repository import OVER_CAPACITY
-from app.memory.memories.gate import Reason
+from app.memory.memories.gate import GateReason
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place
-from app.memory.memories.record_repository import Change, RecordRepository, rewrite, snapshot
+from app.memory.memories.owner import MemoryOwner
+from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_service import cut_short, superseded
 from app.memory.memories.verdicts import verdict_row
@@ -100,7 +100,7 @@ class Storing:
     async def _add(self, draft: Draft, event: str) -> None:
         draft.memory_id = new_id("mem")
         [row] = await self._memories.add_all([self._row(draft)])
-        await self._note([Change(event, None, snapshot(row))], draft.reason)
+        await self._note([MemoryChange(event, None, snapshot(row))], draft.reason)
 
     async def _merge(self, draft: Draft) -> None:
         """One memory for several: a new one, or the one of them that has its words already."""
@@ -216,11 +216,11 @@ class Storing:
                     continue
                 before = snapshot(row)
                 await self._memories.archive(row)
-                await self._note([Change("ARCHIVE", before, snapshot(row))], OVER_CAPACITY)
+                await self._note([MemoryChange("ARCHIVE", before, snapshot(row))], OVER_CAPACITY)
                 if row.memory_id in fresh:
                     fresh[row.memory_id].reject(
                         [
-                            Reason(
+                            GateReason(
                                 OVER_CAPACITY,
                                 "Stronger memories fill the bucket.",
                                 {"cap": policy.max_facts},
@@ -229,14 +229,14 @@ class Storing:
                     )
 
     async def decide(
-        self, drafts: Sequence[Draft], malformed: Sequence[Malformed], fallback: Place
+        self, drafts: Sequence[Draft], malformed: Sequence[Malformed], fallback: MemoryOwner
     ) -> None:
         """Keep a verdict for every proposal, refused ones and those that are none too."""
         rows = [self._verdict(draft) for draft in drafts]
         for draft, row in zip(drafts, rows, strict=True):
             draft.decision_id = str(row["decision_id"])
         for one in malformed:
-            reason = Reason("malformed", one.detail, {"index": one.index})
+            reason = GateReason("malformed", one.detail, {"index": one.index})
             rows.append(
                 verdict_row(
                     self._work.principal,
@@ -268,7 +268,7 @@ class Storing:
             run_id=self._run_id,
         )
 
-    async def _note(self, changes: Sequence[Change], reason: str | None) -> None:
+    async def _note(self, changes: Sequence[MemoryChange], reason: str | None) -> None:
         await self._records.note(
             changes,
             actor=self._work.principal.key_id,

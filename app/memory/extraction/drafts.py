@@ -6,8 +6,8 @@ from typing import Any
 
 from app.language.llm.extractor import Proposed, Scope
 from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
-from app.memory.memories.gate import Reason
-from app.memory.memories.owner import Place
+from app.memory.memories.gate import GateReason
+from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import Event
 
 
@@ -37,12 +37,12 @@ class Draft:
 
     index: int
     proposed: Proposed
-    place: Place
+    place: MemoryOwner
     evidence: tuple[str, ...] = ()
     own: Words = field(default_factory=lambda: Words(""))
     new: Words | None = None
     event: Event | None = None
-    reasons: list[Reason] = field(default_factory=list)
+    reasons: list[GateReason] = field(default_factory=list)
     neighbours: Sequence[Neighbour] = ()
     target_ids: tuple[str, ...] = ()
     memory_id: str | None = None
@@ -65,7 +65,7 @@ class Draft:
         """What is stored when it is."""
         return self.new or self.own
 
-    def reject(self, reasons: Sequence[Reason]) -> None:
+    def reject(self, reasons: Sequence[GateReason]) -> None:
         self.event = "REJECT"
         self.reasons = [*self.reasons, *reasons]
 
@@ -101,7 +101,7 @@ class Draft:
         self.reason = None
 
 
-Buckets = dict[Place, list[Draft]]
+Buckets = dict[MemoryOwner, list[Draft]]
 
 
 def by_place(drafts: Sequence[Draft]) -> Buckets:
@@ -123,8 +123,8 @@ def bar(drafts: Sequence[Draft], scopes: Sequence[Scope]) -> None:
             draft.reject([not_allowed(draft.place.scope, scopes)])
 
 
-def not_allowed(scope: str, scopes: Sequence[Scope]) -> Reason:
-    return Reason(
+def not_allowed(scope: str, scopes: Sequence[Scope]) -> GateReason:
+    return GateReason(
         "scope_not_allowed",
         f"Nothing of scope {scope} may be stored from here.",
         {"scope": scope, "allowed": ", ".join(scopes)},

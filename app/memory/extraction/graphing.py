@@ -16,8 +16,8 @@ from app.memory.extraction.relating import ENDING, KEPT, Speaker, graph_place, s
 from app.memory.extraction.speaker_repository import SpeakerRepository
 from app.memory.extraction.work import Work
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphPlace, Statement
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import GraphOwner, RelationStatement
+from app.memory.graph.writer import GraphWriter
 
 MOST_KEYS: Final = 1_000
 """Pieces of one statement that are looked up as names."""
@@ -42,7 +42,7 @@ class Graphing:
         self._work = work
         self._speakers = SpeakerRepository(db, access)
         self._entities = EntityRepository(db, access)
-        self._graph = GraphWriting(
+        self._graph = GraphWriter(
             db,
             access,
             actor=work.principal.key_id or None,
@@ -69,12 +69,12 @@ class Graphing:
         return {name: count for name, count in counts.items() if count}
 
     async def _of_place(
-        self, place: GraphPlace, drafts: Sequence[Draft], said: str
+        self, place: GraphOwner, drafts: Sequence[Draft], said: str
     ) -> dict[str, int]:
         counts: dict[str, int] = {}
         if any(draft.proposed.relations for draft in drafts):
             speaker = await self._speaker(place)
-            statements: list[Statement] = []
+            statements: list[RelationStatement] = []
             for draft in drafts:
                 statements += statements_of(draft, speaker, said)
             if statements:
@@ -89,13 +89,13 @@ class Graphing:
         await self._mention(place, drafts)
         return counts
 
-    async def _speaker(self, place: GraphPlace) -> Speaker | None:
+    async def _speaker(self, place: GraphOwner) -> Speaker | None:
         user_id = self._work.hearing.grounds.user_id
         if user_id is None or place.scope == "agent":
             return None
         return await self._speakers.settled(place, user_id)
 
-    async def _mention(self, place: GraphPlace, drafts: Sequence[Draft]) -> None:
+    async def _mention(self, place: GraphOwner, drafts: Sequence[Draft]) -> None:
         """Note of every memory that was kept which entities of its bucket it names."""
         await note_spoken(
             self._entities,
@@ -109,7 +109,7 @@ class Graphing:
 
 
 async def note_spoken(
-    entities: EntityRepository, place: GraphPlace, texts: Iterable[tuple[str, str]]
+    entities: EntityRepository, place: GraphOwner, texts: Iterable[tuple[str, str]]
 ) -> None:
     """Note of memories, by id and words, which entities of their bucket they name."""
     spoken: dict[str, list[str]] = {}
@@ -127,8 +127,8 @@ async def note_spoken(
     )
 
 
-def _by_place(drafts: Sequence[Draft]) -> dict[GraphPlace, list[Draft]]:
-    found: dict[GraphPlace, list[Draft]] = {}
+def _by_place(drafts: Sequence[Draft]) -> dict[GraphOwner, list[Draft]]:
+    found: dict[GraphOwner, list[Draft]] = {}
     for draft in drafts:
         place = graph_place(draft.place)
         retracted = draft.event == "DELETE" and draft.proposed.retracts

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.language.llm.extractor import Scope
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Grounds:
         return tuple(scope for scope in everyone if ids[scope] is not None)
 
     @property
-    def first(self) -> Place:
+    def first(self) -> MemoryOwner:
         """The usual place."""
         place = self.place(self.scopes[0])
         assert place is not None  # noqa: S101 (the first scope is one of those allowed)
         return place
 
-    def place(self, scope: Scope) -> Place | None:
+    def place(self, scope: Scope) -> MemoryOwner | None:
         """Columns of a memory of this scope; None when it is not allowed here.
 
         Knowledge that all users of an agent share is only ever saved when a caller asks for
@@ -58,7 +58,7 @@ class Grounds:
         scope_id = ids[scope]
         if scope_id is None:
             return None
-        return Place(
+        return MemoryOwner(
             scope=scope,
             scope_id=scope_id,
             user_id=None if scope == "agent" else self.user_id,

@@ -5,14 +5,14 @@ from typing import Any
 
 from app.conversation.sessions.jobs import ATTEMPTS
 from app.identity.tenants.access import Principal
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 from app.platform.database.ids import new_id
 from app.platform.jobs.orders import Order
 
 INFER = "infer"
 
 
-def infer(principal: Principal, body: Mapping[str, Any], place: Place) -> Order:
+def infer(principal: Principal, body: Mapping[str, Any], place: MemoryOwner) -> Order:
     """The order for messages of a request; each is a job of its own.
 
     It bears the ids of everybody whose words it holds until then, so that an erasure finds it.

@@ -27,8 +27,8 @@ from app.memory.extraction.reading import Limits, principal_of, turn_of, writabl
 from app.memory.extraction.work import Ran
 from app.memory.extraction.work import Work as Run
 from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError, NotInferredError
-from app.memory.memories.owner import Place, place_of, settle
-from app.memory.memories.save_service import SavingService
+from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
+from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import JobAccepted, MemoryAdded, MemoryCreate, SaidMessage
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
@@ -60,7 +60,7 @@ class InferringService:
     def __init__(
         self,
         work: Work,
-        saving: SavingService,
+        saving: SaveService,
         pipeline: Pipeline,
         models: ModelCatalogue,
         rules: InferenceRules,
@@ -89,14 +89,14 @@ class InferringService:
             QuotaExhaustedError: the tenant's day is used up; nothing was read.
             ModelUnavailableError, EmbeddingUnavailableError: nothing was stored; try again.
             UnknownModelError: the agent names a model that this deployment does not have.
-            and what `SavingService.add` raises.
+            and what `SaveService.add` raises.
 
         """
         if not body.infer:
             return await self._saving.add(principal, body, key=key)
         self._work.refuse_disabled()
         _refuse_unusable(body)
-        place = place_of(principal, body)
+        place = requested_owner(principal, body)
         grounds, config = await self._settle(principal, body, place, key)
         model = chosen(self._models, config, principal.config)
         if model.extractor.model is not None:
@@ -127,9 +127,9 @@ class InferringService:
         self._work.refuse_disabled()
         if body.infer:
             _refuse_unusable(body)
-        place = place_of(principal, body)
+        place = requested_owner(principal, body)
         async with self._work.write(principal, key) as unit:
-            await settle(unit.db, principal, place, create=self._rules.auto_create)
+            await ensure_owner(unit.db, principal, place, create=self._rules.auto_create)
             told = body.model_dump(mode="json", exclude_unset=True)
             scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(
                 infer(principal, told, place)
@@ -151,7 +151,7 @@ class InferringService:
             principal = _caller(await principal_of(db, job), job.payload)
         if not body.infer:
             return {"events": await self._save(principal, body)}
-        place = place_of(principal, body)
+        place = requested_owner(principal, body)
         grounds, config = await self._settle(principal, body, place, None)
         model = chosen(self._models, config, principal.config)
         if model.extractor.model is not None:
@@ -176,12 +176,16 @@ class InferringService:
         return {event: events.count(event) for event in sorted(set(events))}
 
     async def _settle(
-        self, principal: Principal, body: MemoryCreate, place: Place, key: IdempotencyKey | None
+        self,
+        principal: Principal,
+        body: MemoryCreate,
+        place: MemoryOwner,
+        key: IdempotencyKey | None,
     ) -> tuple[Grounds, Mapping[str, Any]]:
         """Make sure that everybody is there and willing, and say where memories may go."""
         await self._work.refuse_repeated(principal, key)
         async with self._work.write(principal, while_disabled=True) as unit:
-            await settle(unit.db, principal, place, create=self._rules.auto_create)
+            await ensure_owner(unit.db, principal, place, create=self._rules.auto_create)
             project_id = place.project_id
             if place.scope != "project":
                 project_id = await writable_project(

@@ -16,7 +16,7 @@ from app.language.text.signals import find_signals
 from app.language.text.uploads import scrub_upload_mentions
 from app.memory.extraction.drafts import Draft, Words, not_allowed
 from app.memory.extraction.grounds import Grounds
-from app.memory.memories.gate import Gate, Proposal, Reason
+from app.memory.memories.gate import Gate, GateReason, Proposal
 
 SAID_BY_EITHER = {"decision", "event"}
 """What may rest on an assistant's word alone."""
@@ -94,12 +94,12 @@ def _judged(
 
 def _unsupported(
     proposed: Proposed, turns: Mapping[str, ConversationTurn], confirmed: set[str]
-) -> list[Reason]:
+) -> list[GateReason]:
     """Whether messages that exist say so, and somebody who may."""
     unknown = sum(one not in turns for one in proposed.evidence)
     if unknown or not proposed.evidence:
         return [
-            Reason(
+            GateReason(
                 "evidence_missing",
                 "It names no message that says so, or one that was not read.",
                 {"named": len(proposed.evidence), "unknown": unknown},
@@ -107,12 +107,14 @@ def _unsupported(
         ]
     said_by = [turns[one] for one in proposed.evidence]
     if all(turn.context for turn in said_by):
-        return [Reason("evidence_missing", "It rests on messages read before.", {"read": True})]
+        return [GateReason("evidence_missing", "It rests on messages read before.", {"read": True})]
     by_user = any(turn.role == "user" or turn.message_id in confirmed for turn in said_by)
     if by_user or proposed.memory_type in SAID_BY_EITHER:
         return []
     return [
-        Reason("unconfirmed", "Only the assistant said so, and the user did not confirm it.", {})
+        GateReason(
+            "unconfirmed", "Only the assistant said so, and the user did not confirm it.", {}
+        )
     ]
 
 
@@ -130,7 +132,7 @@ def _confirmed(turns: Sequence[ConversationTurn]) -> set[str]:
 
 def _hostile(
     proposed: Proposed, hearing: Hearing, turns: Mapping[str, ConversationTurn]
-) -> list[Reason]:
+) -> list[GateReason]:
     """Text that addresses the model, and text that was only said back."""
     said_by = [turns[one] for one in proposed.evidence if one in turns]
     rule = addresses_model(proposed.content)
@@ -140,13 +142,15 @@ def _hostile(
         rules = [addresses_model(turn.content) for turn in said_by]
         rule = rules[0] if ATTACKS.issuperset(rules) else None
     if rule is not None:
-        return [Reason("injection", "It addresses the model instead of telling.", {"rule": rule})]
+        return [
+            GateReason("injection", "It addresses the model instead of telling.", {"rule": rule})
+        ]
     own_words = [turn.content for turn in hearing.turns if turn.role == "user"]
     covered = is_echo(proposed.content, hearing.said_back, own_words)
     if covered is None:
         return []
     return [
-        Reason(
+        GateReason(
             "echo",
             "It says back what was recalled or injected, and the user did not say it.",
             {"covered": round(covered, 3)},

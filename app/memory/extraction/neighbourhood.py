@@ -23,7 +23,7 @@ from app.language.llm.reconciler import Neighbour
 from app.memory.extraction.drafts import Draft
 from app.memory.memories.eviction_repository import EvictionRepository
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.repository import asked, bucket, current
 from app.memory.memories.visibility_sql import visible
 
@@ -64,7 +64,7 @@ class Neighbourhood:
         self._embedder = embedder
         self._threshold = threshold
 
-    async def of(self, place: Place, drafts: Sequence[Draft]) -> list[Near]:
+    async def of(self, place: MemoryOwner, drafts: Sequence[Draft]) -> list[Near]:
         """Per draft, nearest first: what is near, what says the same, and what gives another
         value of the same attribute however far its words are (a contradiction in other words
         may be as far as 0.48).
@@ -97,7 +97,7 @@ class Neighbourhood:
             ),
         )
 
-    def _bucket(self, place: Place) -> ColumnElement[bool]:
+    def _bucket(self, place: MemoryOwner) -> ColumnElement[bool]:
         return and_(
             Memory.tenant_id == self._access.tenant_id,
             *bucket(asdict(place)),
@@ -105,7 +105,7 @@ class Neighbourhood:
             visible(self._access),
         )
 
-    async def _nearest(self, place: Place, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
+    async def _nearest(self, place: MemoryOwner, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
         query = asked([one.own.vector for one in drafts])
         similarity = -Memory.embedding.max_inner_product(query.c.vector)
         candidates = (
@@ -127,7 +127,7 @@ class Neighbourhood:
         return found
 
     async def _by_text_or_attribute(
-        self, place: Place, drafts: Sequence[Draft]
+        self, place: MemoryOwner, drafts: Sequence[Draft]
     ) -> Sequence[Row[Any]]:
         attributes = {one.proposed.attribute for one in drafts} - {None}
         wanted = [Memory.content_hash.in_([one.own.content_hash for one in drafts])]
@@ -138,7 +138,7 @@ class Neighbourhood:
         return list(rows.all())
 
     async def weakest_derived(
-        self, place: Place, *, keep: int, eviction: Eviction, limit: int
+        self, place: MemoryOwner, *, keep: int, eviction: Eviction, limit: int
     ) -> Sequence[Memory]:
         """Extracted memories of a bucket beyond the `keep` strongest, weakest first, locked.
 

@@ -48,7 +48,7 @@ from app.memory.extraction.waves import Company, meet
 from app.memory.extraction.work import BarredError, MovedError, Ran, Work
 from app.memory.memories.gate import Gate, Proposal
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.save_service import SavingRules
+from app.memory.memories.save_service import SaveRules
 from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
@@ -67,7 +67,7 @@ Finish = Callable[[AsyncSession, Ran], Awaitable[None]]
 class PipelineRules:
     """What the deployment says about runs."""
 
-    saving: SavingRules
+    saving: SaveRules
     forgetting: ForgettingPolicy
     reconciler: Reconciler
     """The keyless one, for decisions that cannot wait for a model."""

@@ -11,8 +11,8 @@ from typing import Final
 from app.language.llm.extractor import Proposed, ProposedRelation
 from app.language.text.names import name_key
 from app.memory.extraction.drafts import Draft
-from app.memory.graph.statements import GraphPlace, Named, Statement, fits
-from app.memory.memories.owner import Place
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement, fits
+from app.memory.memories.owner import MemoryOwner
 
 PERSON: Final = "person"
 
@@ -47,19 +47,19 @@ class Speaker:
     name: str
 
     @property
-    def named(self) -> Named:
-        return Named(self.name, PERSON)
+    def named(self) -> NamedEntity:
+        return NamedEntity(self.name, PERSON)
 
     def is_meant(self, name: str) -> bool:
         """Whether a name is one of the user's."""
         return name_key(name) in {*SPEAKERS, name_key(self.user_id), name_key(self.name)}
 
 
-def graph_place(place: Place) -> GraphPlace | None:
+def graph_place(place: MemoryOwner) -> GraphOwner | None:
     """The graph of a bucket; what counts in one conversation only has none."""
     if place.scope == "session":
         return None
-    return GraphPlace(
+    return GraphOwner(
         place.scope,
         place.scope_id,
         place.user_id,
@@ -80,7 +80,7 @@ def names_in(drafts: Sequence[Draft]) -> list[str]:
     return list(found.values())
 
 
-def statements_of(draft: Draft, speaker: Speaker | None, said: str) -> list[Statement]:
+def statements_of(draft: Draft, speaker: Speaker | None, said: str) -> list[RelationStatement]:
     """The triples of a stored draft, in order; none whose names nobody said.
 
     Args:
@@ -102,10 +102,10 @@ def triples_of(
     *,
     evidence: Sequence[str],
     memory_ids: Sequence[str],
-) -> list[Statement]:
+) -> list[RelationStatement]:
     """The triples of a statement; see `statements_of`."""
     return [
-        Statement(
+        RelationStatement(
             source,
             one.relation,
             destination,
@@ -123,7 +123,7 @@ def triples_of(
 
 def _named(
     relations: Sequence[ProposedRelation], speaker: Speaker | None, said: str
-) -> Iterator[tuple[ProposedRelation, Named, Named]]:
+) -> Iterator[tuple[ProposedRelation, NamedEntity, NamedEntity]]:
     for one in relations:
         source = _entity(one.source, one.source_type, speaker, said)
         destination = _entity(one.destination, one.destination_type, speaker, said)
@@ -131,13 +131,13 @@ def _named(
             yield one, source, destination
 
 
-def _entity(name: str, entity_type: str, speaker: Speaker | None, said: str) -> Named | None:
+def _entity(name: str, entity_type: str, speaker: Speaker | None, said: str) -> NamedEntity | None:
     if speaker is not None and speaker.is_meant(name):
         return speaker.named
     key = name_key(name)
     if key in SPEAKERS or not fits(name) or key not in said:
         return None
-    return Named(name, entity_type)
+    return NamedEntity(name, entity_type)
 
 
 def _single(proposed: Proposed, relation: ProposedRelation) -> bool:

@@ -20,10 +20,10 @@ from app.memory.extraction.graphing import note_spoken
 from app.memory.extraction.relating import graph_place, triples_of
 from app.memory.extraction.speaker_repository import SpeakerRepository
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphPlace
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import GraphOwner
+from app.memory.graph.writer import GraphWriter
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 
 
 class Rereading:
@@ -41,7 +41,7 @@ class Rereading:
     ) -> dict[str, int]:
         """Write whom they speak of; nothing for an agent, or a tenant, that wants no graph."""
         counts: dict[str, int] = defaultdict(int)
-        writing = GraphWriting(db, access, actor=None, job_id=job_id, now=now)
+        writing = GraphWriter(db, access, actor=None, job_id=job_id, now=now)
         for place, rows in (await self._by_place(db, access, memories, config)).items():
             speakers = SpeakerRepository(db, access)
             speaker = None
@@ -75,16 +75,16 @@ class Rereading:
         access: Access,
         memories: Sequence[Memory],
         config: Mapping[str, Any],
-    ) -> dict[GraphPlace, list[Memory]]:
+    ) -> dict[GraphOwner, list[Memory]]:
         agents = AgentRepository(db, access)
         drawn: dict[str | None, bool] = {None: draws_graph(config)}
-        found: dict[GraphPlace, list[Memory]] = defaultdict(list)
+        found: dict[GraphOwner, list[Memory]] = defaultdict(list)
         for row in memories:
             if row.agent_id not in drawn:
                 agent = await agents.find(row.agent_id or "")
                 drawn[row.agent_id] = draws_graph(agent.config if agent else {}, config)
             place = graph_place(
-                Place(
+                MemoryOwner(
                     row.scope,
                     row.scope_id,
                     row.user_id,

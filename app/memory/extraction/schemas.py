@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable]
@@ -23,7 +23,7 @@ class ExtractRequest(Schema):
     )
 
 
-class ExtractAnswer(Shown):
+class ExtractAnswer(ReadSchema):
     """How far a session is read."""
 
     session_id: str
@@ -31,14 +31,14 @@ class ExtractAnswer(Shown):
     done: bool = Field(description="Whether everything said before the request is read.")
     job_id: str | None = None
     status: str | None = Field(default=None, description="Of the job.")
-    due_at: Moment | None = None
+    due_at: Timestamp | None = None
     last_extracted_seq: int = Field(description="Messages up to this number are read.")
     result: dict[str, Any] | None = Field(
         default=None, description="Of the last run: its id, and how many proposals ended as what."
     )
 
 
-class RunRead(Shown):
+class RunRead(ReadSchema):
     run_id: str
     job_id: str | None
     trigger: Trigger
@@ -65,8 +65,8 @@ class RunRead(Shown):
         description="What a model looked at besides: how many memories it reviewed and kept, "
         "extended or removed, and how many merges it made of which type."
     )
-    create_time: Moment
-    finish_time: Moment | None
+    create_time: Timestamp
+    finish_time: Timestamp | None
 
 
 class RunQuery(PageQuery):

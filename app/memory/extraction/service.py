@@ -19,7 +19,7 @@ from app.memory.extraction.repository import DAY, ExtractionRepository
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.errors import MemoryPausedError
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -136,7 +136,7 @@ class ExtractionService:
 
     async def runs(self, principal: Principal, query: RunQuery) -> Page[RunRead]:
         """The log of runs, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         async with self._work.write(principal, while_disabled=True) as unit:
             rows = await ExtractionRepository(unit.db, principal.access).runs(

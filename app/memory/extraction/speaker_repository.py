@@ -14,7 +14,7 @@ from app.language.text.names import name_key
 from app.memory.extraction.relating import Speaker
 from app.memory.graph.models import GraphEntity
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphPlace, fits
+from app.memory.graph.statements import GraphOwner, fits
 from app.memory.memories.models import Memory
 
 NAME = "user.name"
@@ -28,7 +28,7 @@ class SpeakerRepository:
         self._tenant_id = access.tenant_id
         self._entities = EntityRepository(db, access)
 
-    async def name_of(self, place: GraphPlace, user_id: str) -> str:
+    async def name_of(self, place: GraphOwner, user_id: str) -> str:
         """What the user is called: as they said last, else as the caller wrote, else their id.
 
         What they said counts only where all who read this graph may know it: said to no agent
@@ -54,7 +54,7 @@ class SpeakerRepository:
         )
         return written.strip() if written is not None and fits(written) else user_id
 
-    async def settled(self, place: GraphPlace, user_id: str) -> Speaker:
+    async def settled(self, place: GraphOwner, user_id: str) -> Speaker:
         """The user as statements of this place must name them, so that they stay one entity.
 
         Somebody who has the user's name in the graph already, while the user is there by their
@@ -78,7 +78,7 @@ class SpeakerRepository:
             await self._call(mine, name)
         return Speaker(user_id, mine.name)
 
-    async def remember(self, place: GraphPlace, speaker: Speaker) -> None:
+    async def remember(self, place: GraphOwner, speaker: Speaker) -> None:
         """Let the entity of a user who has a name be found by their id too; safe to repeat."""
         key, own = name_key(speaker.name), name_key(speaker.user_id)
         if key == own or await self._entities.by_aliases(place, [own]):
@@ -91,7 +91,7 @@ class SpeakerRepository:
         await self._entities.note_aliases([(entity.entity_id, name_key(alias), alias)])
 
 
-def _said_in(place: GraphPlace, user_id: str) -> tuple[ColumnElement[bool], ...]:
+def _said_in(place: GraphOwner, user_id: str) -> tuple[ColumnElement[bool], ...]:
     """The memories in which a user may have said something that this graph may tell."""
     known = or_(Memory.agent_id.is_(None), Memory.agent_id == place.agent_id)
     if place.scope == "user":

@@ -24,10 +24,10 @@ from app.memory.extraction.upkeep import (
     extended,
 )
 from app.memory.extraction.work import Work
-from app.memory.memories.gate import Reason
+from app.memory.memories.gate import GateReason
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place
-from app.memory.memories.record_repository import Change, RecordRepository, rewrite, snapshot
+from app.memory.memories.owner import MemoryOwner
+from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.verdicts import verdict_row
 
@@ -115,7 +115,7 @@ class Tending:
         if one.verdict == "REMOVE":
             before = snapshot(row)
             await self._memories.archive(row)
-            await self._note(Change("ARCHIVE", before, snapshot(row)), f"stale: {one.reason}")
+            await self._note(MemoryChange("ARCHIVE", before, snapshot(row)), f"stale: {one.reason}")
             return
         if one.verdict == "EXTEND":
             values["expected_valid_days"] = extended(row.expected_valid_days)
@@ -144,7 +144,7 @@ class Tending:
             content=row.content,
             source=SOURCE,
             accepted=True,
-            reasons=[Reason(stale.code, stale.detail, figures), *others],
+            reasons=[GateReason(stale.code, stale.detail, figures), *others],
             memory_id=row.memory_id,
             event=one.verdict,
             evidence=row.evidence,
@@ -152,7 +152,7 @@ class Tending:
             run_id=self._run_id,
         )
 
-    async def _note(self, change: Change | None, reason: str) -> None:
+    async def _note(self, change: MemoryChange | None, reason: str) -> None:
         if change is not None:
             await self._records.note(
                 [change],
@@ -171,7 +171,7 @@ def _fresh(row: Memory) -> datetime:
     return max(time for time in times if time is not None)
 
 
-def _common_place(place: Place, rows: Sequence[Memory]) -> Place:
+def _common_place(place: MemoryOwner, rows: Sequence[Memory]) -> MemoryOwner:
     """The bucket; of a conversation or a project only what all of them hang on."""
     sessions = {row.session_id for row in rows}
     projects = {row.project_id for row in rows}

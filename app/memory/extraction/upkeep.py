@@ -23,13 +23,13 @@ from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
 from app.memory.extraction.drafts import Draft, Words
 from app.memory.extraction.planning import MOST_REMOVALS, Agreement
-from app.memory.memories.gate import Gate, Proposal, Reason
-from app.memory.memories.owner import Place
+from app.memory.memories.gate import Gate, GateReason, Proposal
+from app.memory.memories.owner import MemoryOwner
 
 VALID_DAYS = 90
 """How long a memory is taken to hold where nobody said for how long."""
 
-STALE = Reason("stale", "Nobody has spoken of it for as long as it was thought to hold.", {})
+STALE = GateReason("stale", "Nobody has spoken of it for as long as it was thought to hold.", {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Seen:
     """A memory on the agenda, and what of it must not have changed when it is acted on."""
 
     standing: AgendaMemory
-    place: Place
+    place: MemoryOwner
     version: int
     protected: bool = False
 
@@ -58,7 +58,7 @@ class Reviewed:
     seen: Seen
     verdict: ReviewVerdict
     reason: str
-    reasons: list[Reason]
+    reasons: list[GateReason]
 
     @property
     def memory_id(self) -> str:
@@ -106,7 +106,7 @@ class Upkeep:
         return counts
 
 
-def category(place: Place, memory_type: str) -> dict[str, Any]:
+def category(place: MemoryOwner, memory_type: str) -> dict[str, Any]:
     """By which a category is known again in the log of runs, beside its user."""
     return {
         "scope": place.scope,
@@ -204,7 +204,7 @@ def _merge(
     ]
     reasons = [reason for kept, reason in rules if not kept] + gate.check(judged)
     if rule := addresses_model(words.text):
-        reasons.append(Reason("injection", "It addresses the model.", {"rule": rule}))
+        reasons.append(GateReason("injection", "It addresses the model.", {"rule": rule}))
     joined.update(ids)
     if not reasons and not agreement.allowance.take(len(ids)):
         reasons = [_LIMIT]
@@ -222,13 +222,13 @@ def extended(expected_valid_days: int | None) -> int:
     return min(2 * (expected_valid_days or VALID_DAYS), LONGEST_VALID_DAYS)
 
 
-_PROTECTED = Reason("protected", "A person saved it, or it is a correction.", {})
-_LIMIT = Reason(
+_PROTECTED = GateReason("protected", "A person saved it, or it is a correction.", {})
+_LIMIT = GateReason(
     "removal_limit", f"A run ends at most {MOST_REMOVALS} memories.", {"limit": MOST_REMOVALS}
 )
-_UNKNOWN = Reason("unknown_memory", "It names a memory that was not shown.", {})
-_TOO_FEW = Reason("too_few_sources", "It takes two memories to merge.", {"minimum": 2})
-_MIXED = Reason("scope_mismatch", "Its memories are of several scopes or types.", {})
-_OVERLAP = Reason("overlap", "Another merge names one of its memories.", {})
-_CHANGED = Reason("source_changed", "One of its memories was changed or ended.", {})
+_UNKNOWN = GateReason("unknown_memory", "It names a memory that was not shown.", {})
+_TOO_FEW = GateReason("too_few_sources", "It takes two memories to merge.", {"minimum": 2})
+_MIXED = GateReason("scope_mismatch", "Its memories are of several scopes or types.", {})
+_OVERLAP = GateReason("overlap", "Another merge names one of its memories.", {})
+_CHANGED = GateReason("source_changed", "One of its memories was changed or ended.", {})
 SOURCE_CHANGED = _CHANGED

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 
 Rating = Literal["helpful", "wrong", "outdated"]
 Comment = Annotated[
@@ -19,14 +19,14 @@ class FeedbackCreate(Schema):
     comment: Comment | None = Field(default=None, examples=["She moved to Bonn in March."])
 
 
-class FeedbackAdded(Shown):
+class FeedbackAdded(ReadSchema):
     """Without the comment, so that no kept answer holds anybody's words."""
 
     feedback_id: str
     memory_id: str
     rating: Rating
     version: int = Field(description="The version of the memory it was given for.")
-    create_time: Moment
+    create_time: Timestamp
 
 
 class FeedbackRead(FeedbackAdded):
@@ -39,7 +39,7 @@ class FeedbackStatsQuery(Schema):
     agent_id: Id | None = Field(default=None, description="On this agent's own memories.")
 
 
-class FeedbackStats(Shown):
+class FeedbackStats(ReadSchema):
     total: int
     by_rating: dict[Rating, int]
     memories: int = Field(description="Memories it was given on.")

@@ -20,7 +20,7 @@ from app.memory.feedback.schemas import (
 from app.memory.memories.owner import refuse_closed
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.ids import new_id
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -97,7 +97,7 @@ class FeedbackService:
         self, principal: Principal, memory_id: str, query: PageQuery
     ) -> Page[FeedbackRead]:
         """Feedback on a memory, newest first. Raises MemoryNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await MemoryRepository(db, principal.access).get(memory_id)
             rows = await FeedbackRepository(db, principal.access).list(

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.memory.graph.errors import ChangeNotFoundError, InvalidChangeError
 from app.memory.graph.models import GraphAlias, GraphChange, GraphMention, GraphRelation
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.memory.graph.visibility_sql import visible
 from app.platform.database.failures import origin
 from app.platform.database.keyset import after
@@ -185,7 +185,7 @@ class ChangeRepository:
             found += _told(table, await self._each(_THERE, table, rows))
         return found
 
-    async def outside(self, place: GraphPlace, entity_ids: Collection[str]) -> list[str]:
+    async def outside(self, place: GraphOwner, entity_ids: Collection[str]) -> list[str]:
         """Which of these are no entities of this bucket, as words for people."""
         rows = await self._db.scalars(
             text(_OUTSIDE), self._tenant | asdict(place) | {"ids": sorted(entity_ids)}

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.identity.users.errors import UserRequiredError
 from app.language.text.names import name_key
 from app.memory.graph.answers import entities_shown, relations_shown
@@ -28,7 +28,7 @@ from app.memory.graph.errors import (
 from app.memory.graph.models import GraphEntity, GraphRelation
 from app.memory.graph.owner_repository import OwnerRepository
 from app.memory.graph.relation_repository import RelationTimeline
-from app.memory.graph.repository import EntityRepository, place_of
+from app.memory.graph.repository import EntityRepository, graph_owner
 from app.memory.graph.schemas import (
     EntityPatch,
     EntityRead,
@@ -36,10 +36,10 @@ from app.memory.graph.schemas import (
     RelationPatch,
     RelationRead,
 )
-from app.memory.graph.statements import GraphPlace, Named, Statement
-from app.memory.graph.writer import GraphWriting
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
+from app.memory.graph.writer import GraphWriter
 from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError
-from app.memory.memories.owner import Place, settle
+from app.memory.memories.owner import MemoryOwner, ensure_owner
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.constraints import conflicts
 from app.platform.database.versioned import apply_changes
@@ -51,7 +51,7 @@ log = structlog.get_logger()
 _PERIOD = {"valid_from", "valid_to"}
 
 
-class GraphEditingService:
+class GraphEditService:
     def __init__(self, work: Work, now: Callable[[], datetime]) -> None:
         self._work = work
         self._now = now
@@ -65,7 +65,7 @@ class GraphEditingService:
             EntityNotFoundError, VersionConflictError, EntityMergedError: as their names say.
             EntityTakenError: another entity of the same owner has the name.
             NotYourGraphError, InsufficientScopeError: it is only shared with the caller.
-            MemoryDisabledError and what `settle` raises: writing is switched off.
+            MemoryDisabledError and what `ensure_owner` raises: writing is switched off.
 
         """
         self._work.refuse_disabled()
@@ -127,7 +127,7 @@ class GraphEditingService:
             DifferentOwnersError, SameEntityError: no relation joins these two.
             UserRequiredError, ScopeRequiresError: nobody says whose graph it is.
             InsufficientScopeError, NotYourGraphError: it is only shared with the caller.
-            MemoryDisabledError and what `settle` raises: writing is switched off.
+            MemoryDisabledError and what `ensure_owner` raises: writing is switched off.
 
         """
         async with self._work.write(principal, key) as unit:
@@ -204,9 +204,9 @@ class GraphEditingService:
     ) -> GraphRelation:
         seen = await timeline.get(relation_id)
         refuse_strangers(principal, seen, relation_id)
-        await hold(db, principal, place_of(seen))
+        await hold(db, principal, graph_owner(seen))
         row = await timeline.get(relation_id, lock=True)
-        await settle_at(db, principal, place_of(row))
+        await settle_at(db, principal, graph_owner(row))
         if expected is not None and row.version != expected:
             raise VersionConflictError(row.version)
         return row
@@ -224,9 +224,9 @@ class GraphEditingService:
             raise InvalidPeriodError
         if body.destination_id is not None or body.destination is not None:
             entities = EntityRepository(db, principal.access)
-            place = place_of(row)
+            place = graph_owner(row)
             destination = await _side(entities, body.destination_id, body.destination, "", place)
-            writing = GraphWriting(
+            writing = GraphWriter(
                 db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
             )
             entity = await writing.entity(place, destination)
@@ -236,9 +236,13 @@ class GraphEditingService:
         return changes
 
     async def _stated(
-        self, db: AsyncSession, principal: Principal, place: GraphPlace, statement: Statement
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        place: GraphOwner,
+        statement: RelationStatement,
     ) -> GraphRelation:
-        writing = GraphWriting(
+        writing = GraphWriter(
             db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
         )
         stored = await writing.state(place, statement)
@@ -261,7 +265,7 @@ def refuse_strangers(principal: Principal, row: Any, thing_id: str) -> None:
         raise NotYourGraphError(thing_id)
 
 
-async def hold(db: AsyncSession, principal: Principal, place: GraphPlace) -> None:
+async def hold(db: AsyncSession, principal: Principal, place: GraphOwner) -> None:
     """Let nobody else write this graph, and nobody whose it is be erased, until the transaction
     ends. Comes before any row of the graph is locked.
     """
@@ -269,12 +273,12 @@ async def hold(db: AsyncSession, principal: Principal, place: GraphPlace) -> Non
     await OwnerRepository(db, principal.tenant_id).hold(place)
 
 
-async def settle_at(db: AsyncSession, principal: Principal, place: GraphPlace) -> None:
+async def settle_at(db: AsyncSession, principal: Principal, place: GraphOwner) -> None:
     """Make sure that everybody a graph belongs to is there and willing, as with a memory."""
-    settled = Place(
+    settled = MemoryOwner(
         place.scope, place.scope_id, place.user_id, place.agent_id, None, place.project_id
     )
-    await settle(db, principal, settled, create=False)
+    await ensure_owner(db, principal, settled, create=False)
 
 
 async def writable(
@@ -283,14 +287,14 @@ async def writable(
     """An entity that the caller may change, locked, with its bucket."""
     seen = await entities.get_live(entity_id)
     refuse_strangers(principal, seen, entity_id)
-    await hold(db, principal, place_of(seen))
+    await hold(db, principal, graph_owner(seen))
     row = await entities.get_live(entity_id, lock=True)
-    await settle_at(db, principal, place_of(row))
+    await settle_at(db, principal, graph_owner(row))
     return row
 
 
 async def _refuse_taken(entities: EntityRepository, row: GraphEntity, key: str) -> None:
-    taken = (await entities.by_keys(place_of(row), [key])).get(key)
+    taken = (await entities.by_keys(graph_owner(row), [key])).get(key)
     if taken is not None and taken.entity_id != row.entity_id:
         raise EntityTakenError(taken.entity_id)
 
@@ -312,21 +316,21 @@ async def _refuse_twin(
 
 async def _place(
     principal: Principal, entities: EntityRepository, body: RelationCreate
-) -> GraphPlace:
+) -> GraphOwner:
     """Where a relation is wanted: where its entities are, or as the request says."""
     ids = [one for one in (body.source_id, body.destination_id) if one is not None]
     if ids:
         rows = [await entities.get_live(one) for one in ids]
-        places = {place_of(row) for row in rows}
+        places = {graph_owner(row) for row in rows}
         if len(places) > 1:
             raise DifferentOwnersError("destination_id")
         refuse_strangers(principal, rows[0], rows[0].entity_id)
-        return place_of(rows[0])
+        return graph_owner(rows[0])
     return _asked(principal, body)
 
 
-def _asked(principal: Principal, body: RelationCreate) -> GraphPlace:
-    user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+def _asked(principal: Principal, body: RelationCreate) -> GraphOwner:
+    user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
     scope = body.scope or _scope(user_id, body.project_id, agent_id)
     if scope == "agent":
         if not principal.may("admin"):
@@ -337,7 +341,7 @@ def _asked(principal: Principal, body: RelationCreate) -> GraphPlace:
     scope_id = {"user": user_id, "project": body.project_id, "agent": agent_id}[scope]
     if scope_id is None:
         raise ScopeRequiresError(scope, f"{scope}_id")
-    return GraphPlace(
+    return GraphOwner(
         scope, scope_id, user_id, agent_id, body.project_id if scope == "project" else None
     )
 
@@ -353,19 +357,21 @@ async def _side(
     entity_id: str | None,
     name: str | None,
     entity_type: str,
-    place: GraphPlace,
-) -> Named:
+    place: GraphOwner,
+) -> NamedEntity:
     """One end of a relation, as it is named. Raises what its id may."""
     if entity_id is None:
-        return Named(name or "", entity_type)
+        return NamedEntity(name or "", entity_type)
     row = await entities.get_live(entity_id)
-    if place_of(row) != place:
+    if graph_owner(row) != place:
         raise DifferentOwnersError("destination_id")
-    return Named(row.name, row.entity_type)
+    return NamedEntity(row.name, row.entity_type)
 
 
-def _statement(body: RelationCreate, source: Named, destination: Named) -> Statement:
-    return Statement(
+def _statement(
+    body: RelationCreate, source: NamedEntity, destination: NamedEntity
+) -> RelationStatement:
+    return RelationStatement(
         source,
         body.relation,
         destination,

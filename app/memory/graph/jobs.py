@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.identity.tenants.repository import TenantRepository
 from app.memory.graph.owner_repository import OwnerRepository
-from app.memory.graph.refresh_repository import Tidying
+from app.memory.graph.refresh_repository import GraphRefresh
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import bucket_of, reworded, to_read
@@ -78,7 +78,7 @@ class GraphJobs:
             read = to_read(job.payload)
             await OwnerRepository(unit.db, job.tenant_id).hold_all(bucket, read)
             timeline = RelationTimeline(unit.db, access, now=now, job_id=job.job_id)
-            tidying = Tidying(unit.db, job.tenant_id, bucket, timeline)
+            tidying = GraphRefresh(unit.db, job.tenant_id, bucket, timeline)
             counts = {"reworded": await tidying.unsay(reworded(job.payload), now)}
             memories = await tidying.readable(read)
             counts |= await self._reader.read(

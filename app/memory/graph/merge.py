@@ -16,7 +16,7 @@ MERGED: Final = "merged"
 
 
 @dataclass
-class Regrouping:
+class GraphMerge:
     """Rows as they were and as they become."""
 
     before: Rows = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Regrouping:
         }
 
 
-def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) -> Regrouping:
+def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) -> GraphMerge:
     """Everything of `sources` becomes that of `target`; what is then there twice is folded.
 
     Args:
@@ -46,7 +46,7 @@ def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) ->
         now: since when it is known.
 
     """
-    made = Regrouping()
+    made = GraphMerge()
     ids = {one["entity_id"] for one in sources}
     stays = target["entity_id"]
     for one in sources:
@@ -59,7 +59,7 @@ def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) ->
 
 
 def _merge_aliases(
-    made: Regrouping, rows: Sequence[Row], target: Row, sources: Sequence[Row], now: datetime
+    made: GraphMerge, rows: Sequence[Row], target: Row, sources: Sequence[Row], now: datetime
 ) -> None:
     stays = target["entity_id"]
     taken = {row["alias_key"] for row in rows if row["entity_id"] == stays} | {target["name_key"]}
@@ -81,7 +81,7 @@ def _merge_aliases(
 
 
 def _merge_mentions(
-    made: Regrouping, rows: Sequence[Row], stays: str, ids: Collection[str]
+    made: GraphMerge, rows: Sequence[Row], stays: str, ids: Collection[str]
 ) -> None:
     there = {row["memory_id"] for row in rows if row["entity_id"] == stays}
     moved = [row for row in rows if row["entity_id"] in ids]
@@ -90,7 +90,7 @@ def _merge_mentions(
 
 
 def _merge_relations(
-    made: Regrouping, rows: Sequence[Row], stays: str, ids: Collection[str], now: datetime
+    made: GraphMerge, rows: Sequence[Row], stays: str, ids: Collection[str], now: datetime
 ) -> None:
     turned = [(old, _turned(old, stays, ids)) for old in rows]
     known = [new for _, new in turned if new["known_to"] is None]
@@ -154,7 +154,7 @@ def split(
     aliases: Collection[str],
     relation_ids: Collection[str],
     memory_ids: Collection[str],
-) -> Regrouping:
+) -> GraphMerge:
     """Some of what hangs on one entity becomes that of another, `new`, which is just made.
 
     Args:
@@ -166,7 +166,7 @@ def split(
         memory_ids: memories that speak of it, and not of the old one.
 
     """
-    made = Regrouping()
+    made = GraphMerge()
     new_id = new["entity_id"]
     made.put(
         "graph_entities",

@@ -32,14 +32,14 @@ from app.memory.graph.errors import (
     SameEntityError,
     TooManyRowsError,
 )
-from app.memory.graph.merge import Regrouping, Rows, merged, split
+from app.memory.graph.merge import GraphMerge, Rows, merged, split
 from app.memory.graph.models import GraphChange, GraphEntity
-from app.memory.graph.repository import EntityRepository, place_of
+from app.memory.graph.repository import EntityRepository, graph_owner
 from app.memory.graph.schemas import ChangeRead, EntityMerge, EntitySplit
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.platform.database.constraints import conflicts
 from app.platform.database.ids import new_id
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -57,7 +57,7 @@ _NAMING: Final = {
 """Columns that name entities."""
 
 
-class RegroupingService:
+class GraphMergeService:
     def __init__(
         self,
         work: Work,
@@ -97,7 +97,7 @@ class RegroupingService:
             target = await writable(unit.db, principal, entities, entity_id)
             # In the order of ids; the bucket's lock alone would do, were there no older release.
             sources = [await entities.get_live(one, lock=True) for one in sorted(ids)]
-            if any(place_of(one) != place_of(target) for one in sources):
+            if any(graph_owner(one) != graph_owner(target) for one in sources):
                 raise DifferentOwnersError("entity_ids")
             around = await self._around(unit.db, principal, [entity_id, *ids])
             made = merged(around, _row(target), [_row(one) for one in sources], now=self._now())
@@ -133,7 +133,7 @@ class RegroupingService:
             entities = EntityRepository(unit.db, principal.access)
             old = await writable(unit.db, principal, entities, entity_id)
             new_key = name_key(body.name)
-            taken = (await entities.by_keys(place_of(old), [new_key])).get(new_key)
+            taken = (await entities.by_keys(graph_owner(old), [new_key])).get(new_key)
             if taken is not None:
                 raise EntityTakenError(taken.entity_id)
             around = await self._around(unit.db, principal, [entity_id])
@@ -162,7 +162,7 @@ class RegroupingService:
 
     async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
         """Merges and splits, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             rows = await ChangeRepository(unit.db, principal.access).list(
                 start=start, limit=query.limit
@@ -188,11 +188,11 @@ class RegroupingService:
             changes = ChangeRepository(unit.db, principal.access)
             seen = await changes.get(change_id)
             refuse_strangers(principal, seen, change_id)
-            await hold(unit.db, principal, place_of(seen))
+            await hold(unit.db, principal, graph_owner(seen))
             change = await changes.get(change_id, lock=True)
             if change.undone_at is not None:
                 raise ChangeUndoneError(change_id)
-            await settle_at(unit.db, principal, place_of(change))
+            await settle_at(unit.db, principal, graph_owner(change))
             with fitting(change_id):
                 await _put_back(changes, change)
             change.undone_at = self._now()
@@ -212,7 +212,7 @@ class RegroupingService:
 
 async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
     before, after = change.before, change.after
-    place = place_of(change)
+    place = graph_owner(change)
     if not all(_of_graph(rows, place) for rows in (before, after)):
         raise InvalidChangeError(change.change_id)
     was = {row["entity_id"] for row in before.get(ENTITIES, [])}
@@ -235,7 +235,7 @@ async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
     await changes.remove_entities(made)
 
 
-def _of_graph(rows: Any, place: GraphPlace) -> bool:
+def _of_graph(rows: Any, place: GraphOwner) -> bool:
     """Whether rows are such as a merge or a split in this bucket keeps; values aside."""
     return isinstance(rows, dict) and all(
         table in COLUMNS
@@ -245,7 +245,7 @@ def _of_graph(rows: Any, place: GraphPlace) -> bool:
     )
 
 
-def _of_table(table: str, row: Any, place: GraphPlace) -> bool:
+def _of_table(table: str, row: Any, place: GraphOwner) -> bool:
     if not isinstance(row, dict) or not COLUMNS[table].issuperset(row):
         return False
     names = (*KEYS.get(table, ("entity_id",)), *_NAMING[table])
@@ -314,7 +314,7 @@ def _change(
     event: str,
     entity: GraphEntity,
     ids: list[str],
-    made: Regrouping,
+    made: GraphMerge,
     reason: str | None,
     principal: Principal,
 ) -> GraphChange:
@@ -334,7 +334,7 @@ def _change(
     )
 
 
-def _counted(change: GraphChange, made: Regrouping) -> ChangeRead:
+def _counted(change: GraphChange, made: GraphMerge) -> ChangeRead:
     return ChangeRead(
         change_id=None,
         event=change.event,

@@ -69,7 +69,7 @@ class Path:
     relation_ids: tuple[str, ...]
 
 
-class Neighbourhood:
+class GraphNeighbourhood:
     """Walks of a caller's. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, access: Access) -> None:

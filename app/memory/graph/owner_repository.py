@@ -13,7 +13,7 @@ from app.identity.agents.models import Agent
 from app.identity.projects.models import Project
 from app.identity.users.models import User
 from app.memory.graph.models import GraphEntity
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import Bucket
 
@@ -27,7 +27,7 @@ class OwnerRepository:
         self._db = db
         self._tenant_id = tenant_id
 
-    async def hold(self, place: GraphPlace) -> None:
+    async def hold(self, place: GraphOwner) -> None:
         """Keep those a graph belongs to from being erased before the transaction ends.
 
         Whoever was erased before is not there to be held: look for them afterwards.

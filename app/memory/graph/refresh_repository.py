@@ -92,7 +92,7 @@ WHERE {within} AND r.merged_into IS NULL AND r.metadata = '{{}}'
 """
 
 
-class Tidying:
+class GraphRefresh:
     """One bucket of one tenant, under its lock. Never begins or ends a transaction."""
 
     def __init__(

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.memory.graph.errors import RelationNotFoundError, RelationTakenError
 from app.memory.graph.models import GraphMention, GraphRelation
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.memory.graph.visibility_sql import told, visible
 from app.platform.database.constraints import conflicts
 from app.platform.database.ids import new_id
@@ -190,7 +190,7 @@ class RelationTimeline:
         )
         return rows.all()
 
-    def add(self, place: GraphPlace, **columns: Any) -> GraphRelation:
+    def add(self, place: GraphOwner, **columns: Any) -> GraphRelation:
         """A new relation, known from now on."""
         row = GraphRelation(
             tenant_id=self._tenant_id,

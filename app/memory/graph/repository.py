@@ -25,16 +25,16 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.identity.tenants.access import Access
 from app.memory.graph.errors import AliasNotFoundError, EntityMergedError, EntityNotFoundError
 from app.memory.graph.models import GraphAlias, GraphEntity, GraphMention
-from app.memory.graph.statements import GraphPlace
+from app.memory.graph.statements import GraphOwner
 from app.memory.graph.visibility_sql import spoken_of, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
 from app.platform.database.keyset import after
 
 
-def place_of(row: Any) -> GraphPlace:
+def graph_owner(row: Any) -> GraphOwner:
     """The bucket of an entity, a relation or a change."""
-    return GraphPlace(row.scope, row.scope_id, row.user_id, row.agent_id, row.project_id)
+    return GraphOwner(row.scope, row.scope_id, row.user_id, row.agent_id, row.project_id)
 
 
 def _among(column: InstrumentedAttribute[str], keys: Iterable[str]) -> ColumnElement[bool]:
@@ -151,7 +151,7 @@ class EntityRepository:
 
     # One bucket, whoever asks: a run writes for the people it has read.
 
-    def _in(self, place: GraphPlace) -> ColumnElement[bool]:
+    def _in(self, place: GraphOwner) -> ColumnElement[bool]:
         return and_(
             GraphEntity.tenant_id == self._tenant_id,
             GraphEntity.scope_id == place.scope_id,
@@ -161,7 +161,7 @@ class EntityRepository:
             GraphEntity.merged_into.is_(None),
         )
 
-    async def by_keys(self, place: GraphPlace, keys: Iterable[str]) -> dict[str, GraphEntity]:
+    async def by_keys(self, place: GraphOwner, keys: Iterable[str]) -> dict[str, GraphEntity]:
         """Entities of a bucket by the key of their name."""
         rows = await self._db.scalars(
             select(GraphEntity).where(self._in(place), _among(GraphEntity.name_key, keys))
@@ -169,7 +169,7 @@ class EntityRepository:
         return {row.name_key: row for row in rows}
 
     async def by_aliases(
-        self, place: GraphPlace, keys: Iterable[str]
+        self, place: GraphOwner, keys: Iterable[str]
     ) -> Sequence[tuple[str, GraphEntity]]:
         """Aliases among `keys` with the entities of a bucket that have them, the oldest first."""
         rows = await self._db.execute(
@@ -191,7 +191,7 @@ class EntityRepository:
         return [(key, row) for key, row in rows.all()]
 
     async def nearest(
-        self, place: GraphPlace, entity_type: str, model: str, vector: Any, *, limit: int
+        self, place: GraphOwner, entity_type: str, model: str, vector: Any, *, limit: int
     ) -> Sequence[tuple[GraphEntity, float]]:
         """Entities of one type in a bucket with their cosine distance, the nearest first."""
         distance = GraphEntity.embedding.cosine_distance(vector)

@@ -15,7 +15,7 @@ from app.identity.tenants.principal import (
     WriterDep,
 )
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
-from app.memory.graph.edit_service import GraphEditingService
+from app.memory.graph.edit_service import GraphEditService
 from app.memory.graph.errors import (
     AliasNotFoundError,
     ChangedSinceError,
@@ -34,7 +34,7 @@ from app.memory.graph.errors import (
     SameEntityError,
     TooManyRowsError,
 )
-from app.memory.graph.merge_service import RegroupingService
+from app.memory.graph.merge_service import GraphMergeService
 from app.memory.graph.schemas import (
     AliasCreate,
     AliasQuery,
@@ -80,8 +80,8 @@ RELATION_ERRORS = (RelationNotFoundError, VersionConflictError, *WRITE_ERRORS)
 
 
 ServiceDep = Annotated[GraphService, provided(GraphService)]
-EditingDep = Annotated[GraphEditingService, provided(GraphEditingService)]
-RegroupingDep = Annotated[RegroupingService, provided(RegroupingService)]
+EditingDep = Annotated[GraphEditService, provided(GraphEditService)]
+RegroupingDep = Annotated[GraphMergeService, provided(GraphMergeService)]
 
 
 @router.get("/entities", responses=responses_for(InvalidCursorError))

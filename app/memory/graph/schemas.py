@@ -17,10 +17,10 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
-    Moment,
+    ReadSchema,
     Schema,
-    Shown,
     Storable,
+    Timestamp,
     example,
 )
 from app.platform.values.pagination import PageQuery
@@ -70,14 +70,14 @@ Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Steps, at most 3.
 Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT)]
 
 AsOf = Annotated[
-    Moment,
+    Timestamp,
     Field(
         description="What held at this moment, which may lie ahead. Left out: `known_at`, else "
         "now. " + ZONED
     ),
 ]
 KnownAt = Annotated[
-    Moment,
+    Timestamp,
     Field(description="By what was known at this moment. Left out: by what is known now. " + ZONED),
 ]
 
@@ -101,7 +101,7 @@ class EntityQuery(PageQuery):
     scope: Scope | None = None
 
 
-class EntityShort(Shown):
+class EntityShort(ReadSchema):
     """An entity as others refer to it."""
 
     entity_id: str
@@ -119,15 +119,15 @@ class EntityRead(EntityShort):
     merged_into: str | None = Field(description="The entity it was merged into.")
     creator: str | None = Field(description="Id of the key that made it.")
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class EntityDetail(EntityRead):
     mentions: int = Field(default=0, description="So many memories that you may see speak of it.")
 
 
-class MentionPage(Shown):
+class MentionPage(ReadSchema):
     """Ids of memories that speak of an entity, the newest first."""
 
     items: list[str]
@@ -172,8 +172,8 @@ class RelationCreate(Owner):
     destination_id: Id | None = None
     destination_type: Type = THING
     confidence: Confidence = 1.0
-    valid_from: Moment | None = Field(default=None, description="Null: nobody knows since when.")
-    valid_to: Moment | None = None
+    valid_from: Timestamp | None = Field(default=None, description="Null: nobody knows since when.")
+    valid_to: Timestamp | None = None
     single: bool = Field(
         default=False,
         description="The subject has one value of this relation at a time: others end.",
@@ -199,8 +199,8 @@ class RelationPatch(Schema):
     destination: Name | None = Field(default=None, description="Matched, or made.")
     destination_id: Id | None = None
     confidence: Confidence | None = None
-    valid_from: Moment | None = Field(default=None, description="Null: nobody knows since when.")
-    valid_to: Moment | None = Field(default=None, description="Null: it holds still.")
+    valid_from: Timestamp | None = Field(default=None, description="Null: nobody knows since when.")
+    valid_to: Timestamp | None = Field(default=None, description="Null: it holds still.")
     reason: Reason | None = None
 
     @model_validator(mode="after")
@@ -210,7 +210,7 @@ class RelationPatch(Schema):
         return self
 
 
-class RelationRead(Shown):
+class RelationRead(ReadSchema):
     relation_id: str
     source: EntityShort
     relation: str
@@ -218,10 +218,10 @@ class RelationRead(Shown):
     confidence: float
     evidence: list[str] = Field(description="Ids of messages that say so.")
     memory_ids: list[str] = Field(description="Memories that say so.")
-    valid_from: Moment | None
-    valid_to: Moment | None
-    known_from: Moment = Field(description="Since when this version is what is known.")
-    known_to: Moment | None
+    valid_from: Timestamp | None
+    valid_to: Timestamp | None
+    known_from: Timestamp = Field(description="Since when this version is what is known.")
+    known_to: Timestamp | None
     reason: str | None
     actor: str | None = Field(description="Id of the key that wrote this version.")
     job_id: str | None
@@ -276,7 +276,7 @@ class NeighbourRead(EntityShort):
     hops: int = Field(description="Steps from where the walk began.")
 
 
-class Neighbours(Shown):
+class Neighbours(ReadSchema):
     """What is around, the nearest first, and the relations among all of it."""
 
     entities: list[NeighbourRead]
@@ -291,12 +291,12 @@ class PathQuery(WhenQuery):
     limit: Annotated[int, Field(ge=1, le=100)] = 10
 
 
-class PathRead(Shown):
+class PathRead(ReadSchema):
     entities: list[EntityShort]
     relations: list[RelationRead]
 
 
-class Paths(Shown):
+class Paths(ReadSchema):
     """The shortest paths; none leads through one entity twice."""
 
     paths: list[PathRead]
@@ -313,7 +313,7 @@ class GraphSearchQuery(WhenQuery):
     limit: Annotated[int, Field(ge=1, le=100)] = 20
 
 
-class GraphFound(Shown):
+class GraphFound(ReadSchema):
     entities: list[EntityShort]
     relations: list[RelationRead] = Field(description="Theirs, with others too.")
     truncated: bool
@@ -343,7 +343,7 @@ class EntitySplit(Schema):
     dry_run: bool = Field(default=False, description="Only count.")
 
 
-class ChangeRead(Shown):
+class ChangeRead(ReadSchema):
     """A merge or a split, in figures."""
 
     change_id: str | None = Field(description="Null with dry_run.")
@@ -352,6 +352,6 @@ class ChangeRead(Shown):
     rows: dict[str, int] = Field(description="So many rows were touched, by what they are.")
     reason: str | None
     actor: str | None
-    create_time: Moment | None
-    undone_at: Moment | None
+    create_time: Timestamp | None
+    undone_at: Timestamp | None
     dry_run: bool = False

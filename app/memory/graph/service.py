@@ -9,7 +9,7 @@ from app.identity.tenants.access import Principal
 from app.language.text.names import name_key
 from app.memory.graph.answers import entities_shown, relations_shown
 from app.memory.graph.models import GraphEntity, GraphRelation
-from app.memory.graph.neighbourhood_repository import MOST_EDGES, Neighbourhood, When
+from app.memory.graph.neighbourhood_repository import MOST_EDGES, GraphNeighbourhood, When
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.schemas import (
@@ -34,8 +34,8 @@ from app.memory.graph.statements import keys_in
 from app.platform.values.pagination import (
     Page,
     PageQuery,
-    decode_moment,
     decode_number,
+    decode_time,
     encode,
     page,
 )
@@ -52,7 +52,7 @@ class GraphService:
 
     async def entities(self, principal: Principal, query: EntityQuery) -> Page[EntityRead]:
         """Entities, newest first; merged ones are not among them."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         equal = query.model_dump(include={*OWNERS, "scope"}, exclude_none=True)
         if query.type is not None:
             equal["entity_type"] = query.type
@@ -81,7 +81,7 @@ class GraphService:
 
     async def memories(self, principal: Principal, entity_id: str, query: PageQuery) -> MentionPage:
         """Ids of memories that speak of an entity, newest first. Raises EntityNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             entities = EntityRepository(unit.db, principal.access)
             row = await entities.get(entity_id)
@@ -96,7 +96,7 @@ class GraphService:
 
     async def relations(self, principal: Principal, query: RelationQuery) -> Page[RelationRead]:
         """Relations, newest first: what holds at a moment, by what was known at a moment."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         when = self._when(query)
         async with self._work.write(principal, while_disabled=True) as unit:
             rows = await RelationTimeline(unit.db, principal.access, now=self._now()).list(
@@ -144,7 +144,7 @@ class GraphService:
         async with self._work.read(principal) as db:
             entities = EntityRepository(db, principal.access)
             seeds = await self._seeds(entities, query)
-            near = Neighbourhood(db, principal.access)
+            near = GraphNeighbourhood(db, principal.access)
             walk = await near.walk(
                 seeds,
                 depth=query.depth,
@@ -171,7 +171,7 @@ class GraphService:
         async with self._work.write(principal, while_disabled=True) as unit:
             entities = EntityRepository(unit.db, principal.access)
             ends = [await entities.get(one) for one in (query.from_, query.to)]
-            near = Neighbourhood(unit.db, principal.access)
+            near = GraphNeighbourhood(unit.db, principal.access)
             found, truncated = await near.paths(
                 ends[0].entity_id,
                 ends[1].entity_id,
@@ -213,7 +213,7 @@ class GraphService:
                 equal=query.model_dump(include={*OWNERS}, exclude_none=True),
                 limit=query.limit + 1,
             )
-            near = Neighbourhood(db, principal.access)
+            near = GraphNeighbourhood(db, principal.access)
             shown = rows[: query.limit]
             walk = await near.walk(
                 [row.entity_id for row in shown],

@@ -33,7 +33,7 @@ MOST_KEYS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class GraphPlace:
+class GraphOwner:
     """Whose graph it is: the bucket of a memory, but never a session's.
 
     `scope` is user, project or agent. `project_id` counts in a project's alone. In a project
@@ -48,7 +48,7 @@ class GraphPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedEntity:
     """Somebody or something, as it was spoken of."""
 
     name: str
@@ -56,16 +56,16 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class RelationStatement:
     """One triple, and since when and on what it stands.
 
     `single`: the subject has one value of this relation at a time, so that another ends.
     `retracts`: it holds no longer, and nothing takes its place. `evidence` are ids of messages.
     """
 
-    source: Named
+    source: NamedEntity
     relation: str
-    destination: Named
+    destination: NamedEntity
     confidence: float = 1.0
     evidence: tuple[str, ...] = ()
     memory_ids: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class RelationPeriod:
     """When something holds: from the first moment to just before the last; None is open."""
 
     begins: datetime | None
@@ -103,7 +103,7 @@ def relation_name(text: str) -> str | None:
     return snake
 
 
-def cut_by(new: Period, others: Collection[Period]) -> datetime | None:
+def cut_by(new: RelationPeriod, others: Collection[RelationPeriod]) -> datetime | None:
     """Where a value ends, of which there is one at a time, since a later one is known already.
 
     What is learned late about the past must not end what holds today.
@@ -115,7 +115,7 @@ def cut_by(new: Period, others: Collection[Period]) -> datetime | None:
     return min((one for one in (*later, new.ends) if one is not None), default=None)
 
 
-def ends_where(old: Period, new: Period, now: datetime) -> datetime | None:
+def ends_where(old: RelationPeriod, new: RelationPeriod, now: datetime) -> datetime | None:
     """Where the old value of a relation ends when another takes its place, or None.
 
     It ends where the new one begins. It does not end when it had ended by then, when it only

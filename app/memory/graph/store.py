@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from app.memory.graph.statements import GraphPlace, Named, Statement
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What became of statements, in figures."""
 
     entities_created: int = 0
@@ -34,7 +34,9 @@ class NearMemory:
 class GraphStore(Protocol):
     """A graph, in a transaction of the caller's, under the locks of the buckets it holds."""
 
-    async def store(self, place: GraphPlace, statements: Sequence[Statement]) -> Written:
+    async def store(
+        self, place: GraphOwner, statements: Sequence[RelationStatement]
+    ) -> WriteResult:
         """Write statements in order; entities are matched or made, relations are added,
         confirmed or closed. To write the same again confirms it.
 
@@ -42,7 +44,9 @@ class GraphStore(Protocol):
         """
         ...
 
-    async def mention(self, place: GraphPlace, named: Mapping[Named, Sequence[str]]) -> Written:
+    async def mention(
+        self, place: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
+    ) -> WriteResult:
         """Write that memories speak of entities, which are matched or made, without a relation.
 
         Args:

@@ -12,22 +12,22 @@ from app.identity.tenants.access import Access
 from app.language.text.names import name_key
 from app.memory.graph.likeness import NEAR, same_name
 from app.memory.graph.models import GraphEntity, GraphRelation
-from app.memory.graph.neighbourhood_repository import Neighbourhood
+from app.memory.graph.neighbourhood_repository import GraphNeighbourhood
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import (
     MOST_DEPTH,
     THING,
-    GraphPlace,
-    Named,
-    Period,
-    Statement,
+    GraphOwner,
+    NamedEntity,
+    RelationPeriod,
+    RelationStatement,
     cut_by,
     ends_where,
     fits,
     relation_name,
 )
-from app.memory.graph.store import NearMemory, Written
+from app.memory.graph.store import NearMemory, WriteResult
 from app.platform.database.ids import new_id
 
 MOST_EVIDENCE: Final = 100
@@ -39,7 +39,7 @@ ENDED = "said to hold no longer"
 CONFIRMED = "said again"
 
 
-class GraphWriting:
+class GraphWriter:
     """A `GraphStore` in a transaction of the caller's. Never begins or ends one."""
 
     def __init__(
@@ -56,28 +56,30 @@ class GraphWriting:
         """Prepare for one run; `vectors` are those of names, by `name_key`."""
         self._entities = EntityRepository(db, access)
         self._relations = RelationTimeline(db, access, now=now, actor=actor, job_id=job_id)
-        self._near = Neighbourhood(db, access)
+        self._near = GraphNeighbourhood(db, access)
         self._actor = actor
         self._now = now
         self._model = embedding_model
         self._vectors = vectors or {}
         self._counted: Counter[str] = Counter()
 
-    async def store(self, place: GraphPlace, statements: Sequence[Statement]) -> Written:
+    async def store(
+        self, place: GraphOwner, statements: Sequence[RelationStatement]
+    ) -> WriteResult:
         """See `GraphStore.store`."""
         await self._store(_placed(place), statements)
         return self._written()
 
-    async def state(self, place: GraphPlace, statement: Statement) -> GraphRelation | None:
+    async def state(self, place: GraphOwner, statement: RelationStatement) -> GraphRelation | None:
         """The relation that says one statement now; None where it cannot be kept."""
         return next(iter(await self._store(_placed(place), [statement])), None)
 
-    async def entity(self, place: GraphPlace, named: Named) -> GraphEntity:
+    async def entity(self, place: GraphOwner, named: NamedEntity) -> GraphEntity:
         """The entity of a name, matched or made."""
         return (await self._resolve(_placed(place), [named], make=True))[name_key(named.name)]
 
     async def _store(
-        self, place: GraphPlace, statements: Sequence[Statement]
+        self, place: GraphOwner, statements: Sequence[RelationStatement]
     ) -> list[GraphRelation]:
         kept = [one for one in map(_kept, statements) if one is not None]
         said = [one for one in kept if not one.retracts]
@@ -105,7 +107,9 @@ class GraphWriting:
         )
         return [row for row in rows if row is not None]
 
-    async def mention(self, place: GraphPlace, named: Mapping[Named, Sequence[str]]) -> Written:
+    async def mention(
+        self, place: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
+    ) -> WriteResult:
         """See `GraphStore.mention`."""
         place = _placed(place)
         kept = {name: ids for name, ids in named.items() if fits(name.name)}
@@ -154,7 +158,7 @@ class GraphWriting:
     # Entities.
 
     async def _resolve(
-        self, place: GraphPlace, names: Sequence[Named], *, make: bool
+        self, place: GraphOwner, names: Sequence[NamedEntity], *, make: bool
     ) -> dict[str, GraphEntity]:
         """The entity of each key: by name, by alias, by nearness; else a new one, if one may be."""
         wanted = _once(names)
@@ -178,7 +182,7 @@ class GraphWriting:
         return found
 
     async def _by_alias(
-        self, place: GraphPlace, wanted: Mapping[str, Named]
+        self, place: GraphOwner, wanted: Mapping[str, NamedEntity]
     ) -> dict[str, GraphEntity]:
         """Those whose alias is one entity's, or one's of that type: two Sams are told apart by
         nobody, so that a third is made.
@@ -194,7 +198,7 @@ class GraphWriting:
                 found[key] = chosen[0]
         return found
 
-    async def _nearest(self, place: GraphPlace, key: str, named: Named) -> GraphEntity | None:
+    async def _nearest(self, place: GraphOwner, key: str, named: NamedEntity) -> GraphEntity | None:
         vector = self._vectors.get(key)
         if vector is None or self._model is None:
             return None
@@ -208,7 +212,9 @@ class GraphWriting:
                 return row
         return None
 
-    async def _make(self, place: GraphPlace, wanted: Mapping[str, Named]) -> dict[str, GraphEntity]:
+    async def _make(
+        self, place: GraphOwner, wanted: Mapping[str, NamedEntity]
+    ) -> dict[str, GraphEntity]:
         if not wanted:
             return {}
         rows = [self._row(place, key, wanted[key]) for key in sorted(wanted)]
@@ -218,7 +224,7 @@ class GraphWriting:
         self._counted["entities_matched"] += len(wanted) - len(made)
         return found
 
-    def _row(self, place: GraphPlace, key: str, named: Named) -> dict[str, Any]:
+    def _row(self, place: GraphOwner, key: str, named: NamedEntity) -> dict[str, Any]:
         vector = self._vectors.get(key) if self._model is not None else None
         return {
             "entity_id": new_id("ent"),
@@ -238,7 +244,7 @@ class GraphWriting:
     # Relations.
 
     async def _held(
-        self, triples: Iterable[tuple[Statement, GraphEntity, GraphEntity]]
+        self, triples: Iterable[tuple[RelationStatement, GraphEntity, GraphEntity]]
     ) -> dict[tuple[str, str], list[GraphRelation]]:
         pairs = {(source.entity_id, one.relation) for one, source, _ in triples}
         held: dict[tuple[str, str], list[GraphRelation]] = {pair: [] for pair in pairs}
@@ -248,9 +254,9 @@ class GraphWriting:
 
     def _state(
         self,
-        place: GraphPlace,
+        place: GraphOwner,
         held: dict[tuple[str, str], list[GraphRelation]],
-        statement: Statement,
+        statement: RelationStatement,
         source: GraphEntity,
         destination: GraphEntity,
     ) -> GraphRelation | None:
@@ -260,7 +266,7 @@ class GraphWriting:
         if source.entity_id == destination.entity_id:
             return None
         rows = held[source.entity_id, statement.relation]
-        period = Period(statement.valid_from, statement.valid_to)
+        period = RelationPeriod(statement.valid_from, statement.valid_to)
         same = [
             row
             for row in rows
@@ -275,43 +281,43 @@ class GraphWriting:
         if same:
             now_said = self._confirm(rows, same[-1], statement)
             if statement.single:
-                self._displace(rows, others, Period(now_said.valid_from, now_said.valid_to))
+                self._displace(rows, others, RelationPeriod(now_said.valid_from, now_said.valid_to))
             return now_said
         if statement.single:
             period = self._displace(rows, others, period)
         rows.append(self._add(place, statement, source, destination, period))
         return rows[-1]
 
-    def _meets(self, row: GraphRelation, period: Period) -> bool:
+    def _meets(self, row: GraphRelation, period: RelationPeriod) -> bool:
         """Whether a stored period and that of a statement have a moment in common."""
         begins = period.begins or self._now
         if row.valid_to is not None and row.valid_to <= begins:
             return False
         return period.ends is None or row.valid_from is None or row.valid_from < period.ends
 
-    def _end(self, row: GraphRelation, statement: Statement) -> datetime:
+    def _end(self, row: GraphRelation, statement: RelationStatement) -> datetime:
         """Where a retracted relation ends: where it is said to, now, never before it began."""
         end = statement.valid_to or statement.valid_from or self._now
         return max(end, row.valid_from or end)
 
     def _displace(
-        self, rows: list[GraphRelation], others: Sequence[GraphRelation], period: Period
-    ) -> Period:
+        self, rows: list[GraphRelation], others: Sequence[GraphRelation], period: RelationPeriod
+    ) -> RelationPeriod:
         """End the values that a new one takes the place of; the period that is left to it."""
         closed = [
             (row, end)
             for row in others
-            if (end := ends_where(Period(row.valid_from, row.valid_to), period, self._now))
+            if (end := ends_where(RelationPeriod(row.valid_from, row.valid_to), period, self._now))
         ]
         for row, end in closed:
             self._replace(rows, row, {"valid_to": end}, REPLACED)
             self._counted["relations_closed"] += 1
         begins = self._now if closed and period.begins is None else period.begins
-        later = [Period(row.valid_from, row.valid_to) for row in others]
-        return Period(begins, cut_by(Period(begins, period.ends), later))
+        later = [RelationPeriod(row.valid_from, row.valid_to) for row in others]
+        return RelationPeriod(begins, cut_by(RelationPeriod(begins, period.ends), later))
 
     def _confirm(
-        self, rows: list[GraphRelation], row: GraphRelation, said: Statement
+        self, rows: list[GraphRelation], row: GraphRelation, said: RelationStatement
     ) -> GraphRelation:
         changes: dict[str, Any] = {
             "confidence": max(row.confidence, said.confidence),
@@ -333,11 +339,11 @@ class GraphWriting:
 
     def _add(
         self,
-        place: GraphPlace,
-        statement: Statement,
+        place: GraphOwner,
+        statement: RelationStatement,
         source: GraphEntity,
         destination: GraphEntity,
-        period: Period,
+        period: RelationPeriod,
     ) -> GraphRelation:
         self._counted["relations_added"] += 1
         return self._relations.add(
@@ -352,17 +358,17 @@ class GraphWriting:
             valid_to=period.ends,
         )
 
-    def _written(self) -> Written:
+    def _written(self) -> WriteResult:
         counted, self._counted = dict(self._counted), Counter()
-        return Written(**counted)
+        return WriteResult(**counted)
 
 
-def _placed(place: GraphPlace) -> GraphPlace:
+def _placed(place: GraphOwner) -> GraphOwner:
     """A person's graph must not go with a project that was spoken of."""
     return place if place.scope == "project" else replace(place, project_id=None)
 
 
-def _kept(one: Statement) -> Statement | None:
+def _kept(one: RelationStatement) -> RelationStatement | None:
     relation = relation_name(one.relation)
     since, until = one.valid_from, one.valid_to
     period_fits = since is None or until is None or since <= until
@@ -371,14 +377,14 @@ def _kept(one: Statement) -> Statement | None:
     return replace(one, relation=relation) if period_fits else None
 
 
-def _once(names: Iterable[Named]) -> dict[str, Named]:
+def _once(names: Iterable[NamedEntity]) -> dict[str, NamedEntity]:
     """Each key once, with the first type that says something."""
-    found: dict[str, Named] = {}
+    found: dict[str, NamedEntity] = {}
     for one in names:
         key = name_key(one.name)
         kind = one.entity_type.strip()[:LONGEST_TYPE] or THING
         if key not in found or found[key].entity_type == THING != kind:
-            found[key] = Named(found[key].name if key in found else one.name, kind)
+            found[key] = NamedEntity(found[key].name if key in found else one.name, kind)
     return found
 
 
@@ -386,7 +392,7 @@ def _united(old: Iterable[str], new: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*old, *new]))[-MOST_EVIDENCE:]
 
 
-def _begun(row: GraphRelation, said: Statement) -> datetime | None:
+def _begun(row: GraphRelation, said: RelationStatement) -> datetime | None:
     """The earlier of two beginnings; an open one stays, unless what is said is from before it
     was first heard of, and so tells more.
     """

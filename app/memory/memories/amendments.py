@@ -9,9 +9,9 @@ from app.identity.tenants.access import Access, Principal
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.duplicates import make_room
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
-from app.memory.memories.gate import Gate, Proposal, Reason
+from app.memory.memories.gate import Gate, GateReason, Proposal
 from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import Change
+from app.memory.memories.record_repository import MemoryChange
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryPatch, MemorySupersede
 from app.memory.memories.verdicts import verdict_row
@@ -85,7 +85,7 @@ def characters(row: Memory, changes: dict[str, Any]) -> int:
     return len(content) + len(error or "") + len(json.dumps(metadata))
 
 
-def check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[Reason]:
+def check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[GateReason]:
     """Why these changes may not be made, by rules that need no lock."""
     begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
     if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
@@ -112,7 +112,7 @@ def check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[Reason]:
     if proposal.source_error is not None and (
         changes.get("memory_type", row.memory_type) != "correction"
     ):
-        reasons.append(Reason("source_error_not_allowed", "Only a correction has one.", {}))
+        reasons.append(GateReason("source_error_not_allowed", "Only a correction has one.", {}))
     return reasons
 
 
@@ -121,7 +121,7 @@ def amendment_verdict(
     row: Memory,
     changes: dict[str, Any],
     event: str,
-    reasons: Sequence[Reason] = (),
+    reasons: Sequence[GateReason] = (),
 ) -> dict[str, Any]:
     names = ("user_id", "agent_id", "session_id", "project_id", "scope")
     return verdict_row(
@@ -146,7 +146,7 @@ def patch_event(row: Memory, changes: dict[str, Any]) -> str:
 
 async def refuse_twin(
     memories: MemoryRepository, row: Memory, changes: dict[str, Any]
-) -> list[Change]:
+) -> list[MemoryChange]:
     """Make sure that no other active memory of the bucket says exactly that.
 
     Returns:

@@ -20,7 +20,7 @@ def _nobody(_count: int) -> None:
     """Nobody watches."""
 
 
-class MemoryFilling:
+class MemoryBackfill:
     """Reads what an older release stored."""
 
     def __init__(self, database: Database) -> None:

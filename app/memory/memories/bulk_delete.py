@@ -30,7 +30,7 @@ ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class DeleteSelection:
     """Memories to delete, as far as whoever asked may see them.
 
     Args:
@@ -71,7 +71,7 @@ class Selection:
         )  # fmt: skip
 
     @classmethod
-    def of(cls, job: ClaimedJob) -> "Selection":
+    def of(cls, job: ClaimedJob) -> "DeleteSelection":
         """What a job is to delete.
 
         Raises:
@@ -109,7 +109,7 @@ class BulkDeletion:
             LeaseLostError: the job is not this worker's any more; what is deleted stays so.
 
         """
-        selection = Selection.of(job)
+        selection = DeleteSelection.of(job)
         deleted, last = 0, ""
         while True:
             seen, count = await self._delete_next(job, selection, last)
@@ -121,7 +121,7 @@ class BulkDeletion:
         return {"deleted": deleted}
 
     async def _delete_next(
-        self, job: ClaimedJob, selection: Selection, last: str
+        self, job: ClaimedJob, selection: DeleteSelection, last: str
     ) -> tuple[str | None, int]:
         """The last id of the next batch, None when there was none, and how many it deleted."""
         async with self._database.begin(job.tenant_id) as db:

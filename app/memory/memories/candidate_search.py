@@ -18,7 +18,14 @@ from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn
 from app.memory.memories.graph_sql import links_of
-from app.memory.memories.hybrid import Cut, Ranked, Ranking, nominated, ranked, settled
+from app.memory.memories.hybrid import (
+    RankedMemory,
+    Ranking,
+    RankingRules,
+    nominated,
+    ranked,
+    settled,
+)
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.reranking import reranked
 from app.memory.memories.search_sql import (
@@ -41,7 +48,7 @@ class Found:
     """One hit: its row, and how it came to its place."""
 
     row: asyncpg.Record
-    ranked: Ranked
+    ranked: RankedMemory
     rerank: float | None = None
 
 
@@ -52,7 +59,7 @@ async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> li
     return [
         Found(
             row,
-            Ranked(
+            RankedMemory(
                 memory_id=row["memory_id"],
                 score=min(row["score"], 1.0),
                 similarity=row["similarity"],
@@ -82,7 +89,7 @@ async def by_all(
         asked,
         boosts,
         RankWeights(*plan.weights),
-        Cut(plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections),
+        RankingRules(plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections),
     )
     if plan.names:
         how = replace(how, links=links_of(seen["links"], len(ids)))
@@ -104,7 +111,7 @@ async def by_all(
 
 def _ranked_exactly(
     ids: Sequence[str], records: Records, rows: dict[str, asyncpg.Record], how: Ranking
-) -> list[Ranked]:
+) -> list[RankedMemory]:
     return ranked(ids, settled(ids, records, rows), how)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from app.language.text.distinctions import differs
 from app.language.text.normal_forms import content_hash
 from app.language.text.sensitive import find_sensitive
-from app.memory.memories.gate import Gate, Proposal, Reason, Scan
+from app.memory.memories.gate import Gate, GateReason, Proposal, Scan
 from app.memory.memories.schemas import Event, MemoryCreate, SaidMessage
 
 REMEMBERED_ROLES = ("user", "assistant")
@@ -23,7 +23,7 @@ NEIGHBOURS = 5
 
 
 @dataclass(slots=True)
-class Candidate:
+class SaveCandidate:
     """One statement; `event` is None while nothing is decided."""
 
     index: int
@@ -31,7 +31,7 @@ class Candidate:
     metadata: dict[str, Any]
     source_error: str | None = None
     event: Event | None = None
-    reasons: list[Reason] = field(default_factory=list)
+    reasons: list[GateReason] = field(default_factory=list)
     content_hash: bytes = b""
     vector: Any = None
     memory_id: str | None = None
@@ -45,7 +45,7 @@ class Candidate:
         self.duplicate_of = memory_id
         self.similarity = similarity
         self.reasons.append(
-            Reason(
+            GateReason(
                 "duplicate",
                 "It says nearly the same as a memory of the same user.",
                 {"memory_id": memory_id, "similarity": round(similarity, 4)},
@@ -57,7 +57,7 @@ class Candidate:
         self.duplicate_of = memory_id
         self.similarity = similarity
 
-    def shares_fate_of(self, first: "Candidate") -> None:
+    def shares_fate_of(self, first: "SaveCandidate") -> None:
         self.event = "REJECT" if first.event == "REJECT" else "NONE"
         self.memory_id = first.memory_id
         self.duplicate_of = first.duplicate_of
@@ -81,7 +81,7 @@ def characters(body: MemoryCreate) -> int:
     return own + shared * len(batch)
 
 
-def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
+def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
     """The statements of a request, judged by the gate alone and against each other.
 
     The second of two equal statements in one request is nothing new.
@@ -104,13 +104,13 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[Candidate]:
 
 def _judged(
     index: int, said: SaidMessage, body: MemoryCreate, gate: Gate, error: str | None, scan: Scan
-) -> Candidate:
+) -> SaveCandidate:
     metadata = body.metadata | said.metadata
     if not isinstance(body.messages, str):
         metadata["role"] = said.role
         if said.name is not None:
             metadata["name"] = said.name
-    candidate = Candidate(index, said.content.strip(), metadata)
+    candidate = SaveCandidate(index, said.content.strip(), metadata)
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"
         return candidate
@@ -132,7 +132,7 @@ Neighbour = tuple[str, str, float]
 
 
 def nearest_duplicate(
-    candidate: Candidate,
+    candidate: SaveCandidate,
     neighbours: Sequence[Neighbour],
     threshold: Callable[[str], float],
 ) -> Neighbour | None:
@@ -149,7 +149,7 @@ def nearest_duplicate(
 
 
 def nearest_duplicates(
-    fresh: Sequence[Candidate],
+    fresh: Sequence[SaveCandidate],
     near: Sequence[Sequence[Neighbour]],
     threshold: Callable[[str], float],
 ) -> list[Neighbour | None]:
@@ -161,7 +161,7 @@ def nearest_duplicates(
 
 
 def among_themselves(
-    fresh: Sequence[Candidate], threshold: Callable[[str], float]
+    fresh: Sequence[SaveCandidate], threshold: Callable[[str], float]
 ) -> Mapping[int, Neighbour]:
     """For statements of one request, the earlier one that each repeats in other words.
 

@@ -10,12 +10,12 @@ from typing import Any
 from app.language.text.offload import read_text
 from app.memory.memories.candidates import (
     NEIGHBOURS,
-    Candidate,
+    SaveCandidate,
     among_themselves,
     nearest_duplicates,
 )
 from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import Change, snapshot
+from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import OnDuplicate
 from app.platform.database.ids import new_id
@@ -42,10 +42,10 @@ class DuplicateCheck:
         self._on_duplicate = on_duplicate
         self._model = model
         self._threshold = threshold
-        self.archived: list[Change] = []
+        self.archived: list[MemoryChange] = []
         """What `decide` archived on the way: for the history, with the reason EXPIRED."""
 
-    async def decide(self, bucket: Bucket, batch: Sequence[Candidate]) -> dict[str, Memory]:
+    async def decide(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
         """Give every open candidate its event; new ones get the id they will have.
 
         Call it under the bucket's lock. A memory that no longer counts but bars its text is
@@ -58,12 +58,12 @@ class DuplicateCheck:
         """
         return await self._decide(bucket, batch, making_room=True)
 
-    async def look(self, bucket: Bucket, batch: Sequence[Candidate]) -> dict[str, Memory]:
+    async def look(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
         """The same, and nothing is changed; what the caller may not see is not met."""
         return await self._decide(bucket, batch, making_room=False)
 
     async def _decide(
-        self, bucket: Bucket, batch: Sequence[Candidate], *, making_room: bool
+        self, bucket: Bucket, batch: Sequence[SaveCandidate], *, making_room: bool
     ) -> dict[str, Memory]:
         undecided = [one for one in batch if one.event is None]
         if not undecided:
@@ -81,7 +81,7 @@ class DuplicateCheck:
         return known
 
     async def _same_text(
-        self, bucket: Bucket, undecided: Sequence[Candidate], *, making_room: bool
+        self, bucket: Bucket, undecided: Sequence[SaveCandidate], *, making_room: bool
     ) -> dict[str, Memory]:
         known = {}
         same = await self._memories.same_hash(bucket, [one.content_hash for one in undecided])
@@ -100,7 +100,9 @@ class DuplicateCheck:
                 one.is_known(None, 1.0)
         return known
 
-    async def _same_meaning(self, bucket: Bucket, fresh: Sequence[Candidate]) -> dict[str, Memory]:
+    async def _same_meaning(
+        self, bucket: Bucket, fresh: Sequence[SaveCandidate]
+    ) -> dict[str, Memory]:
         near = await self._memories.neighbours(
             bucket, [one.vector for one in fresh], self._model, limit=NEIGHBOURS
         )
@@ -124,7 +126,7 @@ class DuplicateCheck:
                 replaced.add(memory_id)
         return met
 
-    async def _repeated_in_request(self, fresh: Sequence[Candidate]) -> None:
+    async def _repeated_in_request(self, fresh: Sequence[SaveCandidate]) -> None:
         """An earlier statement of the request counts like a stored one."""
         if self._on_duplicate == "supersede":
             return
@@ -140,7 +142,7 @@ class DuplicateCheck:
                 one.reject_as_duplicate(memory_id, similarity)
 
 
-async def make_room(memories: MemoryRepository, row: Memory) -> list[Change]:
+async def make_room(memories: MemoryRepository, row: Memory) -> list[MemoryChange]:
     """Archive what bars its text and counts no longer; what its history should keep.
 
     Nothing when somebody else ended it meanwhile, which makes room as well.
@@ -149,12 +151,12 @@ async def make_room(memories: MemoryRepository, row: Memory) -> list[Change]:
         return []
     before = snapshot(row)
     await memories.archive(row)
-    return [Change("ARCHIVE", before, snapshot(row))]
+    return [MemoryChange("ARCHIVE", before, snapshot(row))]
 
 
-def _point_at_first(batch: Sequence[Candidate]) -> None:
+def _point_at_first(batch: Sequence[SaveCandidate]) -> None:
     """The same text twice in a request shares the fate of the first."""
-    first: dict[bytes, Candidate] = {}
+    first: dict[bytes, SaveCandidate] = {}
     for one in batch:
         if not one.content_hash:
             continue

@@ -37,7 +37,7 @@ from app.memory.memories.gate import Gate
 from app.memory.memories.memory_processors import before_change
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import permit, refuse_closed
-from app.memory.memories.record_repository import Change, RecordRepository, rewrite, snapshot
+from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_service import cut_short, successor_begins, superseded
 from app.memory.memories.schemas import (
@@ -72,7 +72,7 @@ class Amendment:
     reason: str | None
 
 
-class EditingService:
+class EditService:
     def __init__(
         self,
         work: Work,
@@ -314,7 +314,7 @@ async def _locked(
 
 async def _amended(
     db: AsyncSession, principal: Principal, row: Memory, amendment: Amendment
-) -> Change | None:
+) -> MemoryChange | None:
     """Change a locked row, and keep its history and the verdict; None when nothing differs.
 
     Raises:
@@ -386,7 +386,7 @@ async def _succeeded(
     row = successor(old, given | {"valid_from": begin, "valid_to": valid_to}, actor)
     [new] = await memories.add_all([row])
     changes = [
-        Change("ADD", None, snapshot(new)),
+        MemoryChange("ADD", None, snapshot(new)),
         *await cut_short(db, memories, old, begin),
         await superseded(db, old, new.memory_id, begin),
     ]

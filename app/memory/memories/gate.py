@@ -38,7 +38,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class GateReason:
     """One broken rule. `code` is a promise; `figures` and `detail` never hold the content."""
 
     code: str
@@ -94,7 +94,7 @@ class Gate:
         actions: dict[Kind, Action] = {"secret": self.secrets, "identifier": self.identifiers}
         return [kind for kind, wanted in actions.items() if wanted == action]
 
-    def check(self, proposal: Proposal, *, scan: Scan = find_sensitive) -> list[Reason]:
+    def check(self, proposal: Proposal, *, scan: Scan = find_sensitive) -> list[GateReason]:
         """Return every broken rule, in the same order each time; nothing when all hold.
 
         Args:
@@ -111,10 +111,10 @@ class Gate:
         )
         return [reason for reason in found if reason is not None]
 
-    def _confidence(self, confidence: float) -> Reason | None:
+    def _confidence(self, confidence: float) -> GateReason | None:
         if confidence >= self.min_confidence:
             return None
-        return Reason(
+        return GateReason(
             "low_confidence",
             f"The confidence is below {self.min_confidence:g}.",
             # Not a number passes no comparison, and JSON cannot carry it, nor infinity.
@@ -124,16 +124,16 @@ class Gate:
             },
         )
 
-    def _length(self, content: str) -> Reason | None:
+    def _length(self, content: str) -> GateReason | None:
         count = length(content)
         if count < self.min_length:
-            return Reason(
+            return GateReason(
                 "too_short",
                 f"The content has fewer than {self.min_length} characters.",
                 {"length": count, "minimum": self.min_length},
             )
         if count > self.max_length:
-            return Reason(
+            return GateReason(
                 "too_long",
                 f"The content has more than {self.max_length} characters;"
                 " a longer text belongs into documents, where it is split into passages.",
@@ -141,23 +141,23 @@ class Gate:
             )
         return None
 
-    def _stopped(self, content: str) -> Reason | None:
+    def _stopped(self, content: str) -> GateReason | None:
         if not self.stop_words(content):
             return None
-        return Reason("stop_word", "A word stands in it that is kept out of memory here.", {})
+        return GateReason("stop_word", "A word stands in it that is kept out of memory here.", {})
 
-    def _error_length(self, source_error: str | None) -> Reason | None:
+    def _error_length(self, source_error: str | None) -> GateReason | None:
         count = length(source_error or "")
         if count <= self.max_length:
             return None
-        return Reason(
+        return GateReason(
             "too_long",
             f"The source_error has more than {self.max_length} characters.",
             {"field": "source_error", "length": count, "maximum": self.max_length},
         )
 
 
-def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> Reason | None:
+def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateReason | None:
     if not kinds:
         return None
     everywhere = {
@@ -174,7 +174,7 @@ def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> Reaso
         return None
     findings = [finding for name in fields for finding in found[name]]
     detectors = sorted({finding.detector for finding in findings})
-    return Reason(
+    return GateReason(
         "sensitive",
         f"Something that must not be remembered stands in {', '.join(fields)}:"
         f" {', '.join(detectors)}.",

@@ -40,7 +40,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedMention:
     """What is asked of the graph.
 
     Args:
@@ -57,7 +57,7 @@ class Named:
     known_at: datetime | None
 
 
-def linked(named: Named, statement: SearchStatement) -> str:
+def linked(named: NamedMention, statement: SearchStatement) -> str:
     """SQL for the links of a search as JSON, or null: `[[memory id, steps, mentions, path], …]`."""
     keys = statement.bind(list(named.keys), "text[]")
     scopes = statement.bind([scope for scope, _ in named.places], "text[]")
@@ -113,7 +113,7 @@ def _path(first: str, second: str) -> str:
     return f"{first}.name || ' ' || relation.relation || ' ' || {second}.name"
 
 
-def _holds(named: Named, statement: SearchStatement) -> str:
+def _holds(named: NamedMention, statement: SearchStatement) -> str:
     """Whether a relation held at the moment asked for, by what was known then."""
     known = "relation.known_to IS NULL"
     moment = "now()"

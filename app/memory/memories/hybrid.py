@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedMemory:
     """One memory with all that its place comes from.
 
     Args:
@@ -44,7 +44,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RankingRules:
     """What may be among the hits, and how they are ordered.
 
     Args:
@@ -70,7 +70,7 @@ class Ranking:
     asked: ParsedQuery
     boosts: Boosts
     weights: RankWeights
-    cut: Cut
+    cut: RankingRules
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
@@ -106,11 +106,11 @@ class _Rated:
         similarity = np.nan_to_num(np.clip(records["similarity"].astype(np.float64), 0.0, 1.0))
         return cls(lexical, similarity, relevance, score, boosts)
 
-    def raw(self, cut: Cut) -> Floats:
+    def raw(self, cut: RankingRules) -> Floats:
         """What the threshold is compared with."""
         return self.lexical if cut.mode == "lexical" else self.similarity
 
-    def order(self, cut: Cut) -> Floats:
+    def order(self, cut: RankingRules) -> Floats:
         return self.score if cut.rerank else self.raw(cut)
 
 
@@ -125,7 +125,7 @@ def _no_boosts(_row: int) -> Mapping[str, float]:
     return {}
 
 
-def ranked(ids: Sequence[str], records: Records, how: Ranking) -> list[Ranked]:
+def ranked(ids: Sequence[str], records: Records, how: Ranking) -> list[RankedMemory]:
     """The best memories of a bucket, best first; then the corrections wanted besides.
 
     Ties are broken by the time of the last change, newest first, then by id.
@@ -145,7 +145,7 @@ def ranked(ids: Sequence[str], records: Records, how: Ranking) -> list[Ranked]:
     order = (rated.order(cut), records["updated"])
     places = best_rows(order, ids, kept, cut.limit)
     return [
-        Ranked(
+        RankedMemory(
             ids[place],
             float(rated.score[place]),
             float(rated.similarity[place]),

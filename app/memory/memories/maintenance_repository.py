@@ -25,7 +25,7 @@ from app.identity.tenants.access import Access
 from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
-from app.memory.memories.record_repository import Change, snapshot
+from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import compiled
 from app.memory.memories.visibility_sql import to_remove
 from app.platform.work.idempotency import StoredAnswer
@@ -73,11 +73,13 @@ class MaintenanceRepository:
         statement = select(func.count()).select_from(Memory).where(self._expired())
         return int(await self._db.scalar(statement) or 0)
 
-    async def archive_expired(self, limit: int) -> list[Change]:
+    async def archive_expired(self, limit: int) -> list[MemoryChange]:
         """Archive the first of them, in one statement; what is to be noted in the history."""
         return await self.archive(self._expired(), Memory.expires_at, limit)
 
-    async def archive(self, chosen: ColumnElement[bool], order: Any, limit: int) -> list[Change]:
+    async def archive(
+        self, chosen: ColumnElement[bool], order: Any, limit: int
+    ) -> list[MemoryChange]:
         """Archive the first of the chosen in this order; what is to be noted in the history.
 
         Those that somebody else is changing are left out.
@@ -101,7 +103,7 @@ class MaintenanceRepository:
             .execution_options(synchronize_session=False)
         )
         return [
-            Change(
+            MemoryChange(
                 "ARCHIVE",
                 before[memory_id],
                 before[memory_id]

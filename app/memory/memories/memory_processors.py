@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from app.identity.tenants.access import Principal
 from app.memory.memories.candidates import REMEMBERED_ROLES
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place
+from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
 from app.platform.plugins.points import BEFORE_STORE, About, BeforeStore, StoredMemory
 from app.platform.plugins.runner import ProcessorChain
@@ -19,7 +19,7 @@ _SAID = TypeAdapter(SaidMessage)
 
 
 async def before_store(
-    chain: ProcessorChain, principal: Principal, body: MemoryCreate, place: Place
+    chain: ProcessorChain, principal: Principal, body: MemoryCreate, place: MemoryOwner
 ) -> MemoryCreate:
     """The request as processors leave it; the gate judges that.
 

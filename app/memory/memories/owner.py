@@ -14,7 +14,7 @@ from app.identity.projects.policy import WRITING, Action, Visibility, allows
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.identity.users.errors import UserRequiredError
 from app.identity.users.repository import UserRepository
 from app.memory.memories.errors import (
@@ -28,7 +28,7 @@ from app.platform.work.errors import MemoryPausedError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemoryOwner:
     """Columns of a memory; together with the tenant they are its bucket."""
 
     scope: str
@@ -39,7 +39,7 @@ class Place:
     project_id: str | None
 
 
-def place_of(principal: Principal, body: MemoryCreate) -> Place:
+def requested_owner(principal: Principal, body: MemoryCreate) -> MemoryOwner:
     """Where a request wants its memory, by the request alone.
 
     Raises:
@@ -50,7 +50,7 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
 
     """
     scope = body.scope or ("session" if body.tier == "short" and body.session_id else "user")
-    user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+    user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
     if scope == "agent":
         if not principal.may("admin"):
             raise InsufficientScopeError("admin")
@@ -68,21 +68,23 @@ def place_of(principal: Principal, body: MemoryCreate) -> Place:
     scope_id = ids[scope]
     if scope_id is None:
         raise ScopeRequiresError(scope, f"{scope}_id")
-    return Place(scope, scope_id, user_id, agent_id, body.session_id, body.project_id)
+    return MemoryOwner(scope, scope_id, user_id, agent_id, body.session_id, body.project_id)
 
 
-def place_of_user(principal: Principal, user_id: str, agent_id: str | None = None) -> Place:
+def user_owner(principal: Principal, user_id: str, agent_id: str | None = None) -> MemoryOwner:
     """Where what is known of a user stands, whatever else is written of that user with it.
 
     Raises:
         UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
 
     """
-    _, agent_id = meant(principal.access, user_id, agent_id)
-    return Place("user", user_id, user_id, agent_id, None, None)
+    _, agent_id = resolve_subject(principal.access, user_id, agent_id)
+    return MemoryOwner("user", user_id, user_id, agent_id, None, None)
 
 
-async def settle(db: AsyncSession, principal: Principal, place: Place, *, create: bool) -> None:
+async def ensure_owner(
+    db: AsyncSession, principal: Principal, place: MemoryOwner, *, create: bool
+) -> None:
     """Make sure that everybody a memory hangs on is there, seen by the caller, and willing.
 
     Raises:
@@ -180,7 +182,7 @@ async def refuse_closed(
 
 
 async def _check_project(
-    db: AsyncSession, principal: Principal, project_id: str, place: Place
+    db: AsyncSession, principal: Principal, project_id: str, place: MemoryOwner
 ) -> None:
     projects = ProjectRepository(db, principal.access)
     await projects.get(project_id)

@@ -43,7 +43,7 @@ def _nobody(_count: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QuantisationResult:
     """What became of a bucket.
 
     Args:
@@ -85,7 +85,7 @@ def refused(bucket: VectorBucket) -> bool:
     return found is not None and found < SURE and bucket.coded_at is None
 
 
-class EarningService:
+class QuantisationService:
     """One tenant at a time, in small transactions; the service goes on answering."""
 
     def __init__(
@@ -102,7 +102,7 @@ class EarningService:
             found = await BucketRepository(db, tenant_id).all(least(self._exact_rows))
         return [(bucket, task_of(bucket, self._exact_rows)) for bucket in found]
 
-    async def run(self, tenant_id: str, *, moved: Moved = _nobody) -> list[Outcome]:
+    async def run(self, tenant_id: str, *, moved: Moved = _nobody) -> list[QuantisationResult]:
         """Make, sample and clear codes.
 
         Resumable and safe to run twice at once: each row is compared by its code or exactly,
@@ -120,11 +120,11 @@ class EarningService:
             elif task == "clear":
                 outcome = await self._take(tenant_id, bucket, moved)
             else:
-                outcome = Outcome(bucket, task)
+                outcome = QuantisationResult(bucket, task)
             outcomes.append(outcome)
         return outcomes
 
-    async def _fill(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> Outcome:
+    async def _fill(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> QuantisationResult:
         # First of all: what is interrupted is known to be filled, or cleared, another time.
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).register(bucket)
@@ -135,7 +135,7 @@ class EarningService:
             self._tell("earned", tenant_id, bucket, rows)
         known = bucket.coded_at is not None and bucket.sampled_ago is not None
         if known and bucket.sampled_ago is not None and bucket.sampled_ago < SAMPLED_AGAIN:
-            return Outcome(bucket, "fill", rows)
+            return QuantisationResult(bucket, "fill", rows)
         recall = await self._sampled(tenant_id, bucket)
         bad = recall < SURE
         async with self._database.begin(tenant_id) as db:
@@ -144,17 +144,17 @@ class EarningService:
         if bad:
             rows = await self._work_off(tenant_id, bucket, moved, coded=True)
             self._tell("refused", tenant_id, bucket, rows)
-            return Outcome(bucket, "clear", rows, recall)
-        return Outcome(bucket, "fill", rows, recall)
+            return QuantisationResult(bucket, "clear", rows, recall)
+        return QuantisationResult(bucket, "fill", rows, recall)
 
-    async def _take(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> Outcome:
+    async def _take(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> QuantisationResult:
         rows = await self._work_off(tenant_id, bucket, moved, coded=True)
         # What was refused is remembered while it is large.
         if not refused(bucket) or bucket.rows < least(self._exact_rows):
             async with self._database.begin(tenant_id) as db:
                 await BucketRepository(db, tenant_id).forget(bucket)
             self._tell("dropped", tenant_id, bucket, rows)
-        return Outcome(bucket, "clear", rows)
+        return QuantisationResult(bucket, "clear", rows)
 
     async def _work_off(
         self, tenant_id: str, bucket: VectorBucket, moved: Moved, *, coded: bool

@@ -65,7 +65,7 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecallResult:
     """What was found, and who judged it.
 
     Args:
@@ -108,7 +108,7 @@ class RecallService:
         self._now = now
         self._processing = processing
 
-    async def recall(self, principal: Principal, wanted: Recall) -> Recalled:
+    async def recall(self, principal: Principal, wanted: Recall) -> RecallResult:
         """The memories that a context has room for; nothing is counted as used.
 
         Without an embedder that answers, words and context decide alone.
@@ -119,10 +119,10 @@ class RecallService:
 
         """
         if not wanted.scopes:
-            return Recalled(self._ranks.weights)
+            return RecallResult(self._ranks.weights)
         plan = self._plan(principal, wanted)
         if wanted.query is None:
-            recalled = Recalled(BY_CONFIDENCE, await self._surest(principal, plan, wanted))
+            recalled = RecallResult(BY_CONFIDENCE, await self._surest(principal, plan, wanted))
         else:
             recalled = await self._by_query(principal, plan, wanted.query, wanted)
         chain = await self._processing.of_agent(principal, wanted.agent_id)
@@ -134,7 +134,7 @@ class RecallService:
 
     async def _by_query(
         self, principal: Principal, plan: SearchPlan, query: str, wanted: Recall
-    ) -> Recalled:
+    ) -> RecallResult:
         asked = await parsed_query(query, wanted.reference or self._now())
         vectors = await self._embedders.for_query(
             principal, [query, *asked.ranked_texts], required=False
@@ -157,7 +157,7 @@ class RecallService:
             counted = CountedReranker(reranker, self._spending, principal.tenant_id)
             found, judged = await by_reranker(counted, query, found)
         failed = reranker is not None and bool(found) and not judged
-        return Recalled(
+        return RecallResult(
             self._ranks.weights,
             found,
             list(vectors.by_model),

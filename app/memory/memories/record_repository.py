@@ -74,7 +74,7 @@ _TOLD = (
 )  # fmt: skip
 
 
-class Change(NamedTuple):
+class MemoryChange(NamedTuple):
     """One line of the history.
 
     Args:
@@ -102,7 +102,7 @@ def snapshot(row: Memory) -> dict[str, Any]:
 
 async def rewrite(
     db: AsyncSession, row: Memory, values: Mapping[str, Any], event: str
-) -> Change | None:
+) -> MemoryChange | None:
     """Give a locked row new values and its next version; None when they are its own.
 
     Args:
@@ -130,7 +130,7 @@ async def rewrite(
     row.version += 1
     await db.flush()
     await db.refresh(row)
-    return Change(event, before, snapshot(row), replaced)
+    return MemoryChange(event, before, snapshot(row), replaced)
 
 
 async def _found_by(db: AsyncSession, row: Memory) -> Mapping[str, Any]:
@@ -157,7 +157,7 @@ class RecordRepository:
 
     async def note(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[MemoryChange],
         *,
         actor: str | None,
         reason: str | None = None,
@@ -188,7 +188,9 @@ class RecordRepository:
         refresh_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
         self._owe_graphs(changes, actor, by_hand=job_id is None)
 
-    def _owe_graphs(self, changes: Sequence[Change], actor: str | None, *, by_hand: bool) -> None:
+    def _owe_graphs(
+        self, changes: Sequence[MemoryChange], actor: str | None, *, by_hand: bool
+    ) -> None:
         """What counts no longer, or counts again, or was written by hand: runs tell the graph
         themselves whom they speak of.
         """
@@ -411,7 +413,7 @@ class RecordRepository:
         return {row[0]: int(row[1]) for row in rows}
 
 
-def _line(change: Change) -> dict[str, Any]:
+def _line(change: MemoryChange) -> dict[str, Any]:
     event, before, after_, replaced = change
     if before and after_ and before["content"] != after_["content"] and replaced is None:
         raise ValueError("a change of words comes with what found those that it replaced")

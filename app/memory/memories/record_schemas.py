@@ -5,11 +5,11 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from app.memory.memories.schemas import MemoryType, Reason, Scope, Source, Status, Visibility
-from app.platform.values.fields import Description, Id, Kind, Moment, Schema, Shown, example
+from app.platform.values.fields import Description, Id, Kind, ReadSchema, Schema, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
 
-class HistoryRead(Shown):
+class HistoryRead(ReadSchema):
     history_id: str
     memory_id: str
     event: Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "ARCHIVE", "RESTORE", "DELETE"]
@@ -21,10 +21,10 @@ class HistoryRead(Shown):
     )
     after: dict[str, Any] | None
     version: int
-    create_time: Moment
+    create_time: Timestamp
 
 
-class DecisionRead(Shown):
+class DecisionRead(ReadSchema):
     decision_id: str
     verdict: Literal["accepted", "rejected"]
     codes: list[str]
@@ -42,7 +42,7 @@ class DecisionRead(Shown):
     job_id: str | None
     run_id: str | None
     actor: str | None
-    create_time: Moment
+    create_time: Timestamp
 
 
 class DecisionQuery(PageQuery):
@@ -59,7 +59,7 @@ class StatsQuery(Schema):
     project_id: Id | None = None
 
 
-class MemoryStats(Shown):
+class MemoryStats(ReadSchema):
     total: int = Field(description="Active memories.")
     by_status: dict[str, int]
     by_memory_type: dict[str, int] = Field(description="Active ones.")
@@ -68,7 +68,7 @@ class MemoryStats(Shown):
     by_source: dict[str, int] = Field(description="Active ones.")
     by_embedding_model: dict[str, int] = Field(description="Active ones.")
     decisions: dict[str, int] = Field(description="Verdicts of the gate: accepted, and by code.")
-    last_saved: Moment | None
+    last_saved: Timestamp | None
 
 
 class ProjectItemQuery(PageQuery):
@@ -76,18 +76,18 @@ class ProjectItemQuery(PageQuery):
     visibility: Visibility | None = None
 
 
-class ProjectItemRead(Shown):
+class ProjectItemRead(ReadSchema):
     """What owners and admins see of every item, whatever its visibility: never what it says."""
 
     memory_id: str
     user_id: str | None = Field(description="The author.")
     visibility: Visibility
     status: Status
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
-class DeleteQuery(Schema):
+class MemoryDeleteQuery(Schema):
     hard: bool = Field(default=False, description="Purge at once instead of after some days.")
 
 
@@ -112,12 +112,12 @@ class BulkDelete(BulkDeleteQuery):
     reason: Description | None = None
 
 
-class MemoriesDeleted(Shown):
+class MemoriesDeleted(ReadSchema):
     deleted: int = Field(description="Memories deleted, or that would be.")
     dry_run: bool
 
 
-class DeletionScheduled(Shown):
+class DeletionScheduled(ReadSchema):
     """More than one transaction should hold: a job deletes them."""
 
     selected: int = Field(description="Memories that were selected.")

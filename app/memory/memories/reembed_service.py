@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.backfill import MessageFilling
+from app.conversation.messages.backfill import MessageBackfill
 from app.conversation.messages.message_index import Indexer
 from app.identity.agents.embedders import CountedEmbedder, Embedders, InForce, Spending, embed
 from app.identity.agents.vector_repository import VectorRepository
@@ -20,7 +20,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.language.llm.embedder import Embedder
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.errors import UnknownEmbedderError
-from app.memory.memories.backfill import MemoryFilling
+from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.memory.memories.vector_repository import MemoryVectorRepository
 from app.platform.database.engine import Database
@@ -36,7 +36,7 @@ Kinds = Sequence[type[VectorRepository]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReembedPlan:
     """What there is to do for a tenant."""
 
     in_force: InForce
@@ -62,10 +62,10 @@ class ReembedService:
         self._spending = spending
         self._kinds: Kinds = (MemoryVectorRepository, *others)
         embedders = Embedders(database, catalogue, spending)
-        self._memories = MemoryFilling(database)
-        self._filling = MessageFilling(database, Indexer(embedders, tags), embedders)
+        self._memories = MemoryBackfill(database)
+        self._filling = MessageBackfill(database, Indexer(embedders, tags), embedders)
 
-    async def plan(self, tenant_id: str) -> Plan:
+    async def plan(self, tenant_id: str) -> ReembedPlan:
         """How many rows wait, and for which embedders.
 
         Raises:
@@ -99,10 +99,10 @@ class ReembedService:
                 waiting += await kind(db, tenant_id).count_waiting(in_force)
         waiting += await self._memories.count(tenant_id)
         waiting += await self._filling.count_waiting(tenant_id, in_force)
-        return Plan(in_force, embedders, waiting, tuple(sorted(missing)))
+        return ReembedPlan(in_force, embedders, waiting, tuple(sorted(missing)))
 
     async def reembed(
-        self, tenant_id: str, plan: Plan, *, batch: int, moved: Callable[[int], None]
+        self, tenant_id: str, plan: ReembedPlan, *, batch: int, moved: Callable[[int], None]
     ) -> int:
         """Give every waiting row its new vector; how many it were.
 
@@ -133,7 +133,7 @@ class ReembedService:
     async def _round(
         self,
         tenant_id: str,
-        plan: Plan,
+        plan: ReembedPlan,
         kind: type[VectorRepository],
         batch: int,
         moved: Callable[[int], None],
@@ -161,7 +161,7 @@ class ReembedService:
             after = rows[-1].id
 
     async def _move_messages(
-        self, tenant_id: str, plan: Plan, batch: int, moved: Callable[[int], None]
+        self, tenant_id: str, plan: ReembedPlan, batch: int, moved: Callable[[int], None]
     ) -> int:
         total = 0
 
@@ -212,7 +212,7 @@ class ReembedService:
         return present
 
 
-async def _vectors(plan: Plan, rows: Sequence[Any]) -> list[Any]:
+async def _vectors(plan: ReembedPlan, rows: Sequence[Any]) -> list[Any]:
     """A vector for each row, in order; each model is asked once."""
     vectors: list[Any] = [None] * len(rows)
     for name in {row.new for row in rows}:

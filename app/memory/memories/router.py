@@ -31,7 +31,7 @@ from app.language.llm.errors import (
     UnknownModelError,
 )
 from app.memory.memories.creation import MemoryCreation
-from app.memory.memories.edit_service import EditingService
+from app.memory.memories.edit_service import EditService
 from app.memory.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
@@ -49,14 +49,14 @@ from app.memory.memories.record_schemas import (
     BulkDeleteQuery,
     DecisionQuery,
     DecisionRead,
-    DeleteQuery,
     DeletionScheduled,
     HistoryRead,
     MemoriesDeleted,
+    MemoryDeleteQuery,
     MemoryStats,
     StatsQuery,
 )
-from app.memory.memories.save_service import SavingService
+from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import (
     AddQuery,
     JobAccepted,
@@ -109,9 +109,9 @@ SCHEDULED: dict[int | str, dict[str, Any]] = {
 }
 
 
-EditingDep = Annotated[EditingService, provided(EditingService)]
+EditingDep = Annotated[EditService, provided(EditService)]
 SearchDep = Annotated[SearchService, provided(SearchService)]
-SavingDep = Annotated[SavingService, provided(SavingService)]
+SavingDep = Annotated[SaveService, provided(SaveService)]
 CreationDep = Annotated[MemoryCreation, provided(MemoryCreation)]
 ServiceDep = Annotated[MemoryService, provided(MemoryService)]
 
@@ -381,7 +381,7 @@ async def list_memory_history(
 )
 async def delete_memory(
     memory_id: Id,
-    query: Annotated[DeleteQuery, Query()],
+    query: Annotated[MemoryDeleteQuery, Query()],
     principal: WriterDep,
     service: ServiceDep,
 ) -> None:

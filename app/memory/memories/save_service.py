@@ -21,7 +21,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.text.offload import read_text
-from app.memory.memories.candidates import Candidate, candidates, characters
+from app.memory.memories.candidates import SaveCandidate, candidates, characters
 from app.memory.memories.duplicates import EXPIRED, DuplicateCheck
 from app.memory.memories.errors import (
     DuplicateMemoryError,
@@ -31,8 +31,8 @@ from app.memory.memories.errors import (
 from app.memory.memories.gate import Gate
 from app.memory.memories.memory_processors import before_store
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import Place, place_of, settle
-from app.memory.memories.record_repository import Change, RecordRepository, rewrite, snapshot
+from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
+from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import (
     MemoryAdded,
@@ -54,7 +54,7 @@ Also = Callable[[AsyncSession, Sequence[Outcome]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class SavingRules:
+class SaveRules:
     """What the deployment says about saving."""
 
     gate: Gate
@@ -71,12 +71,12 @@ class SavingRules:
         return lambda _text: override
 
 
-class SavingService:
+class SaveService:
     def __init__(
         self,
         work: Work,
         embedders: Embedders,
-        rules: SavingRules,
+        rules: SaveRules,
         processing: Processing,
     ) -> None:
         self._work = work
@@ -105,7 +105,7 @@ class SavingService:
 
         """
         self._work.refuse_disabled()
-        place = place_of(principal, body)
+        place = requested_owner(principal, body)
         body = await self._processed(principal, body, place)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
         try:
@@ -155,7 +155,8 @@ class SavingService:
             principal, bodies[0].agent_id if bodies else None
         )
         bodies = [
-            await self._processed(principal, body, place_of(principal, body)) for body in bodies
+            await self._processed(principal, body, requested_owner(principal, body))
+            for body in bodies
         ]
         batches = [
             await read_text(characters(body), candidates, body, self._rules.gate) for body in bodies
@@ -164,9 +165,9 @@ class SavingService:
         outcomes: list[Outcome] = []
         async with self._work.write(principal) as unit:
             for body, batch in zip(bodies, batches, strict=True):
-                place = place_of(principal, body)
+                place = requested_owner(principal, body)
                 if dry_run:
-                    await would_settle(unit.db, principal, place, create=self._rules.auto_create)
+                    await check_owner(unit.db, principal, place, create=self._rules.auto_create)
                     await self._duplicates(unit.db, principal, body, embedder).look(
                         asdict(place), batch
                     )
@@ -185,14 +186,14 @@ class SavingService:
 
         """
         self._work.refuse_disabled()
-        place = place_of(principal, body)
+        place = requested_owner(principal, body)
         body = await self._processed(principal, body, place)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
         embedder = await self._embedders.for_writing(principal, place.agent_id)
         await _embed(embedder, batch)
         async with self._work.read(principal) as db:
             if any(one.event is None for one in batch):
-                await would_settle(db, principal, place, create=self._rules.auto_create)
+                await check_owner(db, principal, place, create=self._rules.auto_create)
             await self._duplicates(db, principal, body, embedder).look(asdict(place), batch)
         return MemoryValidated(
             valid=all(one.event != "REJECT" for one in batch),
@@ -200,7 +201,7 @@ class SavingService:
         )
 
     async def _processed(
-        self, principal: Principal, body: MemoryCreate, place: Place
+        self, principal: Principal, body: MemoryCreate, place: MemoryOwner
     ) -> MemoryCreate:
         chain = await self._processing.of_agent(principal, place.agent_id)
         return await before_store(chain, principal, body, place)
@@ -220,8 +221,8 @@ class SavingService:
         db: AsyncSession,
         principal: Principal,
         body: MemoryCreate,
-        place: Place,
-        batch: list[Candidate],
+        place: MemoryOwner,
+        batch: list[SaveCandidate],
         embedder: Embedder,
     ) -> list[Outcome]:
         memories = MemoryRepository(db, principal.access)
@@ -230,7 +231,7 @@ class SavingService:
         await memories.lock_bucket(place.scope, place.scope_id)
         if any(one.event is None for one in batch):
             # What is known already is answered only where it could also be saved.
-            await settle(db, principal, place, create=self._rules.auto_create)
+            await ensure_owner(db, principal, place, create=self._rules.auto_create)
         duplicates = self._duplicates(db, principal, body, embedder)
         shown = {
             memory_id: MemoryRead.model_validate(row)
@@ -249,7 +250,7 @@ class SavingService:
                 for _, row in replacing:
                     row["valid_from"] = begin
             added = await memories.add_all(rows)
-            changes = [Change("ADD", None, snapshot(row)) for row in added]
+            changes = [MemoryChange("ADD", None, snapshot(row)) for row in added]
             shown |= {row.memory_id: MemoryRead.model_validate(row) for row in added}
             for one, row in replacing:
                 changes += await _replace(db, memories, one, row["valid_from"])
@@ -265,18 +266,18 @@ class SavingService:
         ]
 
 
-async def would_settle(
-    db: AsyncSession, principal: Principal, place: Place, *, create: bool
+async def check_owner(
+    db: AsyncSession, principal: Principal, place: MemoryOwner, *, create: bool
 ) -> None:
-    """As `settle`, and nothing of it stays: whoever would be made is not there afterwards.
+    """As `ensure_owner`, and nothing of it stays: whoever would be made is not there afterwards.
 
     Raises:
-        what `settle` raises.
+        what `ensure_owner` raises.
 
     """
     trial = await db.begin_nested()
     try:
-        await settle(db, principal, place, create=create)
+        await ensure_owner(db, principal, place, create=create)
     finally:
         await trial.rollback()
 
@@ -300,7 +301,7 @@ async def successor_begins(
 
 async def cut_short(
     db: AsyncSession, memories: MemoryRepository, old: Memory, at: datetime
-) -> list[Change]:
+) -> list[MemoryChange]:
     """End at `at` what `old` had replaced, when its own successor holds longer than it did.
 
     Without it, an early link of a chain and the last one would both hold between the two.
@@ -312,7 +313,9 @@ async def cut_short(
     return [change for change in changes if change is not None]
 
 
-async def superseded(db: AsyncSession, old: Memory, new_memory_id: str, at: datetime) -> Change:
+async def superseded(
+    db: AsyncSession, old: Memory, new_memory_id: str, at: datetime
+) -> MemoryChange:
     """End a locked memory in favour of a newer one; it keeps its text.
 
     The old one holds until `at`, and the new one, whose `valid_from` it is, from then on: of
@@ -326,12 +329,12 @@ async def superseded(db: AsyncSession, old: Memory, new_memory_id: str, at: date
     old.version += 1
     await db.flush()
     await db.refresh(old)
-    return Change("SUPERSEDE", before, snapshot(old))
+    return MemoryChange("SUPERSEDE", before, snapshot(old))
 
 
 async def _replace(
-    db: AsyncSession, memories: MemoryRepository, one: Candidate, at: datetime
-) -> list[Change]:
+    db: AsyncSession, memories: MemoryRepository, one: SaveCandidate, at: datetime
+) -> list[MemoryChange]:
     """End what a stored candidate replaces, and tell it what that said."""
     old = await memories.get(one.duplicate_of or "", lock=True)
     one.previous = old.content
@@ -341,7 +344,7 @@ async def _replace(
     ]
 
 
-async def _embed(embedder: Embedder, batch: list[Candidate]) -> None:
+async def _embed(embedder: Embedder, batch: list[SaveCandidate]) -> None:
     open_ones = [one for one in batch if one.event is None]
     if open_ones:
         vectors = await embed(embedder, [one.content for one in open_ones])
@@ -350,7 +353,7 @@ async def _embed(embedder: Embedder, batch: list[Candidate]) -> None:
 
 
 def _row(
-    one: Candidate, body: MemoryCreate, place: Place, model: str, principal: Principal
+    one: SaveCandidate, body: MemoryCreate, place: MemoryOwner, model: str, principal: Principal
 ) -> dict[str, Any]:
     given = body.model_dump(
         include={
@@ -376,7 +379,7 @@ def _row(
 
 
 def _verdict(
-    one: Candidate, body: MemoryCreate, place: Place, principal: Principal
+    one: SaveCandidate, body: MemoryCreate, place: MemoryOwner, principal: Principal
 ) -> dict[str, Any]:
     return verdict_row(
         principal,
@@ -391,7 +394,7 @@ def _verdict(
     )
 
 
-def _outcome(one: Candidate, memory: MemoryRead | None, decision_id: str | None) -> Outcome:
+def _outcome(one: SaveCandidate, memory: MemoryRead | None, decision_id: str | None) -> Outcome:
     return Outcome(
         index=one.index,
         event=one.event or "ADD",
@@ -407,7 +410,7 @@ def _outcome(one: Candidate, memory: MemoryRead | None, decision_id: str | None)
     )
 
 
-def _raise_refusal(one: Candidate, outcome: Outcome) -> None:
+def _raise_refusal(one: SaveCandidate, outcome: Outcome) -> None:
     if one.event != "REJECT":
         return
     decision_id = outcome.decision_id or ""
@@ -418,7 +421,7 @@ def _raise_refusal(one: Candidate, outcome: Outcome) -> None:
     )
 
 
-def _count(batch: list[Candidate]) -> None:
+def _count(batch: list[SaveCandidate]) -> None:
     for one in batch:
         event = one.event or "ADD"
         MEMORY_EVENTS.labels(event).inc()

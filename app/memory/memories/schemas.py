@@ -16,10 +16,10 @@ from app.platform.values.fields import (
     Description,
     Id,
     Metadata,
-    Moment,
+    ReadSchema,
     Schema,
-    Shown,
     Storable,
+    Timestamp,
     example,
     metadata_size,
 )
@@ -128,9 +128,9 @@ class MemoryCreate(Aliases):
     visibility: Visibility = "members"
     metadata: Metadata = {}
     external_id: ShortText | None = None
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    expires_at: Moment | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
+    expires_at: Timestamp | None = None
     infer: bool = Field(
         default=True,
         description="True extracts statements and reconciles them with what is remembered; "
@@ -171,9 +171,9 @@ class MemoryPatch(Aliases):
     status: Literal["active", "archived"] | None = None
     metadata: Metadata | None = None
     external_id: ShortText | None = None
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    expires_at: Moment | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
+    expires_at: Timestamp | None = None
     reason: Description | None = Field(default=None, description="Kept in the history.")
 
 
@@ -187,12 +187,12 @@ class MemorySupersede(Aliases):
     source_error: Content | None = None
     evidence: Evidence = []
     metadata: Metadata | None = None
-    valid_from: Moment | None = Field(
+    valid_from: Timestamp | None = Field(
         default=None,
         description="Since when the newer statement holds, now when left out; the old one holds "
         "until then, and stays active as long as that lies ahead.",
     )
-    valid_to: Moment | None = None
+    valid_to: Timestamp | None = None
     reason: Description | None = Field(default=None, description="Kept in the history.")
 
     @model_validator(mode="after")
@@ -214,7 +214,7 @@ class MemoryRestore(Schema):
     reason: Description | None = Field(default=None, description="Kept in the history.")
 
 
-class MemoryRead(Shown):
+class MemoryRead(ReadSchema):
     memory_id: str
     content: str
     memory_type: MemoryType
@@ -228,7 +228,7 @@ class MemoryRead(Shown):
     project_id: str | None
     source: Source
     source_id: str | None
-    source_deleted_at: Moment | None = Field(
+    source_deleted_at: Timestamp | None = Field(
         default=None,
         description="When the file or session it was read from was deleted: its source is gone.",
     )
@@ -238,15 +238,15 @@ class MemoryRead(Shown):
     visibility: Visibility
     status: Status
     superseded_by: str | None
-    valid_from: Moment | None
-    valid_to: Moment | None
+    valid_from: Timestamp | None
+    valid_to: Timestamp | None
     expected_valid_days: int | None = Field(
         description="How long the extractor thought that it would hold, when it could tell."
     )
-    reviewed_at: Moment | None = Field(
+    reviewed_at: Timestamp | None = Field(
         description="When a model last looked whether it still holds, or somebody said it again."
     )
-    expires_at: Moment | None
+    expires_at: Timestamp | None
     external_id: str | None
     metadata: dict[str, Any] = Field(
         validation_alias=AliasChoices("metadata_", "metadata"),
@@ -254,13 +254,13 @@ class MemoryRead(Shown):
     embedding_model: str
     creator: str | None
     use_count: int
-    last_used_at: Moment | None
+    last_used_at: Timestamp | None
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
-class MemoryRestored(Shown):
+class MemoryRestored(ReadSchema):
     """A memory as it is again."""
 
     memory: MemoryRead
@@ -269,7 +269,7 @@ class MemoryRestored(Shown):
     )
 
 
-class Reason(Shown):
+class Reason(ReadSchema):
     """One rule that was broken."""
 
     code: str = Field(examples=["too_short"])
@@ -277,7 +277,7 @@ class Reason(Shown):
     figures: dict[str, JsonValue] = {}
 
 
-class Outcome(Shown):
+class Outcome(ReadSchema):
     """What became of one statement."""
 
     index: int = Field(description="Which message of the request; with infer, which proposal.")
@@ -297,7 +297,7 @@ class Outcome(Shown):
     decision_id: str | None = Field(default=None, description="The gate's verdict.")
 
 
-class MemoryAdded(Shown):
+class MemoryAdded(ReadSchema):
     results: list[Outcome] = Field(
         description="One per message, in order; with infer, one per proposal."
     )
@@ -307,7 +307,7 @@ class MemoryAdded(Shown):
     run_id: str | None = Field(default=None, description="With infer: the run in the log.")
 
 
-class MemoryValidated(Shown):
+class MemoryValidated(ReadSchema):
     valid: bool = Field(description="Whether every statement would be stored.")
     results: list[Outcome]
 
@@ -320,11 +320,11 @@ class AddQuery(Schema):
     )
 
 
-class JobAccepted(Shown):
+class JobAccepted(ReadSchema):
     """Work that was put into the queue."""
 
     job_id: str
     status: Literal["pending", "running"] = Field(
         description="running: the present run is followed by another."
     )
-    due_at: Moment
+    due_at: Timestamp

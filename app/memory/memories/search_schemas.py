@@ -15,7 +15,7 @@ from app.memory.memories.schemas import (
     Status,
     Tier,
 )
-from app.platform.values.fields import ZONED, Id, Moment, Shown, Storable, example
+from app.platform.values.fields import ZONED, Id, ReadSchema, Storable, Timestamp, example
 from app.platform.values.pagination import Order, PageQuery
 
 
@@ -34,7 +34,7 @@ class Selection(PageQuery):
 
 
 AsOf = Annotated[
-    Moment,
+    Timestamp,
     Field(
         description="What was true at this moment, by what is known now: `valid_from` had come, "
         "`valid_to` and `expires_at` had not. What was superseded since is among it; what was "
@@ -44,7 +44,7 @@ AsOf = Annotated[
 
 
 KnownAt = Annotated[
-    Moment,
+    Timestamp,
     Field(
         description="By the records of this moment: what was stored then, as it read then, and "
         "nothing that came later. Deleted memories never come back, and who may see what is as "
@@ -97,7 +97,7 @@ class SearchRequest(Aliases):
         description="Leave out what has a lower `similarity`, in lexical mode a lower "
         "`lexical` score; inclusive.",
     )
-    reference_time: Moment | None = Field(
+    reference_time: Timestamp | None = Field(
         default=None,
         description="When the query is asked, for `yesterday` and the like; now when left out.",
     )
@@ -123,7 +123,7 @@ class SearchRequest(Aliases):
     )
 
 
-class ScoreExplained(Shown):
+class ScoreExplained(ReadSchema):
     """How a hit came to its place. The first three are shares of `score`, weights applied."""
 
     relevance: float
@@ -163,7 +163,7 @@ class Hit(MemoryRead):
     )
 
 
-class SearchAnswer(Shown):
+class SearchAnswer(ReadSchema):
     results: list[Hit] = Field(description="Best first.")
     embedding_models: list[str] = Field(description="What embedded the query.")
     waiting: int = Field(

@@ -10,7 +10,7 @@ from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders, QueryVectors, Spending
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.access import Principal
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import parsed_query
@@ -187,7 +187,7 @@ class SearchService:
 
     async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
         access = principal.access
-        user_id, agent_id = meant(access, body.user_id, body.agent_id)
+        user_id, agent_id = resolve_subject(access, body.user_id, body.agent_id)
         member = body.project_id is None or await self._is_member(
             principal, body.project_id, user_id
         )

@@ -30,7 +30,7 @@ from app.language.ranking.records import (
 )
 from app.memory.memories.comparison_sql import Source, cosine, is_rough, similarity
 from app.memory.memories.filters import compile_filters
-from app.memory.memories.graph_sql import Named, linked
+from app.memory.memories.graph_sql import NamedMention, linked
 from app.memory.memories.quantised_codes import SHORT, SLACK, candidates
 
 COLUMNS = (
@@ -275,7 +275,7 @@ def features(
     )
 
 
-def _named(plan: SearchPlan) -> Named:
+def _named(plan: SearchPlan) -> NamedMention:
     """What is asked of the graph: in a project of others nothing, where little is public."""
     places = [
         (bucket.scope, bucket.scope_id)
@@ -283,7 +283,7 @@ def _named(plan: SearchPlan) -> Named:
         if bucket.scope != "session" and (plan.member or bucket.scope != "project")
     ]
     agent_id = plan.agent_id or plan.access.agent_id
-    return Named(plan.names, places, agent_id, plan.as_of, plan.known_at)
+    return NamedMention(plan.names, places, agent_id, plan.as_of, plan.known_at)
 
 
 def current_source(

@@ -15,7 +15,7 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.errors import UserNotFoundError
 from app.memory.memories.amendments import was_closed
-from app.memory.memories.bulk_delete import MOST_AT_ONCE, Selection
+from app.memory.memories.bulk_delete import MOST_AT_ONCE, DeleteSelection
 from app.memory.memories.filters import InvalidFilterError
 from app.memory.memories.models import MemoryHistory
 from app.memory.memories.owner import permit
@@ -39,7 +39,7 @@ from app.memory.memories.schemas import MemoryRead
 from app.memory.memories.search_schemas import MemoryQuery
 from app.memory.memories.timeline_repository import TimelineRepository
 from app.platform.jobs.repository import JobRepository
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -79,7 +79,7 @@ class MemoryService:
         asked: dict[str, Any] = {
             "equal": query.model_dump(exclude=places, exclude_none=True),
             "filters": _parsed(query.filters),
-            "start": decode_moment(query.cursor),
+            "start": decode_time(query.cursor),
             "descending": query.order == "desc",
             "limit": query.limit,
             "as_of": query.as_of,
@@ -103,7 +103,7 @@ class MemoryService:
     ) -> Page[HistoryRead]:
         """What happened to a memory, oldest first. Raises MemoryNotFoundError."""
         access = principal.access
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             memory = await MemoryRepository(db, principal.access).get(memory_id)
             rows = await RecordRepository(db, principal.access).history(
@@ -130,7 +130,7 @@ class MemoryService:
             InsufficientRoleError: the caller is neither owner nor admin.
 
         """
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         async with self._work.read(principal) as db:
             await ProjectRepository(db, principal.access).managed(project_id, "list_items")
@@ -244,7 +244,7 @@ class MemoryService:
 
     async def decisions(self, principal: Principal, query: DecisionQuery) -> Page[DecisionRead]:
         """The gate's verdicts, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await RecordRepository(db, principal.access).decisions(
                 user_id=query.user_id,
@@ -265,12 +265,12 @@ class MemoryService:
 
 def _selection(
     principal: Principal, body: BulkDelete | BulkDeleteQuery, location: str
-) -> Selection:
+) -> DeleteSelection:
     equal = {name: getattr(body, name) for name in SELECTORS if getattr(body, name) is not None}
     filters = body.filters if isinstance(body, BulkDelete) else None
     if not equal and not filters:
         raise SelectorRequiredError(location, SELECTORS)
-    return Selection(
+    return DeleteSelection(
         principal.access,
         equal | _own_rows(principal, equal),
         filters,
@@ -308,7 +308,7 @@ async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[
 
 
 async def _leave_to_job(
-    db: AsyncSession, principal: Principal, selection: Selection, count: int
+    db: AsyncSession, principal: Principal, selection: DeleteSelection, count: int
 ) -> DeletionScheduled:
     scheduled = await JobRepository(db, principal.tenant_id).schedule(
         selection.order(principal.key_id)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.identity.tenants.access import Principal
-from app.memory.memories.gate import Reason
+from app.memory.memories.gate import GateReason
 from app.platform.database.ids import new_id
 
 CHARACTERS = 2000
@@ -19,7 +19,7 @@ def verdict_row(
     content: str,
     source: str,
     accepted: bool,
-    reasons: Sequence[Reason] = (),
+    reasons: Sequence[GateReason] = (),
     memory_id: str | None = None,
     event: str | None = None,
     evidence: Sequence[str] = (),

@@ -25,7 +25,7 @@ from app.language.llm.profiler import Profiler, ProfileRequest, Slot
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import MemoryRepository
 from app.memory.profiles.decisions import decisions_of
-from app.memory.profiles.drafts import Author, Change, Row
+from app.memory.profiles.drafts import ValueAuthor, ValueChange, ValueRow
 from app.memory.profiles.repository import ProfileRepository
 from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, user_slots
 from app.memory.profiles.value_changes import changes_of, removals, standing
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DerivationSnapshot:
     """What a derivation looks at, read in one transaction.
 
     Args:
@@ -44,7 +44,7 @@ class Seen:
 
     owner: Owner
     slots: Sequence[Slot]
-    rows: Sequence[Row]
+    rows: Sequence[ValueRow]
     config: tuple[Mapping[str, Any], ...]
 
     @property
@@ -53,19 +53,21 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class DerivationResult:
     """What was changed, and whether everything read was as it had been."""
 
     slots: Sequence[str]
     settled: bool
 
 
-class Deriving:
+class ProfileDerivation:
     def __init__(self, ledger: ModelLedger, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
         self._now = now
 
-    async def look(self, db: AsyncSession, principal: Principal, owner: Owner) -> Seen:
+    async def look(
+        self, db: AsyncSession, principal: Principal, owner: Owner
+    ) -> DerivationSnapshot:
         """What there is to derive from.
 
         Raises:
@@ -79,7 +81,7 @@ class Deriving:
         if kind == "project":
             await ProjectRepository(db, access).get(one)
             rows = await profiles.known(owner, None)
-            return Seen(owner, PROJECT_SLOTS, rows, (principal.config,))
+            return DerivationSnapshot(owner, PROJECT_SLOTS, rows, (principal.config,))
         user = await UserRepository(db, access).get(one)
         agent = await AgentRepository(db, access).get(user.agent_id)
         refuse_disabled(agent, user)
@@ -89,13 +91,15 @@ class Deriving:
             # Stored before it was checked.
             own = []
         rows = await profiles.known(owner, agent.agent_id)
-        return Seen(owner, user_slots(own), rows, (agent.config, principal.config))
+        return DerivationSnapshot(owner, user_slots(own), rows, (agent.config, principal.config))
 
     async def used_up(self, principal: Principal) -> Exhausted | None:
         """What bars a model today, if anything does."""
         return await self._ledger.used_up(principal)
 
-    async def derive(self, principal: Principal, seen: Seen, profiler: Profiler) -> list[Change]:
+    async def derive(
+        self, principal: Principal, seen: DerivationSnapshot, profiler: Profiler
+    ) -> list[ValueChange]:
         """What the memories tell. Stores nothing.
 
         Raises:
@@ -113,19 +117,19 @@ class Deriving:
             decisions, ids = decisions_of(known)
             if decisions:
                 # A decision is quoted, whoever derives the rest.
-                changes.append(Change(DECISIONS, decisions, ids, "rules/1"))
+                changes.append(ValueChange(DECISIONS, decisions, ids, "rules/1"))
         return changes
 
     async def store(
         self,
         db: AsyncSession,
         principal: Principal,
-        seen: Seen,
-        changes: Sequence[Change],
+        seen: DerivationSnapshot,
+        changes: Sequence[ValueChange],
         *,
         complete: bool,
         job_id: str | None,
-    ) -> Stored:
+    ) -> DerivationResult:
         """Store what stands still, in the caller's transaction.
 
         Raises:
@@ -152,11 +156,11 @@ class Deriving:
         gone = removals(present, {one.slot for one in kept}, now, complete=False)
         if complete:
             gone += removals(present, {*filled, *(one.slot for one in gone)}, now, complete=True)
-        author = Author("derived", principal.key_id or None, job_id)
+        author = ValueAuthor("derived", principal.key_id or None, job_id)
         slots = await profiles.write(profile, [*gone, *kept], author)
         await profiles.derived_until(
             profile, max((row.update_time for row in seen.rows), default=None)
         )
         await profiles.forget(profile)
         log.info("profile_derived", owner=kind, changed=len(slots), settled=settled)
-        return Stored(slots, settled)
+        return DerivationResult(slots, settled)

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.memory.memories.schemas import CONTENT_LENGTH, Confidence, Event, Reason
 from app.memory.profiles.slots import SECTION_CHARACTERS
-from app.platform.values.fields import Id, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, example
 
 MOST_FACTS = 1_000
 
@@ -94,14 +94,14 @@ class DocumentQuery(Schema):
     )
 
 
-class ImportQuery(Schema):
+class DocumentImportQuery(Schema):
     agent_id: Id | None = Field(
         default=None, description="Facts become private to this agent; of all when left out."
     )
     dry_run: bool = Field(default=False, description="Only tell what would happen.")
 
 
-class FactOutcome(Shown):
+class FactOutcome(ReadSchema):
     """What became of one fact."""
 
     id: str
@@ -110,7 +110,7 @@ class FactOutcome(Shown):
     reasons: list[Reason] = Field(description="Why it was refused, or is there already.")
 
 
-class DocumentImported(Shown):
+class DocumentImported(ReadSchema):
     dry_run: bool
     facts: list[FactOutcome] = Field(description="In the order of the document.")
     sections: list[str] = Field(description="Sections that were written, as the user's own.")

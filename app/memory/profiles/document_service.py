@@ -9,24 +9,24 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
 from app.identity.tenants.access import Principal
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.identity.users.repository import UserRepository
 from app.language.text.normal_forms import normalise
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import place_of_user, settle
-from app.memory.memories.save_service import SavingService, would_settle
+from app.memory.memories.owner import ensure_owner, user_owner
+from app.memory.memories.save_service import SaveService, check_owner
 from app.memory.memories.schemas import MemoryCreate, Outcome, Reason
 from app.memory.profiles.document_schemas import (
     MOST_FACTS,
     DocumentFact,
     DocumentImported,
+    DocumentImportQuery,
     DocumentQuery,
     FactOutcome,
-    ImportQuery,
     MemoryDocument,
 )
 from app.memory.profiles.documents import document, memory_fields, section_changes
-from app.memory.profiles.drafts import Author, Change
+from app.memory.profiles.drafts import ValueAuthor, ValueChange
 from app.memory.profiles.repository import ProfileRepository
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work, answering
@@ -36,8 +36,8 @@ log = structlog.get_logger()
 REASON = "memory document imported"
 
 
-class DocumentService:
-    def __init__(self, work: Work, saving: SavingService, *, auto_create: bool) -> None:
+class MemoryDocumentService:
+    def __init__(self, work: Work, saving: SaveService, *, auto_create: bool) -> None:
         self._work = work
         self._saving = saving
         self._auto_create = auto_create
@@ -51,7 +51,7 @@ class DocumentService:
             UserNotFoundError, AgentNotFoundError: not for this caller.
 
         """
-        _, agent_id = meant(principal.access, None, query.agent_id)
+        _, agent_id = resolve_subject(principal.access, None, query.agent_id)
         async with self._work.read(principal) as db:
             user = await UserRepository(db, principal.access).get(user_id)
             profiles = ProfileRepository(db, principal.access)
@@ -65,7 +65,7 @@ class DocumentService:
         principal: Principal,
         user_id: str,
         body: MemoryDocument,
-        query: ImportQuery,
+        query: DocumentImportQuery,
         *,
         key: IdempotencyKey | None = None,
     ) -> DocumentImported:
@@ -82,12 +82,12 @@ class DocumentService:
 
         """
         self._work.refuse_disabled()
-        place = place_of_user(principal, user_id, query.agent_id)
+        place = user_owner(principal, user_id, query.agent_id)
         agent_id = place.agent_id
         async with self._work.read(principal, key) as db:
             user = await UserRepository(db, principal.access).find(user_id)
             if user is None:
-                await would_settle(db, principal, place, create=self._auto_create)
+                await check_owner(db, principal, place, create=self._auto_create)
             refuse_disabled(None, user)
             profiles = ProfileRepository(db, principal.access)
             known = await profiles.imported(user_id, {fact.id for fact in body.facts})
@@ -108,7 +108,7 @@ class DocumentService:
         async def also(db: AsyncSession, outcomes: Sequence[Outcome]) -> None:
             async with answering(db, key) as unit:
                 if user is None and not query.dry_run:
-                    await settle(db, principal, place, create=self._auto_create)
+                    await ensure_owner(db, principal, place, create=self._auto_create)
                 sections = await self._write(db, principal, user_id, section_changes(body), query)
                 told = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
                 answer = _answer(body.facts, told, known, sections, dry_run=query.dry_run)
@@ -123,8 +123,8 @@ class DocumentService:
         db: AsyncSession,
         principal: Principal,
         user_id: str,
-        changes: Sequence[Change],
-        query: ImportQuery,
+        changes: Sequence[ValueChange],
+        query: DocumentImportQuery,
     ) -> list[str]:
         """The sections that are written, or would be."""
         if not changes:
@@ -136,7 +136,7 @@ class DocumentService:
         await UserRepository(db, principal.access).get(user_id)
         profiles = ProfileRepository(db, principal.access)
         profile = await profiles.locked(("user", user_id))
-        await profiles.write(profile, changes, Author("user", principal.key_id, reason=REASON))
+        await profiles.write(profile, changes, ValueAuthor("user", principal.key_id, reason=REASON))
         return names
 
 

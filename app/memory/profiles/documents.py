@@ -7,7 +7,7 @@ from typing import Any, Final
 from app.language.llm.extractor import MEMORY_TYPES
 from app.memory.memories.models import Memory
 from app.memory.profiles.document_schemas import DocumentFact, MemoryDocument
-from app.memory.profiles.drafts import Change
+from app.memory.profiles.drafts import ValueChange
 from app.memory.profiles.models import ProfileValue
 from app.memory.profiles.slots import SECTIONS
 
@@ -91,14 +91,14 @@ def _source(row: Memory) -> str:
     return row.session_id or row.source_id or ("manual" if row.source == "user" else "unknown")
 
 
-def section_changes(told: MemoryDocument) -> list[Change]:
+def section_changes(told: MemoryDocument) -> list[ValueChange]:
     """What the document says of sections; an empty one says nothing."""
     changes = []
     for part, names in _PLACES.items():
         for name, ours in names.items():
             summary = getattr(getattr(told, part), name).summary
             if summary:
-                changes.append(Change(f"{SECTIONS}.{ours}", summary))
+                changes.append(ValueChange(f"{SECTIONS}.{ours}", summary))
     return changes
 
 

@@ -9,7 +9,7 @@ from app.language.llm.profiler import KnownMemory
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueChange:
     """What is to stand in a slot: a value, or None for nothing."""
 
     slot: str
@@ -19,7 +19,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class ValueAuthor:
     """Who changes a profile, and by which job; a job leaves a user's values alone."""
 
     origin: str
@@ -29,7 +29,7 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ValueRow:
     """A memory as a profiler sees it, its version, and when it last changed."""
 
     known: KnownMemory

@@ -11,7 +11,7 @@ from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
 from app.memory.memories.refreshes import derive_soon, owner_of
-from app.memory.profiles.derivation import Deriving, Seen
+from app.memory.profiles.derivation import DerivationSnapshot, ProfileDerivation
 from app.memory.profiles.profiler_choice import chosen
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
@@ -29,7 +29,7 @@ class ProfileJobs:
     def __init__(
         self,
         work: Work,
-        deriving: Deriving,
+        deriving: ProfileDerivation,
         profilers: ProfilerCatalogue,
         now: Callable[[], datetime],
     ) -> None:
@@ -86,7 +86,7 @@ class ProfileJobs:
                 },
             )
 
-    async def _profiler(self, principal: Principal, seen: Seen) -> Profiler:
+    async def _profiler(self, principal: Principal, seen: DerivationSnapshot) -> Profiler:
         """Raises DeferJobError when a model may not be asked today."""
         try:
             profiler = chosen(self._profilers, seen.config)

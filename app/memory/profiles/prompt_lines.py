@@ -22,7 +22,7 @@ _CLOSED: Final = ("。", "！", "？")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProfileLine:
     """A line for a prompt.
 
     Args:
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RenderedProfile:
     """What stands in a slot, and the memories it was derived from."""
 
     value: Any
@@ -49,8 +49,8 @@ class Told:
 
 
 def user_lines(
-    values: Mapping[str, Told], instructions: str | None, *, name: str | None = None
-) -> list[Line]:
+    values: Mapping[str, RenderedProfile], instructions: str | None, *, name: str | None = None
+) -> list[ProfileLine]:
     """A user's values, those that are short first, behind them the wishes, then the sections.
 
     Args:
@@ -66,19 +66,19 @@ def user_lines(
         for slot, told in short
         if not (slot == "attributes.username" and told.value == name)
     ]
-    # Line by line, so that one that has no room takes no other with it.
-    lines += [Line(f"- {WISH}: {escape_line(one)}") for one in _lines(instructions)]
+    # ProfileLine by line, so that one that has no room takes no other with it.
+    lines += [ProfileLine(f"- {WISH}: {escape_line(one)}") for one in _lines(instructions)]
     return lines + [_line(_title(slot), told) for slot, told in long]
 
 
-def project_lines(values: Mapping[str, Told]) -> list[Line]:
+def project_lines(values: Mapping[str, RenderedProfile]) -> list[ProfileLine]:
     """A project's values, then its decisions, the newest first."""
     lines = [
         _line(f"{PROJECT} {_title(slot).removeprefix('project ')}", told)
         for slot, told in _ordered(values)
         if slot != DECISIONS
     ]
-    decided = values.get(DECISIONS, Told([]))
+    decided = values.get(DECISIONS, RenderedProfile([]))
     return lines + [
         _decision(one, decided.memory_ids)
         for one in reversed(decided.value or [])
@@ -86,7 +86,7 @@ def project_lines(values: Mapping[str, Told]) -> list[Line]:
     ]
 
 
-def _ordered(values: Mapping[str, Told]) -> list[tuple[str, Told]]:
+def _ordered(values: Mapping[str, RenderedProfile]) -> list[tuple[str, RenderedProfile]]:
     return sorted(values.items(), key=lambda one: (_ORDER.get(one[0], len(_ORDER)), one[0]))
 
 
@@ -95,23 +95,23 @@ def _title(slot: str) -> str:
     return slot.partition(".")[2].replace(".", " ").replace("_", " ")
 
 
-def _line(title: str, told: Told) -> Line:
+def _line(title: str, told: RenderedProfile) -> ProfileLine:
     value = told.value
     says = [value] if isinstance(value, str) else []
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         says, value = value, ", ".join(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Line(f"- {escape_line(title)}: {escape_line(text)}", says, told.memory_ids)
+    return ProfileLine(f"- {escape_line(title)}: {escape_line(text)}", says, told.memory_ids)
 
 
-def _decision(one: Mapping[str, Any], memory_ids: Collection[str]) -> Line:
+def _decision(one: Mapping[str, Any], memory_ids: Collection[str]) -> ProfileLine:
     decision = str(one.get("decision", ""))
     said = f"- {PROJECT} decision: {escape_line(decision)}"
     if one.get("reason"):
         said += f" (because: {escape_line(str(one['reason']))})"
     if one.get("time"):
         said += f" ({str(one['time'])[:10]})"
-    return Line(said, [decision], memory_ids)
+    return ProfileLine(said, [decision], memory_ids)
 
 
 def _lines(text: str | None) -> Iterable[str]:

@@ -14,7 +14,7 @@ from app.language.llm.profiler import KnownMemory
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import current, existing
-from app.memory.profiles.drafts import Author, Change, Row
+from app.memory.profiles.drafts import ValueAuthor, ValueChange, ValueRow
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.slots import INSTRUCTIONS
 from app.platform.database.ids import new_id
@@ -131,7 +131,9 @@ class ProfileRepository:
         )
         return set(rows)
 
-    async def write(self, profile: Profile, changes: Sequence[Change], author: Author) -> list[str]:
+    async def write(
+        self, profile: Profile, changes: Sequence[ValueChange], author: ValueAuthor
+    ) -> list[str]:
         """Change a locked profile, with a line of history for each change; the slots that did.
 
         A job changes no value of a user's, and no instructions.
@@ -157,7 +159,7 @@ class ProfileRepository:
         return [change.slot for change, _ in lines]
 
     async def _put(
-        self, profile: Profile, change: Change, row: ProfileValue | None, origin: str
+        self, profile: Profile, change: ValueChange, row: ProfileValue | None, origin: str
     ) -> bool:
         """Whether that changed anything."""
         if change.slot == INSTRUCTIONS:
@@ -189,7 +191,7 @@ class ProfileRepository:
         return True
 
     def _line(
-        self, profile: Profile, change: Change, before: Any, author: Author
+        self, profile: Profile, change: ValueChange, before: Any, author: ValueAuthor
     ) -> ProfileHistory:
         return ProfileHistory(
             tenant_id=self._tenant_id,
@@ -249,7 +251,7 @@ class ProfileRepository:
         )
         return rows.all()
 
-    async def known(self, owner: Owner, home: str | None) -> Sequence[Row]:
+    async def known(self, owner: Owner, home: str | None) -> Sequence[ValueRow]:
         """What counts now and a profile may tell, the first MOST_KNOWN.
 
         Of a user what any of the user's agents may know, and the home agent alone; of a project
@@ -280,7 +282,7 @@ class ProfileRepository:
             .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)
             .limit(MOST_KNOWN)
         )
-        return [Row(KnownMemory(*row[:6]), row[6], row[7]) for row in rows]
+        return [ValueRow(KnownMemory(*row[:6]), row[6], row[7]) for row in rows]
 
     async def versions(self, memory_ids: Collection[str]) -> Mapping[str, int]:
         """Of those that still count, and that a profile may tell, their versions."""

@@ -18,11 +18,11 @@ from app.identity.users.errors import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.profiles.document_schemas import (
     DocumentImported,
+    DocumentImportQuery,
     DocumentQuery,
-    ImportQuery,
     MemoryDocument,
 )
-from app.memory.profiles.document_service import DocumentService
+from app.memory.profiles.document_service import MemoryDocumentService
 from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.schemas import (
     ProfileChangeRead,
@@ -56,7 +56,7 @@ PROJECT_ERRORS = (ProjectNotFoundError, ReadOnlyMemberError)
 
 
 ServiceDep = Annotated[ProfileService, provided(ProfileService)]
-DocumentsDep = Annotated[DocumentService, provided(DocumentService)]
+DocumentsDep = Annotated[MemoryDocumentService, provided(MemoryDocumentService)]
 
 
 @router.get("/users/{user_id}/profile", responses=responses_for(UserNotFoundError))
@@ -221,7 +221,7 @@ async def get_memory_document(
 async def import_memory_document(
     user_id: Id,
     body: MemoryDocument,
-    query: Annotated[ImportQuery, Query()],
+    query: Annotated[DocumentImportQuery, Query()],
     principal: WriterDep,
     service: DocumentsDep,
     key: IdempotencyKeyDep,

@@ -13,7 +13,7 @@ from app.memory.profiles.slots import (
     TEXT_CHARACTERS,
     is_language_tag,
 )
-from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 
 
 def _tag(text: str) -> str:
@@ -97,7 +97,7 @@ class UserProfilePatch(Schema):
 class Decision(Schema):
     decision: Text
     reason: Text | None = None
-    time: Moment | None = None
+    time: Timestamp | None = None
 
 
 class ProjectAttributes(Schema):
@@ -117,24 +117,24 @@ class ProjectProfilePatch(Schema):
     key_decisions: Annotated[list[Decision], Field(max_length=MOST_DECISIONS)] | None = None
 
 
-class ValueRead(Shown):
+class ValueRead(ReadSchema):
     """One value, and where it is from."""
 
     value: Any
     origin: Origin = Field(description="`user`: written by somebody, and never changed by a job.")
     memory_ids: list[str] = Field(description="The memories it stands on.")
     deriver: str | None = Field(description="What derived it, such as rules/1.")
-    update_time: Moment
+    update_time: Timestamp
 
 
-class ProfileRead(Shown):
+class ProfileRead(ReadSchema):
     attributes: dict[str, ValueRead] = {}
     version: int = Field(description="0 as long as there is nothing in it.")
-    derived_until: Moment | None = Field(
+    derived_until: Timestamp | None = Field(
         default=None, description="Up to which change of a memory a job has read."
     )
-    create_time: Moment | None = None
-    update_time: Moment | None = None
+    create_time: Timestamp | None = None
+    update_time: Timestamp | None = None
 
 
 class UserProfileRead(ProfileRead):
@@ -149,7 +149,7 @@ class ProjectProfileRead(ProfileRead):
     key_decisions: ValueRead | None = None
 
 
-class ProfileChangeRead(Shown):
+class ProfileChangeRead(ReadSchema):
     """One change of one value."""
 
     history_id: str
@@ -163,17 +163,17 @@ class ProfileChangeRead(Shown):
     actor: str | None = Field(description="Id of the key that did it.")
     job_id: str | None
     version: int = Field(description="Of the profile, after the change.")
-    create_time: Moment
+    create_time: Timestamp
 
 
-class ProfileJob(Shown):
+class ProfileJob(ReadSchema):
     """A derivation that was put into the queue."""
 
     job_id: str
     status: Literal["pending", "running"] = Field(
         description="running: the present run is followed by another."
     )
-    due_at: Moment
+    due_at: Timestamp
 
 
 class ProfileContextQuery(Schema):
@@ -181,7 +181,7 @@ class ProfileContextQuery(Schema):
     project_id: Id | None = None
 
 
-class ProfileContextRead(Shown):
+class ProfileContextRead(ReadSchema):
     """Profiles as an agent would see them in a context."""
 
     text: str = Field(description="Escaped, one line per value; empty when nothing is known.")

@@ -15,13 +15,13 @@ from app.identity.projects.policy import WRITING
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
-from app.memory.memories.owner import place_of_user, settle
+from app.memory.memories.owner import ensure_owner, user_owner
 from app.memory.memories.refreshes import Owner, derive_now, derive_soon
 from app.memory.profiles.answers import project_profile, user_profile
-from app.memory.profiles.drafts import Author, Change
+from app.memory.profiles.drafts import ValueAuthor, ValueChange
 from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
-from app.memory.profiles.prompt_lines import Told, project_lines, user_lines
+from app.memory.profiles.prompt_lines import RenderedProfile, project_lines, user_lines
 from app.memory.profiles.repository import ProfileRepository
 from app.memory.profiles.schemas import (
     ProfileChangeRead,
@@ -35,7 +35,7 @@ from app.memory.profiles.schemas import (
 )
 from app.memory.profiles.slots import ATTRIBUTES, DECISIONS, INSTRUCTIONS, SECTIONS, SLOTS
 from app.platform.jobs.repository import JobRepository
-from app.platform.values.pagination import Page, PageQuery, decode_moment, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -86,8 +86,8 @@ class ProfileService:
         async with self._work.write(principal) as unit:
             users = UserRepository(unit.db, principal.access)
             if await users.find(user_id) is None:
-                place = place_of_user(principal, user_id)
-                await settle(unit.db, principal, place, create=self._auto_create)
+                place = user_owner(principal, user_id)
+                await ensure_owner(unit.db, principal, place, create=self._auto_create)
             user = await users.get(user_id)
             refuse_disabled(None, user)
             # A user may write who may not see the home agent.
@@ -118,7 +118,7 @@ class ProfileService:
         if DECISIONS in body.model_fields_set:
             told = body.model_dump(mode="json")[DECISIONS]
             # None is nothing of one's own, and so is an empty list.
-            changes.append(Change(DECISIONS, told or None))
+            changes.append(ValueChange(DECISIONS, told or None))
         async with self._work.write(principal) as unit:
             await _writable(unit.db, principal, project_id)
             owner: Owner = ("project", project_id)
@@ -130,7 +130,7 @@ class ProfileService:
         db: AsyncSession,
         principal: Principal,
         owner: Owner,
-        changes: Sequence[Change],
+        changes: Sequence[ValueChange],
         expected: int | None,
         *,
         whole: bool,
@@ -142,13 +142,13 @@ class ProfileService:
             named = {change.slot for change in changes}
             rows = await profiles.values(profile.profile_id)
             changes += [
-                Change(row.slot, None)
+                ValueChange(row.slot, None)
                 for row in rows
                 if row.origin == "user" and row.slot not in named
             ]
             if profile.instructions is not None and INSTRUCTIONS not in named:
-                changes.append(Change(INSTRUCTIONS, None))
-        written = await profiles.write(profile, changes, Author("user", principal.key_id))
+                changes.append(ValueChange(INSTRUCTIONS, None))
+        written = await profiles.write(profile, changes, ValueAuthor("user", principal.key_id))
         given_back = {change.slot for change in changes if change.value is None}
         if given_back & set(written) - {INSTRUCTIONS}:
             order = derive_soon(owner, creator=principal.key_id)
@@ -159,7 +159,7 @@ class ProfileService:
         self, principal: Principal, owner: Owner, query: PageQuery
     ) -> Page[ProfileChangeRead]:
         """Changes of values, newest first. Raises UserNotFoundError, ProjectNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         kind, one = owner
         async with self._work.read(principal) as db:
             if kind == "user":
@@ -253,8 +253,8 @@ async def _shown(
     return profile, [] if profile is None else await profiles.shown(profile.profile_id, agent_id)
 
 
-def _told(rows: Sequence[ProfileValue]) -> dict[str, Told]:
-    return {row.slot: Told(row.value, row.memory_ids) for row in rows}
+def _told(rows: Sequence[ProfileValue]) -> dict[str, RenderedProfile]:
+    return {row.slot: RenderedProfile(row.value, row.memory_ids) for row in rows}
 
 
 async def _writable(db: AsyncSession, principal: Principal, project_id: str) -> None:
@@ -266,24 +266,24 @@ async def _writable(db: AsyncSession, principal: Principal, project_id: str) -> 
         raise ReadOnlyMemberError(project_id, user_id)
 
 
-def _named(group: str, values: dict[str, Any]) -> list[Change]:
-    return [Change(f"{group}.{name}", value) for name, value in values.items()]
+def _named(group: str, values: dict[str, Any]) -> list[ValueChange]:
+    return [ValueChange(f"{group}.{name}", value) for name, value in values.items()]
 
 
-def _user_changes(body: UserProfilePatch) -> list[Change]:
+def _user_changes(body: UserProfilePatch) -> list[ValueChange]:
     changes = _named(ATTRIBUTES, body.attributes.model_dump(exclude_unset=True))
     changes += _named(SECTIONS, body.sections.model_dump(exclude_unset=True))
     changes += [
-        Change(f"{SLOTS}.{topic}.{sub_topic}", value)
+        ValueChange(f"{SLOTS}.{topic}.{sub_topic}", value)
         for topic, values in body.slots.items()
         for sub_topic, value in values.items()
     ]
     if INSTRUCTIONS in body.model_fields_set:
-        changes.append(Change(INSTRUCTIONS, body.instructions))
+        changes.append(ValueChange(INSTRUCTIONS, body.instructions))
     return changes
 
 
-def _check_slots(changes: Sequence[Change], config: dict[str, Any]) -> None:
+def _check_slots(changes: Sequence[ValueChange], config: dict[str, Any]) -> None:
     """Raises UnknownSlotError, SlotTooLongError. What goes may go, though no agent names it."""
     try:
         own: dict[str, ProfileSlot] = {slot.name: slot for slot in profile_slots(config)}

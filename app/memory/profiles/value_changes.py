@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.language.llm.profiler import DerivedValue, Slot
-from app.memory.profiles.drafts import Change
+from app.memory.profiles.drafts import ValueChange
 from app.memory.profiles.models import ProfileValue
 from app.memory.profiles.slots import conformed
 
@@ -16,22 +16,22 @@ MOST_EVIDENCE: Final = 50
 
 def changes_of(
     derived: Iterable[DerivedValue], slots: Sequence[Slot], deriver: str
-) -> list[Change]:
+) -> list[ValueChange]:
     """What may be stored of what was derived, once for each slot."""
     by_name = {slot.name: slot for slot in slots}
-    changes: dict[str, Change] = {}
+    changes: dict[str, ValueChange] = {}
     for one in derived:
         slot = by_name.get(one.slot)
         value: Any = None if slot is None else conformed(slot, one.value)
         if value is not None and one.memory_ids and one.slot not in changes:
             ids = list(dict.fromkeys(one.memory_ids))[:MOST_EVIDENCE]
-            changes[one.slot] = Change(one.slot, value, ids, deriver)
+            changes[one.slot] = ValueChange(one.slot, value, ids, deriver)
     return list(changes.values())
 
 
 def standing(
-    changes: Iterable[Change], seen: Mapping[str, int], now: Mapping[str, int]
-) -> tuple[list[Change], bool]:
+    changes: Iterable[ValueChange], seen: Mapping[str, int], now: Mapping[str, int]
+) -> tuple[list[ValueChange], bool]:
     """The changes whose memories are as they were read, and whether that is all of them."""
     told = list(changes)
     kept = [
@@ -48,7 +48,7 @@ def removals(
     now: Mapping[str, int],
     *,
     complete: bool,
-) -> list[Change]:
+) -> list[ValueChange]:
     """Derived values that go.
 
     Args:
@@ -59,7 +59,7 @@ def removals(
 
     """
     return [
-        Change(row.slot, None)
+        ValueChange(row.slot, None)
         for row in present
         if row.origin == "derived"
         and row.slot not in filled

@@ -34,7 +34,7 @@ def example(**fields: JsonValue) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
-class Shown(BaseModel):
+class ReadSchema(BaseModel):
     """What an answer says, read from a row or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True, validate_by_name=True, serialize_by_alias=True)
@@ -136,7 +136,7 @@ def in_utc(moment: datetime) -> datetime:
     return converted
 
 
-Moment = Annotated[
+Timestamp = Annotated[
     AwareDatetime,
     AfterValidator(in_utc),
     PlainSerializer(_utc, return_type=str, when_used="json"),

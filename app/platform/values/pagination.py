@@ -57,7 +57,7 @@ def encode(moment: datetime | int, row_id: str) -> str:
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
-def decode_moment(cursor: str | None) -> tuple[datetime, str] | None:
+def decode_time(cursor: str | None) -> tuple[datetime, str] | None:
     """Where a page ordered by time begins, or None for the first.
 
     Raises:

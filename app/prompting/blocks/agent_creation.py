@@ -8,12 +8,12 @@ from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.blocks.history_repository import Author, BlockTimeline
+from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.standards import new_block
 
 
-class EquippingService:
+class AgentWithBlocksService:
     def __init__(self, work: Work, agents: AgentService) -> None:
         self._work = work
         self._agents = agents
@@ -44,7 +44,7 @@ class EquippingService:
             for wanted in body.memory_blocks:
                 made = new_block(wanted, user_id=None, creator=principal.key_id)
                 await blocks.add(made)
-                await timeline.open(made, "create", Author(principal.key_id))
+                await timeline.open(made, "create", BlockAuthor(principal.key_id))
                 await blocks.attach(made, agent.agent_id)
             # In order, so that two such requests do not wait for each other.
             for block_id in sorted(set(body.block_ids)):

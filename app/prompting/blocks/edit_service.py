@@ -17,14 +17,14 @@ from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.blocks.edits import edit_text, refuse_too_long
 from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
-from app.prompting.blocks.history_repository import Author, BlockTimeline
+from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline
 from app.prompting.blocks.models import Block
 from app.prompting.blocks.prompt_block import ShownBlock
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import BlockRead, Edit
 
 
-class BlockEditing:
+class BlockEditService:
     def __init__(self, work: Work) -> None:
         self._work = work
 
@@ -97,7 +97,7 @@ async def _labelled(
 
 
 async def _changes_nothing(template: Block, edit: Edit) -> bool:
-    """Whether there is no need for a copy. Raises what `BlockEditing.edit` says of the text."""
+    """Whether there is no need for a copy. Raises what `BlockEditService.edit` says of the text."""
     value = await edit_text(template.value, edit)
     refuse_too_long(template, value, limit=template.value_limit, current=len(template.value))
     return value == template.value
@@ -107,7 +107,7 @@ async def _write(
     db: AsyncSession, principal: Principal, session: Session, block: Block, edit: Edit
 ) -> Block:
     """The block after the edit; of a template, the copy of the session's user."""
-    author = Author(principal.key_id, session.session_id)
+    author = BlockAuthor(principal.key_id, session.session_id)
     if block.per_user:
         block = await _own(db, principal, block, session.user_id, author)
     elif principal.access.user_id not in {None, block.user_id}:
@@ -125,7 +125,7 @@ async def _write(
 
 
 async def _own(
-    db: AsyncSession, principal: Principal, template: Block, user_id: str, author: Author
+    db: AsyncSession, principal: Principal, template: Block, user_id: str, author: BlockAuthor
 ) -> Block:
     """The user's copy of a locked template; a new one begins with the template's text."""
     own, made = await BlockRepository(db, principal.access).copy(

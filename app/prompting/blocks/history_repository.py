@@ -26,7 +26,7 @@ _TOLD = ("value", "description")
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class BlockAuthor:
     """Who changes a block: a key, and for tools the session in which it happens."""
 
     actor: str
@@ -40,7 +40,7 @@ class BlockTimeline:
         self._db = db
         self._tenant_id = tenant_id
 
-    async def open(self, block: Block, event: Event, author: Author) -> None:
+    async def open(self, block: Block, event: Event, author: BlockAuthor) -> None:
         """The first entry, of a block that was just made."""
         await self._note(block, event, author)
 
@@ -50,7 +50,7 @@ class BlockTimeline:
         changes: Mapping[str, Any],
         *,
         event: Event,
-        author: Author,
+        author: BlockAuthor,
         expected: int | None,
     ) -> bool:
         """Write changes, and an entry when they change what is told; whether any did.
@@ -139,7 +139,7 @@ class BlockTimeline:
         )
         return rows.all()
 
-    async def _note(self, block: Block, event: Event, author: Author) -> None:
+    async def _note(self, block: Block, event: Event, author: BlockAuthor) -> None:
         self._db.add(
             BlockHistory(
                 tenant_id=self._tenant_id,

@@ -17,10 +17,10 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
-    Moment,
+    ReadSchema,
     Schema,
-    Shown,
     Storable,
+    Timestamp,
     example,
 )
 from app.platform.values.pagination import PageQuery
@@ -103,7 +103,7 @@ class BlockRewrite(Schema):
 Edit = BlockAppend | BlockReplace | BlockInsert | BlockRewrite
 
 
-class BlockRead(Shown):
+class BlockRead(ReadSchema):
     block_id: str
     label: str
     value: str
@@ -118,8 +118,8 @@ class BlockRead(Shown):
     template_id: str | None = Field(description="Of what it is this user's copy.")
     creator: str | None = Field(description="Id of the key that made it.")
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
     @computed_field(  # type: ignore[prop-decorator]  # Pydantic's documented way
         description="Characters (code points) it holds."
@@ -141,7 +141,7 @@ class BlockQuery(PageQuery):
     include_hidden: bool = False
 
 
-class BlockHistoryRead(Shown):
+class BlockHistoryRead(ReadSchema):
     """What the block said after one change."""
 
     history_no: int
@@ -151,7 +151,7 @@ class BlockHistoryRead(Shown):
     current: bool = Field(default=False, description="Whether it is what the block says now.")
     actor: str | None = Field(description="Id of the key that made the change.")
     session_id: str | None = Field(description="Where a tool made it.")
-    create_time: Moment
+    create_time: Timestamp
 
 
 class BlockDeleteQuery(Schema):
@@ -159,7 +159,7 @@ class BlockDeleteQuery(Schema):
     dry_run: bool = Field(default=False, description="Only count.")
 
 
-class BlockDeleted(Shown):
+class BlockDeleted(ReadSchema):
     """What went, in figures; nothing of what it said."""
 
     block_id: str

@@ -11,14 +11,14 @@ from app.identity.agents.block_errors import TemplateBoundError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.identity.users.repository import UserRepository
-from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
+from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.blocks.edits import edit_text
 from app.prompting.blocks.errors import BlockReadOnlyError
-from app.prompting.blocks.history_repository import Author, BlockTimeline
+from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline
 from app.prompting.blocks.models import Block, BlockHistory
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import (
@@ -58,7 +58,7 @@ class BlockService:
 
         """
         self._work.refuse_disabled()
-        user_id, agent_id = meant(principal.access, body.user_id, body.agent_id)
+        user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
         block = new_block(body, user_id=user_id, creator=principal.key_id)
         # A key of a user makes no template for all.
         block.per_user = block.per_user and user_id is None
@@ -70,7 +70,7 @@ class BlockService:
             blocks = BlockRepository(unit.db, principal.access)
             await blocks.add(block)
             await BlockTimeline(unit.db, principal.tenant_id).open(
-                block, "create", Author(principal.key_id)
+                block, "create", BlockAuthor(principal.key_id)
             )
             if agent_id is not None:
                 await blocks.attach(block, agent_id)
@@ -85,7 +85,7 @@ class BlockService:
 
     async def list(self, principal: Principal, query: BlockQuery) -> Page[BlockRead]:
         """Blocks, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await BlockRepository(db, principal.access).list(
                 start=start,
@@ -121,7 +121,11 @@ class BlockService:
             if block.template_id is not None and changes.get("label", block.label) != block.label:
                 raise TemplateBoundError(block.template_id)
             changed = await BlockTimeline(unit.db, principal.tenant_id).write(
-                block, changes, event="update", author=Author(principal.key_id), expected=expected
+                block,
+                changes,
+                event="update",
+                author=BlockAuthor(principal.key_id),
+                expected=expected,
             )
             if changed:
                 await BlockRepository(unit.db, principal.access).carry(block)
@@ -155,7 +159,7 @@ class BlockService:
                 block,
                 {"value": await edit_text(block.value, edit)},
                 event=edit.event,
-                author=Author(principal.key_id),
+                author=BlockAuthor(principal.key_id),
                 expected=expected,
             )
             return unit.answer(shown(block), 200, user_id=block.user_id)
@@ -269,7 +273,7 @@ class BlockService:
         self, principal: Principal, agent_id: str, query: PageQuery
     ) -> Page[BlockRead]:
         """An agent's blocks, hidden ones too, newest first. Raises AgentNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             await AgentRepository(unit.db, principal.access).get(agent_id)
             rows = await BlockRepository(unit.db, principal.access).list(

@@ -56,7 +56,7 @@ _ANSWERED = exists().where(
 )
 
 
-class Standing(NamedTuple):
+class ApprovalState(NamedTuple):
     """An approval as it stands now; the row of one that is over may not say so yet."""
 
     approval: Approval
@@ -122,7 +122,7 @@ class ApprovalRepository:
         )
         return {row[0].tool_call_id for row in rows}
 
-    async def get(self, tool_call_id: str, *, lock: bool = False) -> Standing:
+    async def get(self, tool_call_id: str, *, lock: bool = False) -> ApprovalState:
         """The newest of a call's id. Raises ApprovalNotFoundError."""
         statement = (
             self._here()
@@ -136,11 +136,11 @@ class ApprovalRepository:
         row = (await self._db.execute(statement)).first()
         if row is None:
             raise ApprovalNotFoundError(tool_call_id)
-        return Standing(*row)
+        return ApprovalState(*row)
 
     async def list(
         self, *, status: str | None, start: tuple[datetime, str] | None, limit: int
-    ) -> Sequence[Standing]:
+    ) -> Sequence[ApprovalState]:
         """Newest first, one more than `limit` when another page follows."""
         statement = self._here()
         if status is not None:
@@ -156,11 +156,11 @@ class ApprovalRepository:
                 limit=limit,
             )
         )
-        return [Standing(*row) for row in rows]
+        return [ApprovalState(*row) for row in rows]
 
     async def decide(
         self, tool_call_id: str, decision: Mapping[str, Any], *, actor: str
-    ) -> Standing:
+    ) -> ApprovalState:
         """Write down what was decided; the same once more changes nothing.
 
         Args:
@@ -188,7 +188,7 @@ class ApprovalRepository:
         row.decided_at = func.now()
         await self._db.flush()
         await self._db.refresh(row)
-        return Standing(row, row.status, answered=False)
+        return ApprovalState(row, row.status, answered=False)
 
     async def forget(self, message_ids: Sequence[str]) -> None:
         """Delete what was asked about the calls of these messages."""
@@ -213,7 +213,7 @@ class ApprovalRepository:
         return [row[0].call for row in reversed(rows.all())]
 
 
-def _says(found: Standing, decision: Mapping[str, Any]) -> bool:
+def _says(found: ApprovalState, decision: Mapping[str, Any]) -> bool:
     """Whether the same was decided; who gives up a call that nobody decided agrees with that."""
     row = found.approval
     if found.status == "timeout":

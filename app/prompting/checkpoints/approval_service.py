@@ -5,10 +5,10 @@ import structlog
 from app.conversation.sessions.opening import open_running
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.approval_repository import ApprovalRepository, Standing
+from app.prompting.checkpoints.approval_repository import ApprovalRepository, ApprovalState
 from app.prompting.checkpoints.schemas import ApprovalDecision, ApprovalQuery, ApprovalRead
 
 log = structlog.get_logger()
@@ -22,7 +22,7 @@ class ApprovalService:
         self, principal: Principal, session_id: str, query: ApprovalQuery
     ) -> Page[ApprovalRead]:
         """Approvals, newest first. Raises SessionNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await ApprovalRepository(db, principal.access, session_id).list(
@@ -74,7 +74,7 @@ class ApprovalService:
         return shown
 
 
-def _shown(standing: Standing) -> ApprovalRead:
+def _shown(standing: ApprovalState) -> ApprovalRead:
     row = standing.approval
     values = {name: getattr(row, name) for name in ApprovalRead.model_fields if name in _COLUMNS}
     return ApprovalRead(**values | {"status": standing.status, "answered": standing.answered})

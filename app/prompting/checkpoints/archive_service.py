@@ -22,7 +22,7 @@ _SHARED = (
 )  # fmt: skip
 
 
-class CheckpointUpkeep:
+class CheckpointArchiving:
     """One tenant at a time, in small transactions; the service goes on answering."""
 
     def __init__(self, database: Database, age: timedelta | None, *, batch: int = BATCH) -> None:

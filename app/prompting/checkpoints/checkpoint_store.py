@@ -10,7 +10,7 @@ from app.conversation.sessions.state_schemas import StateReason
 from app.identity.tenants.access import Access
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.prompting.checkpoints.models import Checkpoint
-from app.prompting.checkpoints.repository import CheckpointRepository, Draft
+from app.prompting.checkpoints.repository import CheckpointDraft, CheckpointRepository
 
 
 async def add_automatic(
@@ -30,7 +30,9 @@ async def add_automatic(
     """
     checkpoints = CheckpointRepository(db, access, session_id)
     waiting = await ApprovalRepository(db, access, session_id).waiting()
-    made = await checkpoints.add(Draft(reason, creator, contents_of(pending_tool_calls=waiting)))
+    made = await checkpoints.add(
+        CheckpointDraft(reason, creator, contents_of(pending_tool_calls=waiting))
+    )
     if made is not None:
         await checkpoints.prune(keep=keep)
     return made
@@ -47,7 +49,7 @@ def contents_of(**parts: object) -> dict[str, object]:
     return empty | parts
 
 
-class CheckpointKeeper:
+class SessionCheckpointStore:
     """The keeper of `app/conversation/sessions/checkpoint_store.py`."""
 
     async def checkpoint(

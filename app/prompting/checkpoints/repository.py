@@ -41,7 +41,7 @@ Kept = Checkpoint | CheckpointArchive
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class CheckpointDraft:
     """A checkpoint that is to be made; all else is read from the session itself."""
 
     reason: StateReason
@@ -69,7 +69,7 @@ class CheckpointRepository:
     def _of(self, table: type[Kept]) -> ColumnElement[bool]:
         return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
 
-    async def add(self, draft: Draft) -> Checkpoint | None:
+    async def add(self, draft: CheckpointDraft) -> Checkpoint | None:
         """Keep the session as it is at this moment of the transaction.
 
         Of those that nobody asked for only the newest are kept, and none of a session in
@@ -236,7 +236,7 @@ class CheckpointRepository:
         await self._db.flush()
 
 
-def _image(draft: Draft) -> dict[str, Any]:
+def _image(draft: CheckpointDraft) -> dict[str, Any]:
     """What a checkpoint keeps of a session and its state, as columns of theirs."""
     state = func.coalesce(SessionState.state, literal({}, JSONB))
     contents = literal(dict(draft.contents), JSONB)

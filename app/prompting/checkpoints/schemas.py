@@ -10,10 +10,10 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
-    Moment,
+    ReadSchema,
     Schema,
-    Shown,
     Storable,
+    Timestamp,
     example,
 )
 from app.platform.values.json_objects import large_object
@@ -66,7 +66,7 @@ class CheckpointCreate(Schema):
     ] = Contents()
 
 
-class CheckpointRead(Shown):
+class CheckpointRead(ReadSchema):
     checkpoint_id: str
     session_id: str
     namespace: str
@@ -80,12 +80,12 @@ class CheckpointRead(Shown):
     summary_ids: list[str] = Field(description="Summaries that stood for what was before it.")
     size_bytes: int = Field(description="Of contents and working state, before compression.")
     creator: str | None = Field(description="Id of the key that asked for it.")
-    create_time: Moment
+    create_time: Timestamp
     archived: bool
-    archived_at: Moment | None
+    archived_at: Timestamp | None
 
 
-class ContentsRead(Shown):
+class ContentsRead(ReadSchema):
     messages: list[dict[str, Any]] | None
     agent_state: dict[str, Any]
     tool_states: dict[str, Any]
@@ -107,7 +107,7 @@ class CheckpointQuery(PageQuery):
     archived: bool = Field(default=False, description="Whether to list archived ones too.")
 
 
-class CheckpointRestored(Shown):
+class CheckpointRestored(ReadSchema):
     """Where the session stands now; what the checkpoint holds is read from it."""
 
     checkpoint_id: str
@@ -152,7 +152,7 @@ class ApprovalQuery(PageQuery):
     )
 
 
-class ApprovalRead(Shown):
+class ApprovalRead(ReadSchema):
     approval_id: str
     session_id: str
     tool_call_id: str
@@ -164,6 +164,6 @@ class ApprovalRead(Shown):
     arguments: dict[str, Any] | None = Field(description="To be used instead, when modified.")
     comment: str | None
     actor: str | None = Field(description="Id of the key that decided.")
-    expires_at: Moment
-    decided_at: Moment | None
-    create_time: Moment
+    expires_at: Timestamp
+    decided_at: Timestamp | None
+    create_time: Timestamp

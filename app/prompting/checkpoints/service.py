@@ -13,13 +13,13 @@ from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Opened, SessionRepository
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.tenants.access import Principal
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.prompting.checkpoints.checkpoint_store import add_automatic, contents_of
 from app.prompting.checkpoints.packed_parts import Packed, read_parts
-from app.prompting.checkpoints.repository import CheckpointRepository, Draft, Kept
+from app.prompting.checkpoints.repository import CheckpointDraft, CheckpointRepository, Kept
 from app.prompting.checkpoints.schemas import (
     CheckpointCreate,
     CheckpointQuery,
@@ -71,7 +71,7 @@ class CheckpointService:
                 given["pending_tool_calls"] = await approvals.waiting()
             else:
                 await self._ask(unit.db, principal, opened, body.contents.pending_tool_calls)
-            draft = Draft(
+            draft = CheckpointDraft(
                 reason="manual",
                 creator=principal.key_id,
                 contents=contents_of(**given),
@@ -116,7 +116,7 @@ class CheckpointService:
             CheckpointNotFoundError: `before` names no checkpoint of it.
 
         """
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         equal = query.model_dump(
             include={"namespace", "source", "step", "reason"}, exclude_none=True
         )

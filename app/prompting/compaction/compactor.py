@@ -16,9 +16,9 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.pressure import Pressure, pressure_of
-from app.conversation.messages.window import Cut, Window, cut
-from app.conversation.messages.window_repository import Reading, WindowRepository
-from app.conversation.sessions.checkpoint_store import Keeper
+from app.conversation.messages.window import Window, WindowCut, cut
+from app.conversation.messages.window_repository import WindowRepository, WindowRequest
+from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.jobs import rescue_now
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
@@ -37,12 +37,12 @@ from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.prompting.compaction.eviction import (
+    CompactionOptions,
     Eviction,
-    Limits,
-    Wish,
+    SummaryLimits,
     eviction_of,
-    fold_of,
     line_of,
+    next_merge,
 )
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
@@ -58,7 +58,7 @@ FOLD = "fold"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CompactionSnapshot:
     """What a compaction looks at, read in one transaction.
 
     Args:
@@ -80,7 +80,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSummary:
     """Summaries that are new, the first of them of what leaves; and those that stand then."""
 
     added: Sequence[SessionSummary]
@@ -88,7 +88,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class CompactionResult:
     """What was changed; or why nothing was."""
 
     why_not: WhyNot | None = None
@@ -104,7 +104,7 @@ class Compactor:
         self,
         counter: TokenCounter,
         ledger: ModelLedger,
-        keeper: Keeper,
+        keeper: CheckpointStore,
         policy: WindowPolicy,
         now: Callable[[], datetime],
     ) -> None:
@@ -116,8 +116,8 @@ class Compactor:
         self._now = now
 
     async def look(
-        self, db: AsyncSession, principal: Principal, session_id: str, wish: Wish
-    ) -> Seen:
+        self, db: AsyncSession, principal: Principal, session_id: str, wish: CompactionOptions
+    ) -> CompactionSnapshot:
         """What would leave the window.
 
         Raises:
@@ -132,7 +132,7 @@ class Compactor:
         policy = wish.applied(
             resolve(self._policy, agent.window_policy if agent else None, session.window_policy)
         )
-        seen = Seen(
+        seen = CompactionSnapshot(
             session=session,
             policy=policy,
             pressure=pressure_of(session, policy),
@@ -141,7 +141,7 @@ class Compactor:
         if not wish.force and not _is_due(session, policy):
             return replace(seen, why_not="below_trigger")
         window = await WindowRepository(db, principal.access, session).whole(
-            Reading(policy, self._now())
+            WindowRequest(policy, self._now())
         )
         carried = session.window_tokens - sum(one.tokens for one in window.messages)
         overhead = session.summary_tokens + policy.reserved_tokens + max(carried, 0)
@@ -175,10 +175,10 @@ class Compactor:
     async def write(
         self,
         principal: Principal,
-        seen: Seen,
-        wish: Wish,
+        seen: CompactionSnapshot,
+        wish: CompactionOptions,
         summariser: Summariser,
-    ) -> Written | None:
+    ) -> WrittenSummary | None:
         """The summaries to store; None when the messages are as short as what would stand for
         them. Stores nothing.
 
@@ -187,7 +187,7 @@ class Compactor:
 
         """
         assert seen.eviction is not None  # noqa: S101 (the caller has looked)
-        limits = Limits.of(seen.policy)
+        limits = SummaryLimits.of(seen.policy)
         request = SummaryRequest(
             limits.words,
             seen.lines,
@@ -210,7 +210,7 @@ class Compactor:
         if first.tokens >= seen.eviction.tokens:
             return None
         added, present = [first], [*seen.present, first]
-        while (fold := fold_of(present, seen.policy)) is not None:
+        while (fold := next_merge(present, seen.policy)) is not None:
             parts = present[fold.start : fold.stop]
             request = SummaryRequest(
                 limits.words, earlier=[one.content for one in parts], instructions=wish.instructions
@@ -221,14 +221,14 @@ class Compactor:
                 break
             added.append(folded)
             present[fold.start : fold.stop] = [folded]
-        return Written(added, present)
+        return WrittenSummary(added, present)
 
     async def _word(
         self,
         principal: Principal,
         summariser: Summariser,
         request: SummaryRequest,
-        limits: Limits,
+        limits: SummaryLimits,
         row: SessionSummary,
     ) -> None:
         """Give `row` its text. Raises ModelUnavailableError."""
@@ -240,8 +240,12 @@ class Compactor:
         row.model = summariser.name
 
     async def store(
-        self, db: AsyncSession, principal: Principal, seen: Seen, written: Written
-    ) -> Stored:
+        self,
+        db: AsyncSession,
+        principal: Principal,
+        seen: CompactionSnapshot,
+        written: WrittenSummary,
+    ) -> CompactionResult:
         """Store the summaries and move the pointer, in the caller's transaction.
 
         Raises:
@@ -253,10 +257,10 @@ class Compactor:
             seen.session.session_id, lock=True
         )
         if _place(session) != _place(seen.session):
-            return Stored("already_compacted")
+            return CompactionResult("already_compacted")
         summaries = SummaryRepository(db, principal.access)
         if list(await summaries.leaving(session, seen.eviction.to_seq)) != list(seen.ids):
-            return Stored("changed")
+            return CompactionResult("changed")
         snapshot_id, checkpoint_id = await self._keep(db, principal, session.session_id)
         await summaries.add_all(written.added)
         await summaries.move(session, seen.eviction.to_seq, written.present)
@@ -265,7 +269,7 @@ class Compactor:
         await OutboxRepository(db, principal.tenant_id).publish(
             [_event(session, seen.eviction, written)]
         )
-        return Stored(
+        return CompactionResult(
             session=session,
             pressure=pressure_of(session, seen.policy),
             rescue_job_id=rescue,
@@ -329,7 +333,7 @@ async def _attempt(
 
 def _planned(
     window: Window, policy: WindowPolicy, overhead: int, *, scale: float, force: bool
-) -> tuple[Cut, Eviction | None]:
+) -> tuple[WindowCut, Eviction | None]:
     """Where to cut, and what of that is to leave now."""
     found = cut(window, policy, overhead=overhead, scale=scale, force=force)
     return found, eviction_of(window, found)
@@ -360,7 +364,7 @@ def _folded(parts: Sequence[SessionSummary], level: int, principal: Principal) -
     )
 
 
-def _event(session: Session, eviction: Eviction, written: Written) -> Event:
+def _event(session: Session, eviction: Eviction, written: WrittenSummary) -> Event:
     return Event(
         "session.compacted",
         {

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol, cast, get_args
 
 from app.conversation.messages.window import (
     EVENT_TYPE,
-    Cut,
     Window,
+    WindowCut,
     WindowMessage,
     carried_of,
     groups_of,
@@ -40,7 +40,7 @@ rest follows in the next one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CompactionOptions:
     """What is asked of one compaction; None leaves it to the policy.
 
     Args:
@@ -67,14 +67,14 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SummaryLimits:
     """How long a summary may be, in words and in tokens."""
 
     words: int
     tokens: int
 
     @classmethod
-    def of(cls, policy: WindowPolicy) -> "Limits":
+    def of(cls, policy: WindowPolicy) -> "SummaryLimits":
         """As the policy says, and never more than a share of a small budget."""
         room = int(SUMMARY_SHARE * policy.budget_tokens)
         words = min(policy.summary_words, max(room // 2, FEWEST_WORDS))
@@ -88,7 +88,7 @@ class Limits:
         )
 
 
-class Standing(Protocol):
+class PresentSummary(Protocol):
     """A summary that stands in the context."""
 
     @property
@@ -98,7 +98,7 @@ class Standing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class SummaryMerge:
     """Summaries from place `start` to before `stop` become one of `level`."""
 
     start: int
@@ -106,15 +106,15 @@ class Fold:
     level: int
 
 
-def fold_of(present: Sequence[Standing], policy: WindowPolicy) -> Fold | None:
+def next_merge(present: Sequence[PresentSummary], policy: WindowPolicy) -> SummaryMerge | None:
     """What is to be folded next among the present summaries, oldest first; None when nothing is."""
     for start in range(len(present) - FOLDED + 1):
         levels = {one.level for one in present[start : start + FOLDED]}
         if len(levels) == 1:
-            return Fold(start, start + FOLDED, levels.pop() + 1)
+            return SummaryMerge(start, start + FOLDED, levels.pop() + 1)
     tokens = sum(one.tokens for one in present)
     if len(present) > 1 and tokens > SUMMARY_SHARE * policy.budget_tokens:
-        return Fold(0, len(present), max(one.level for one in present) + 1)
+        return SummaryMerge(0, len(present), max(one.level for one in present) + 1)
     return None
 
 
@@ -143,7 +143,7 @@ class Eviction:
         return sum(one.tokens for one in self.messages)
 
 
-def eviction_of(window: Window, cut: Cut, *, most: int = MOST_MESSAGES) -> Eviction | None:
+def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) -> Eviction | None:
     """What is to leave now: all that was cut off, or the oldest of it; None when nothing was."""
     if cut.evict_to_seq is None:
         return None

@@ -17,8 +17,13 @@ from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 from app.prompting.compaction.choosing import chosen
-from app.prompting.compaction.compactor import Compactor, Seen, Stored, Written
-from app.prompting.compaction.eviction import Wish
+from app.prompting.compaction.compactor import (
+    CompactionResult,
+    CompactionSnapshot,
+    Compactor,
+    WrittenSummary,
+)
+from app.prompting.compaction.eviction import CompactionOptions
 
 REASON = "pressure"
 
@@ -53,7 +58,7 @@ class CompactionJobs:
         """
         if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
-        wish = Wish(reason=REASON)
+        wish = CompactionOptions(reason=REASON)
         async with self._work.read(job) as db:
             principal = await principal_of(db, job)
             try:
@@ -76,7 +81,9 @@ class CompactionJobs:
                 await jobs.schedule(compact_soon(seen.session, creator=job.creator))
             await jobs.finish(job, _result(seen, written, stored))
 
-    async def _summariser(self, job: ClaimedJob, principal: Principal, seen: Seen) -> Summariser:
+    async def _summariser(
+        self, job: ClaimedJob, principal: Principal, seen: CompactionSnapshot
+    ) -> Summariser:
         """Raises DeferJobError when a model may not be asked today."""
         try:
             summariser = chosen(self._summarisers, seen.config)
@@ -90,7 +97,9 @@ class CompactionJobs:
         return summariser
 
 
-def _result(seen: Seen, written: Written, stored: Stored) -> dict[str, Any]:
+def _result(
+    seen: CompactionSnapshot, written: WrittenSummary, stored: CompactionResult
+) -> dict[str, Any]:
     """What the job's row says of it: ids and counts, no words."""
     if stored.why_not is not None:
         return {"skipped": stored.why_not}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from app.conversation.messages.schemas import PressureRead
-from app.platform.values.fields import Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
 WhyNot = Literal[
@@ -46,7 +46,7 @@ class CompactRequest(Schema):
     reason: Reason = Field(default="manual", description="Kept with the summary.")
 
 
-class SummaryRead(Shown):
+class SummaryRead(ReadSchema):
     summary_id: str
     session_id: str
     level: int = Field(
@@ -63,7 +63,7 @@ class SummaryRead(Shown):
     shortened: bool = Field(description="It was too long, and was cut at the end of a sentence.")
     reason: str
     creator: str | None = Field(description="Id of the key that asked for it.")
-    create_time: Moment
+    create_time: Timestamp
     in_context: bool = Field(
         default=False, description="Whether it stands in the context now, or another stands for it."
     )
@@ -73,7 +73,7 @@ class SummaryQuery(PageQuery):
     level: Annotated[int, Field(ge=0, le=100)] | None = None
 
 
-class EvictedRead(Shown):
+class EvictedRead(ReadSchema):
     """What leaves the window, and stays stored."""
 
     messages: int
@@ -82,7 +82,7 @@ class EvictedRead(Shown):
     to_seq: int
 
 
-class CompactAnswer(Shown):
+class CompactAnswer(ReadSchema):
     """What a compaction did, or why it did nothing."""
 
     session_id: str

@@ -11,12 +11,17 @@ from app.identity.tenants.access import Principal
 from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.compaction.choosing import chosen
-from app.prompting.compaction.compactor import Compactor, Seen, Stored, Written
-from app.prompting.compaction.eviction import Wish
+from app.prompting.compaction.compactor import (
+    CompactionResult,
+    CompactionSnapshot,
+    Compactor,
+    WrittenSummary,
+)
+from app.prompting.compaction.eviction import CompactionOptions
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
 from app.prompting.compaction.schemas import (
@@ -63,7 +68,7 @@ class CompactionService:
 
         """
         self._work.refuse_disabled()
-        wish = Wish(**body.model_dump())
+        wish = CompactionOptions(**body.model_dump())
         for _ in range(ROUNDS - 1):
             answer = await self._try(principal, session_id, wish, key)
             if answer.why_not != "changed":
@@ -71,7 +76,11 @@ class CompactionService:
         return await self._try(principal, session_id, wish, key)
 
     async def _try(
-        self, principal: Principal, session_id: str, wish: Wish, key: IdempotencyKey | None
+        self,
+        principal: Principal,
+        session_id: str,
+        wish: CompactionOptions,
+        key: IdempotencyKey | None,
     ) -> CompactAnswer:
         counter = self._compactor.counter_name
         async with self._work.read(principal, key) as db:
@@ -79,13 +88,13 @@ class CompactionService:
         summariser, user_id = chosen(self._summarisers, seen.config), seen.session.user_id
         if seen.eviction is None or wish.dry_run:
             async with self._work.write(principal, key) as unit:
-                why_not = Stored(seen.why_not or "dry_run")
+                why_not = CompactionResult(seen.why_not or "dry_run")
                 answer = _answer(seen, why_not, None, summariser, counter)
                 return unit.answer(answer, user_id=user_id)
         await self._refuse_used_up(principal, summariser)
         written = await self._compactor.write(principal, seen, wish, summariser)
         async with self._work.write(principal, key) as unit:
-            stored = Stored("not_shorter")
+            stored = CompactionResult("not_shorter")
             if written is not None:
                 stored = await self._compactor.store(unit.db, principal, seen, written)
             answer = _answer(seen, stored, written, summariser, counter)
@@ -105,7 +114,7 @@ class CompactionService:
         self, principal: Principal, session_id: str, query: SummaryQuery
     ) -> Page[SummaryRead]:
         """Summaries of a session, newest first. Raises SessionNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             rows = await SummaryRepository(db, principal.access).list(
@@ -138,9 +147,9 @@ def _pressure(pressure: Pressure, counter: str) -> PressureRead:
 
 
 def _answer(
-    seen: Seen,
-    stored: Stored,
-    written: Written | None,
+    seen: CompactionSnapshot,
+    stored: CompactionResult,
+    written: WrittenSummary | None,
     summariser: Summariser,
     counter: str,
 ) -> CompactAnswer:

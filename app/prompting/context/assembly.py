@@ -11,7 +11,7 @@ from app.language.llm.tokens import TokenCounter
 from app.memory.memories.candidate_search import Found
 from app.memory.memories.prompt_lines import line
 from app.memory.memories.recall_service import CORRECTION
-from app.memory.profiles.prompt_lines import Line
+from app.memory.profiles.prompt_lines import ProfileLine
 from app.prompting.context.dialects import Spoken, as_parts, as_plain, for_anthropic, for_openai
 from app.prompting.context.schemas import LeftOut, PartName, Render
 from app.prompting.context.sections import (
@@ -87,7 +87,7 @@ def nothing_remembered(reason: LeftOut) -> Remembered:
 
 
 def remembered(
-    profile: Sequence[Line] | None,
+    profile: Sequence[ProfileLine] | None,
     found: Sequence[Found],
     budget: int,
     counter: TokenCounter,
@@ -136,7 +136,7 @@ def remembered(
     return Remembered((first, second, third), shown)
 
 
-def _says_no_more(profile: Sequence[Line], one: Found) -> bool:
+def _says_no_more(profile: Sequence[ProfileLine], one: Found) -> bool:
     """Whether a memory's line would tell nothing that the profile does not.
 
     Since when it holds, and which mistake it mends, is more than its words; and a correction

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.language.llm.tokens import TokenCounter, message_tokens
-from app.prompting.context.scene import Conversation
+from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults
 
 PLACEHOLDER: Final = "[This result was left out to save room. Call the tool again if you need it.]"
@@ -18,8 +18,8 @@ fit then."""
 
 
 def cleared(
-    conversation: Conversation, wish: ClearToolResults, counter: TokenCounter
-) -> tuple[Conversation, int]:
+    conversation: SceneConversation, wish: ClearToolResults, counter: TokenCounter
+) -> tuple[SceneConversation, int]:
     """The conversation with older results replaced, and how many were.
 
     The newest `keep` results stay, and those of tools in `exempt`, and whatever is no longer
@@ -49,7 +49,7 @@ def cleared(
     )
 
 
-def _names_of_calls(conversation: Conversation) -> dict[str, str]:
+def _names_of_calls(conversation: SceneConversation) -> dict[str, str]:
     """The tool that each call names; a later call of the same id counts."""
     return {
         str(call.get("id")): str(_function(call).get("name", ""))

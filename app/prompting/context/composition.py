@@ -8,8 +8,8 @@ from app.conversation.messages.pressure import pressure_of
 from app.conversation.messages.window_strategies import Pick, Trimmed, trim
 from app.language.llm.tokens import TokenCounter
 from app.memory.memories.candidate_search import explained
-from app.memory.memories.recall_service import Recalled
-from app.memory.profiles.prompt_lines import Line
+from app.memory.memories.recall_service import RecallResult
+from app.memory.profiles.prompt_lines import ProfileLine
 from app.prompting.blocks.prompt_block import render_blocks
 from app.prompting.context.assembly import (
     PASSAGES_SHARE,
@@ -64,7 +64,7 @@ class Composition:
 
     scene: Scene
     wishes: Wishes
-    recalled: Recalled | None
+    recalled: RecallResult | None
     counter: TokenCounter
     off_by: Off | None
     passages: Sequence[PassageHit] = ()
@@ -131,7 +131,7 @@ class Composition:
         profile = self.scene.profile_lines
         if body.as_of is not None:
             # Whoever asks what held then is told all of it; the profile is of now.
-            profile = [Line(one.text) for one in profile]
+            profile = [ProfileLine(one.text) for one in profile]
         return remembered(
             profile if body.include.profile else None,
             [] if found is None else found.found,

@@ -13,7 +13,7 @@ from app.conversation.messages.schemas import MessageCreate, call_ids
 from app.conversation.messages.window import EVENT_TYPE, Window, WindowMessage, window_message
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import TokenCounter, message_tokens
-from app.memory.profiles.prompt_lines import Line, Told, project_lines, user_lines
+from app.memory.profiles.prompt_lines import ProfileLine, RenderedProfile, project_lines, user_lines
 from app.prompting.blocks.prompt_block import ShownBlock
 from app.prompting.context.dialects import Spoken
 from app.prompting.context.sections import profile_lines
@@ -37,7 +37,7 @@ class Scene:
     policy: WindowPolicy
     blocks: Sequence[ShownBlock]
     summaries: Sequence[str]
-    conversation: "Conversation"
+    conversation: "SceneConversation"
 
     @property
     def sources(self) -> list[Mapping[str, Any]]:
@@ -45,10 +45,10 @@ class Scene:
         return [self.row["state"] or {}, self.row["context"]]
 
     @property
-    def profile_lines(self) -> list[Line]:
+    def profile_lines(self) -> list[ProfileLine]:
         """What is known of the user, and of the project if the user is in it."""
         row = self.row
-        lines = [Line(one) for one in profile_lines(row["user_name"], row["profile"])]
+        lines = [ProfileLine(one) for one in profile_lines(row["user_name"], row["profile"])]
         known = row["user_profile"] or {}
         lines += user_lines(_told(known), known.get("instructions"), name=row["user_name"])
         shared = (row["project_profile"] if row["in_project"] else None) or {}
@@ -87,7 +87,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class SceneCounters:
     """How full the window is, as `messages/pressure.py` wants it."""
 
     window_tokens: int
@@ -99,7 +99,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class SceneConversation:
     """Messages that may be shown: as cutting sees them, and whole, by their id."""
 
     window: Window
@@ -121,12 +121,12 @@ class Conversation:
 
 def stored_conversation(
     row: Mapping[str, Any], policy: WindowPolicy, patience: datetime
-) -> Conversation:
+) -> SceneConversation:
     """What the statement told of the stored window."""
     rows = from_json(row["tail"]) if row["tail"] else []
     for one in rows:
         one["create_time"] = datetime.fromisoformat(one["create_time"])
-    return Conversation(
+    return SceneConversation(
         Window(
             messages=tuple(window_message(one) for one in rows),
             pointer=row["in_context_from"],
@@ -152,16 +152,16 @@ def stored_conversation(
     )
 
 
-def _told(profile: Mapping[str, Any]) -> dict[str, Told]:
+def _told(profile: Mapping[str, Any]) -> dict[str, RenderedProfile]:
     """Its values, as `profiles/context_sql.py` gives them."""
     values = profile.get("values") or {}
-    return {slot: Told(one["value"], one["memory_ids"]) for slot, one in values.items()}
+    return {slot: RenderedProfile(one["value"], one["memory_ids"]) for slot, one in values.items()}
 
 
-def counters(row: Mapping[str, Any]) -> Counters:
+def counters(row: Mapping[str, Any]) -> SceneCounters:
     """What the session's row counts, or what was counted anew where that is behind."""
     anew = row["counted"] or {}
-    return Counters(
+    return SceneCounters(
         window_tokens=anew.get("tokens", row["window_tokens"]),
         window_messages=anew.get("messages", row["window_messages"]),
         last_user_seq=anew.get("asked", row["last_user_seq"]),
@@ -177,7 +177,7 @@ def given_conversation(
     patience: datetime,
     now: datetime,
     counter: TokenCounter,
-) -> Conversation:
+) -> SceneConversation:
     """Messages of a request, which are stored nowhere."""
     window, spoken = [], {}
     for number, one in enumerate(messages, start=1):
@@ -211,7 +211,7 @@ def given_conversation(
             one.name,
             one.message_id,
         )
-    return Conversation(
+    return SceneConversation(
         Window(
             messages=tuple(window),
             pointer=0,

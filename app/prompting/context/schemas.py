@@ -13,7 +13,16 @@ from app.conversation.messages.schemas import (
 from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import MemoryType, Scope, Tier
 from app.memory.memories.search_schemas import AsOf, ScoreExplained
-from app.platform.values.fields import Document, Id, Kind, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import (
+    Document,
+    Id,
+    Kind,
+    ReadSchema,
+    Schema,
+    Storable,
+    Timestamp,
+    example,
+)
 
 LEAST_MEMORY_TOKENS = 100
 MOST_MEMORY_TOKENS = 8000
@@ -139,7 +148,7 @@ class ContextRequest(Schema):
         "project; none when left out. They share the memories' budget: 0.3 of it is theirs first.",
     )
     as_of: AsOf | None = None
-    reference_time: Moment | None = Field(
+    reference_time: Timestamp | None = Field(
         default=None,
         description="When the query is asked, for `yesterday` and the like; now when left out.",
     )
@@ -147,7 +156,7 @@ class ContextRequest(Schema):
     explain: bool = False
 
 
-class Part(Shown):
+class Part(ReadSchema):
     """One part of the context, in the order in which they stand there."""
 
     name: PartName
@@ -163,7 +172,7 @@ class Part(Shown):
     text: str | None = Field(default=None, description="With render parts.")
 
 
-class UsedMemory(Shown):
+class UsedMemory(ReadSchema):
     """A memory in the context, and why it is there."""
 
     memory_id: str
@@ -180,7 +189,7 @@ class UsedMemory(Shown):
     explain: ScoreExplained | None = None
 
 
-class UsedPassage(Shown):
+class UsedPassage(ReadSchema):
     """A passage in the context, and where it is from."""
 
     passage_id: str
@@ -193,7 +202,7 @@ class UsedPassage(Shown):
     tokens: int
 
 
-class ShownWindow(Shown):
+class ShownWindow(ReadSchema):
     """Which messages are shown."""
 
     messages: int
@@ -209,14 +218,14 @@ class ShownWindow(Shown):
     cleared: int = Field(description="Results of tools that `clear_tool_results` left out.")
 
 
-class InjectionState(Shown):
+class InjectionState(ReadSchema):
     """Whether what is remembered goes into this context: profile, corrections and memories."""
 
     enabled: bool
     off_by: Literal["deployment", "agent", "session"] | None
 
 
-class AskedQuery(Shown):
+class AskedQuery(ReadSchema):
     source: Literal["request", "last_user_message", "none"] = Field(
         description="Where it came from; with none, memories are in order of their confidence."
     )
@@ -227,7 +236,7 @@ class AskedQuery(Shown):
     reranker: str | None
 
 
-class ContextAnswer(Shown):
+class ContextAnswer(ReadSchema):
     session_id: str
     render: Render
     prompt: str = Field(

@@ -13,7 +13,7 @@ from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
-from app.memory.memories.recall_service import Recall, Recalled, RecallService
+from app.memory.memories.recall_service import Recall, RecallResult, RecallService
 from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.prompting.context.assembly import CORRECTIONS_SHARE
@@ -22,8 +22,8 @@ from app.prompting.context.composition import Composition, Wishes
 from app.prompting.context.context_sql import CONTEXT
 from app.prompting.context.injections import Injections
 from app.prompting.context.scene import (
-    Conversation,
     Scene,
+    SceneConversation,
     blocks_of,
     given_conversation,
     stored_conversation,
@@ -157,7 +157,7 @@ class ContextService:
 
     async def _conversation(
         self, row: Mapping[str, Any], policy: WindowPolicy, body: ContextRequest
-    ) -> Conversation:
+    ) -> SceneConversation:
         now = self._now()
         patience = now - timedelta(hours=policy.approval_hours)
         if body.messages is None:
@@ -175,7 +175,7 @@ class ContextService:
 
     async def _recalled(
         self, principal: Principal, scene: Scene, body: ContextRequest, query: str | None
-    ) -> Recalled:
+    ) -> RecallResult:
         tokens, chosen = self._memory_tokens(body), body.memories
         limit = min(max(tokens // LEAST_LINE, FEWEST), MOST) if body.include.memories else 0
         corrections = 0

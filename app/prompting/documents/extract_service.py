@@ -48,7 +48,7 @@ DOCUMENT: Final = (
 )
 
 
-class FileExtracting:
+class FileExtractService:
     def __init__(
         self,
         work: Work,

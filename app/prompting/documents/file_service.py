@@ -13,7 +13,7 @@ from app.language.text.offload import read_text
 from app.platform.database.ids import new_id
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.errors import (
@@ -30,9 +30,9 @@ from app.prompting.documents.models import File, Folder
 from app.prompting.documents.passage_repository import PassageRepository
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.schemas import (
-    DeleteQuery,
     FileAccepted,
     FileDeleted,
+    FileDeleteQuery,
     FileQuery,
     FileRead,
     OnSameName,
@@ -144,7 +144,7 @@ class FileService:
 
     async def list(self, principal: Principal, folder_id: str, query: FileQuery) -> Page[FileRead]:
         """Files of a folder, newest first. Raises FolderNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             rows = await FileRepository(db, principal.access).list(
@@ -217,7 +217,7 @@ class FileService:
             return unit.answer(answer, 202, user_id=folder.user_id)
 
     async def delete(
-        self, principal: Principal, folder_id: str, file_id: str, query: DeleteQuery
+        self, principal: Principal, folder_id: str, file_id: str, query: FileDeleteQuery
     ) -> FileDeleted:
         """Remove a file with its passages; what was extracted from it says so and stays.
 

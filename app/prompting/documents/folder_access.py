@@ -9,7 +9,7 @@ from app.identity.projects.policy import WRITING
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
-from app.identity.users.access import meant
+from app.identity.users.access import resolve_subject
 from app.identity.users.repository import UserRepository
 from app.memory.memories.errors import ScopeRequiresError
 from app.prompting.documents.models import Folder
@@ -33,9 +33,9 @@ def owner_of(
     """
     found: str | None = project_id
     if scope == "user":
-        found, _ = meant(principal.access, user_id, None)
+        found, _ = resolve_subject(principal.access, user_id, None)
     elif scope == "agent":
-        _, found = meant(principal.access, None, agent_id)
+        _, found = resolve_subject(principal.access, None, agent_id)
     if found is None:
         raise ScopeRequiresError(scope, f"{scope}_id")
     return found

@@ -5,7 +5,7 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.parsing.passages import text_passages
 from app.language.text.offload import read_text
-from app.platform.values.pagination import Page, PageQuery, decode_moment, decode_number, page
+from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
@@ -79,7 +79,7 @@ class PassageService:
         self, principal: Principal, folder_id: str, query: PageQuery
     ) -> Page[PassageRead]:
         """Passages of a folder, newest first. Raises FolderNotFoundError."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             rows = await PassageRepository(db, principal.access).list(

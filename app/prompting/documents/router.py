@@ -53,14 +53,14 @@ from app.prompting.documents.errors import (
     TypeMismatchError,
     UnsupportedMediaTypeError,
 )
-from app.prompting.documents.extract_service import FileExtracting
+from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageService
 from app.prompting.documents.schemas import (
-    DeleteQuery,
     ExtractOrdered,
     FileAccepted,
     FileDeleted,
+    FileDeleteQuery,
     FileExtract,
     FileQuery,
     FileRead,
@@ -126,7 +126,7 @@ FoldersDep = Annotated[FolderService, provided(FolderService)]
 FilesDep = Annotated[FileService, provided(FileService)]
 PassagesDep = Annotated[PassageService, provided(PassageService)]
 SearchDep = Annotated[PassageSearchService, provided(PassageSearchService)]
-ExtractingDep = Annotated[FileExtracting, provided(FileExtracting)]
+ExtractingDep = Annotated[FileExtractService, provided(FileExtractService)]
 
 
 @router.post(
@@ -172,7 +172,7 @@ async def update_folder(
 )
 async def delete_folder(
     folder_id: Id,
-    query: Annotated[DeleteQuery, Query()],
+    query: Annotated[FileDeleteQuery, Query()],
     principal: WriterDep,
     service: FoldersDep,
 ) -> FolderDeleted:
@@ -307,7 +307,7 @@ async def reingest_file(
 async def delete_file(
     folder_id: Id,
     file_id: Id,
-    query: Annotated[DeleteQuery, Query()],
+    query: Annotated[FileDeleteQuery, Query()],
     principal: WriterDep,
     service: FilesDep,
 ) -> FileDeleted:

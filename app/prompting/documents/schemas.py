@@ -9,11 +9,11 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
-    Moment,
     Name,
+    ReadSchema,
     Schema,
-    Shown,
     Storable,
+    Timestamp,
     example,
 )
 from app.platform.values.pagination import PageQuery
@@ -63,7 +63,7 @@ class FolderPatch(Schema):
     metadata: Metadata | None = None
 
 
-class FolderRead(Shown):
+class FolderRead(ReadSchema):
     folder_id: str
     folder_name: str
     description: str | None
@@ -78,8 +78,8 @@ class FolderRead(Shown):
     metadata: dict[str, Any] = Field(validation_alias="metadata_")
     creator: str | None
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
 class FolderQuery(PageQuery):
@@ -91,12 +91,12 @@ class FolderQuery(PageQuery):
     )
 
 
-class DeleteQuery(Schema):
+class FileDeleteQuery(Schema):
     confirm: bool = Field(default=False, description="Required when it holds anything.")
     dry_run: bool = Field(default=False, description="Only count.")
 
 
-class FolderDeleted(Shown):
+class FolderDeleted(ReadSchema):
     folder_id: str
     files: int
     passages: int
@@ -104,7 +104,7 @@ class FolderDeleted(Shown):
     dry_run: bool
 
 
-class FileRead(Shown):
+class FileRead(ReadSchema):
     file_id: str
     folder_id: str
     file_name: str
@@ -131,11 +131,11 @@ class FileRead(Shown):
     metadata: dict[str, Any] = Field(validation_alias="metadata_")
     creator: str | None
     version: int
-    create_time: Moment
-    update_time: Moment
+    create_time: Timestamp
+    update_time: Timestamp
 
 
-class FileAccepted(Shown):
+class FileAccepted(ReadSchema):
     """A file that was taken in; a job reads it."""
 
     outcome: Literal["created", "replaced", "skipped"]
@@ -163,7 +163,7 @@ class UploadOptions(Schema):
     )
 
 
-class FileDeleted(Shown):
+class FileDeleted(ReadSchema):
     file_id: str
     passages: int
     memories: int = Field(description="Memories that lose their source; they stay.")
@@ -189,7 +189,7 @@ class PassageCreate(Schema):
         return self
 
 
-class PassageRead(Shown):
+class PassageRead(ReadSchema):
     passage_id: str
     folder_id: str
     file_id: str | None
@@ -200,10 +200,10 @@ class PassageRead(Shown):
     content: str
     tags: list[str]
     creator: str | None
-    create_time: Moment
+    create_time: Timestamp
 
 
-class PassagesAdded(Shown):
+class PassagesAdded(ReadSchema):
     """The passages that a text became, in its order."""
 
     items: list[PassageRead]
@@ -224,7 +224,7 @@ class FileExtract(Schema):
     )
 
 
-class ExtractOrdered(Shown):
+class ExtractOrdered(ReadSchema):
     """Work that was put into the queue."""
 
     job_id: str

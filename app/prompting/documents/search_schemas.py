@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from app.language.ranking.schemas import Mode
-from app.platform.values.fields import Id, Moment, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 from app.prompting.documents.schemas import PassageRead, Tags
 
 
@@ -31,8 +31,8 @@ class PassageSearch(Schema):
     )
     tags: Annotated[Tags, AfterValidator(_distinct)] = []
     tags_match: Literal["any", "all"] = "any"
-    created_from: Moment | None = Field(default=None, description="Inclusive.")
-    created_to: Moment | None = Field(default=None, description="Inclusive.")
+    created_from: Timestamp | None = Field(default=None, description="Inclusive.")
+    created_to: Timestamp | None = Field(default=None, description="Inclusive.")
     limit: Annotated[int, Field(ge=1, le=100)] = 5
     mode: Mode = Field(
         default="hybrid",
@@ -42,7 +42,7 @@ class PassageSearch(Schema):
     explain: bool = False
 
 
-class PassageScoreExplained(Shown):
+class PassageScoreExplained(ReadSchema):
     """How a passage came to its place."""
 
     cosine: float | None
@@ -63,7 +63,7 @@ class PassageHit(PassageRead):
     explain: PassageScoreExplained | None = None
 
 
-class PassageHits(Shown):
+class PassageHits(ReadSchema):
     items: list[PassageHit] = Field(description="Best first.")
     embedding_models: list[str] = Field(description="What embedded the query.")
     waiting: int = Field(description="Passages whose vectors this search could not compare.")

@@ -8,7 +8,7 @@ from typing import Final
 import asyncpg
 import numpy as np
 
-from app.conversation.messages.message_ranking import Cut, Ranked, ranked
+from app.conversation.messages.message_ranking import MessageRankingRules, RankedMessage, ranked
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
@@ -82,7 +82,7 @@ class PassageSearchService:
         records = read_records(seen["records"], columns)
         share = query.dense_share
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
-        cut = Cut(mode, None, body.limit)
+        cut = MessageRankingRules(mode, None, body.limit)
         work = plan.asked.products(len(ids))
         page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)
         waiting = 0
@@ -154,7 +154,7 @@ def _nothing(mode: str) -> PassageHits:
     )
 
 
-def _hit(row: asyncpg.Record, ranking: Ranked, *, explain: bool) -> PassageHit:
+def _hit(row: asyncpg.Record, ranking: RankedMessage, *, explain: bool) -> PassageHit:
     told = None
     if explain:
         told = PassageScoreExplained(

@@ -10,7 +10,7 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.platform.database.ids import new_id
-from app.platform.values.pagination import Page, decode_moment, page
+from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
@@ -19,7 +19,7 @@ from app.prompting.documents.models import Folder
 from app.prompting.documents.passage_repository import PassageRepository
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.schemas import (
-    DeleteQuery,
+    FileDeleteQuery,
     FolderCreate,
     FolderDeleted,
     FolderPatch,
@@ -79,7 +79,7 @@ class FolderService:
 
     async def list(self, principal: Principal, query: FolderQuery) -> Page[FolderRead]:
         """Folders, newest first."""
-        start = decode_moment(query.cursor)
+        start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             folders = FolderRepository(db, principal.access)
             rows = await folders.list(
@@ -113,7 +113,7 @@ class FolderService:
             return await _shown(unit.db, principal.access, folder)
 
     async def delete(
-        self, principal: Principal, folder_id: str, query: DeleteQuery
+        self, principal: Principal, folder_id: str, query: FileDeleteQuery
     ) -> FolderDeleted:
         """Remove a folder with its files and passages; memories say that their source is gone.
 

@@ -15,7 +15,7 @@ from app.conversation.messages.search_schemas import FoundRole
 from app.identity.agents.block_schemas import LONGEST_VALUE, Value
 from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import Content, MemoryType
-from app.platform.values.fields import Id, Moment, Schema, Storable
+from app.platform.values.fields import Id, Schema, Storable, Timestamp
 from app.prompting.blocks.schemas import SomeText
 from app.prompting.tools.errors import CallRefusedError
 
@@ -59,8 +59,8 @@ def _until(value: Any) -> Any:
     return _moment(value, whole_day=True)
 
 
-Since = Annotated[Moment, BeforeValidator(_since)]
-Until = Annotated[Moment, BeforeValidator(_until)]
+Since = Annotated[Timestamp, BeforeValidator(_since)]
+Until = Annotated[Timestamp, BeforeValidator(_until)]
 Count = Annotated[
     int, Field(ge=1, le=MOST_HITS, description="How many at the most; fewer when they are long.")
 ]

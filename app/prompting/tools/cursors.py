@@ -28,7 +28,7 @@ def mark(item_id: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class SearchPosition:
     """How far a model has read in a ranking.
 
     Short, because a model must copy it letter by letter.
@@ -57,7 +57,7 @@ class Reached:
         return f"{self.count}-{moment:x}-{search:x}-{self.last:x}"
 
 
-def reached(cursor: str, search: int) -> Reached:
+def reached(cursor: str, search: int) -> SearchPosition:
     """Raises CallRefusedError: the cursor is not one that this search gave out."""
     try:
         count, moment, whose, last = (
@@ -71,7 +71,7 @@ def reached(cursor: str, search: int) -> Reached:
             "This cursor belongs to another search. For the next page repeat all other arguments "
             "to the letter; for a new search leave the cursor out."
         )
-    return Reached(count, last, asked)
+    return SearchPosition(count, last, asked)
 
 
 @dataclass(frozen=True, slots=True)

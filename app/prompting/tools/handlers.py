@@ -16,13 +16,13 @@ from app.identity.tenants.access import Principal
 from app.language.text.offload import read_text
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.record_schemas import StatsQuery
-from app.memory.memories.save_service import SavingService
+from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
 from app.platform.work.idempotency import IdempotencyKey
-from app.prompting.blocks.edit_service import BlockEditing
+from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.prompt_block import ShownBlock, render_block
 from app.prompting.blocks.schemas import (
     BlockAppend,
@@ -47,7 +47,7 @@ from app.prompting.tools.arguments import (
     SaveArguments,
     SearchArguments,
 )
-from app.prompting.tools.cursors import Budget, Reached, digest, mark, reached
+from app.prompting.tools.cursors import Budget, SearchPosition, digest, mark, reached
 from app.prompting.tools.tool_results import (
     FOUND_MEMORIES,
     FOUND_MESSAGES,
@@ -57,7 +57,7 @@ from app.prompting.tools.tool_results import (
     NO_MESSAGES,
     NO_MORE,
     NO_PASSAGES,
-    Told,
+    ToolResult,
     memory_data,
     memory_line,
     message_data,
@@ -73,7 +73,7 @@ DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Calling:
+class ToolCaller:
     """Who calls a tool, and where: all of it from the key and the session.
 
     Args:
@@ -92,7 +92,7 @@ class Calling:
     project_id: str | None
     budget: Budget
     key: IdempotencyKey | None
-    keep: Callable[[Told], BaseModel]
+    keep: Callable[[ToolResult], BaseModel]
 
 
 class ToolKey(IdempotencyKey):
@@ -114,19 +114,19 @@ class ToolKey(IdempotencyKey):
         await self._given.keep(db, await self._make(answer), status=200, user_id=user_id)
 
 
-class ToolAnswer:
+class DeferredAnswer:
     """What the model is told of a service's answer; worked out once.
 
     That is in the service's transaction when the call has an idempotency key, else after it.
     """
 
-    def __init__(self, calling: Calling, tell: Callable[[Any], Awaitable[Told]]) -> None:
+    def __init__(self, calling: ToolCaller, tell: Callable[[Any], Awaitable[ToolResult]]) -> None:
         self._calling = calling
         self._tell = tell
-        self._told: Told | None = None
+        self._told: ToolResult | None = None
         self.key = None if calling.key is None else ToolKey(calling.key, self._kept)
 
-    async def told(self, answer: Any) -> Told:
+    async def told(self, answer: Any) -> ToolResult:
         """What the model is told of the service's answer."""
         if self._told is None:
             self._told = await self._tell(answer)
@@ -136,7 +136,7 @@ class ToolAnswer:
         return self._calling.keep(await self.told(answer))
 
 
-class Line(NamedTuple):
+class ResultLine(NamedTuple):
     """One item of a result."""
 
     item_id: str
@@ -144,29 +144,29 @@ class Line(NamedTuple):
     data: dict[str, Any]
 
 
-class Words(NamedTuple):
+class ResultHeading(NamedTuple):
     """How a list of one kind begins, and what is said where there is nothing."""
 
     head: str
     nothing: str
 
 
-MEMORIES: Final = Words(FOUND_MEMORIES, NO_MEMORIES)
-MESSAGES: Final = Words(FOUND_MESSAGES, NO_MESSAGES)
-PASSAGES: Final = Words(FOUND_PASSAGES, NO_PASSAGES)
+MEMORIES: Final = ResultHeading(FOUND_MEMORIES, NO_MEMORIES)
+MESSAGES: Final = ResultHeading(FOUND_MESSAGES, NO_MESSAGES)
+PASSAGES: Final = ResultHeading(FOUND_PASSAGES, NO_PASSAGES)
 
-Handler = Callable[[Calling, Any], Awaitable[Told]]
+Handler = Callable[[ToolCaller, Any], Awaitable[ToolResult]]
 
 
 class ToolHandlers:
     def __init__(
         self,
-        saving: SavingService,
+        saving: SaveService,
         memories: MemoryService,
         search: SearchService,
         message_search: MessageSearchService,
         passages: PassageSearchService,
-        blocks: BlockEditing,
+        blocks: BlockEditService,
         injections: Injections,
         now: Callable[[], datetime],
     ) -> None:
@@ -193,7 +193,7 @@ class ToolHandlers:
             }
         )
 
-    async def _save(self, calling: Calling, arguments: SaveArguments) -> Told:
+    async def _save(self, calling: ToolCaller, arguments: SaveArguments) -> ToolResult:
         body = MemoryCreate(
             messages=arguments.content,
             user_id=calling.user_id,
@@ -206,14 +206,14 @@ class ToolHandlers:
             infer=False,
         )
 
-        async def tell(added: MemoryAdded) -> Told:
+        async def tell(added: MemoryAdded) -> ToolResult:
             return told_saved(added.results[0])
 
-        answering = ToolAnswer(calling, tell)
+        answering = DeferredAnswer(calling, tell)
         added, _ = await self._saving.add(calling.principal, body, key=answering.key)
         return await answering.told(added)
 
-    async def _find(self, calling: Calling, arguments: SearchArguments) -> Told:
+    async def _find(self, calling: ToolCaller, arguments: SearchArguments) -> ToolResult:
         asked = arguments.model_dump(exclude={"k", "cursor"})
         search = digest({"tool": "memory_search", "session": calling.session_id} | asked)
         start, at = self._start(arguments.cursor, search)
@@ -230,7 +230,7 @@ class ToolHandlers:
         )
         answer = await self._search.search(calling.principal, body)
         lines = [
-            Line(hit["memory_id"], memory_line(hit, at), memory_data(hit))
+            ResultLine(hit["memory_id"], memory_line(hit, at), memory_data(hit))
             for hit in answer["results"]
         ]
         told = await _paged(calling, lines, start, at, search, arguments.k, MEMORIES)
@@ -240,20 +240,20 @@ class ToolHandlers:
         self._injections.note(tenant_id, calling.session_id, shown, self._now())
         return told
 
-    async def _delete(self, calling: Calling, arguments: DeleteArguments) -> Told:
+    async def _delete(self, calling: ToolCaller, arguments: DeleteArguments) -> ToolResult:
         memory_id = arguments.memory_id
         memory = await self._memories.get(calling.principal, memory_id)
         if memory.agent_id not in {None, calling.agent_id}:
             # Private to another agent, whose sessions alone it is seen in.
             raise MemoryNotFoundError(memory_id)
         await self._memories.delete(calling.principal, memory_id, hard=False)
-        return Told(f"Deleted {memory_id}.", {"memory_id": memory_id})
+        return ToolResult(f"Deleted {memory_id}.", {"memory_id": memory_id})
 
-    async def _count(self, calling: Calling, _arguments: Nothing) -> Told:
+    async def _count(self, calling: ToolCaller, _arguments: Nothing) -> ToolResult:
         query = StatsQuery(user_id=calling.user_id)
         return told_counts(await self._memories.stats(calling.principal, query), self._now())
 
-    async def _recall(self, calling: Calling, arguments: ConversationArguments) -> Told:
+    async def _recall(self, calling: ToolCaller, arguments: ConversationArguments) -> ToolResult:
         asked = arguments.model_dump(exclude={"k", "cursor"})
         search = digest({"tool": "conversation_search", "session": calling.session_id} | asked)
         start, at = self._start(arguments.cursor, search)
@@ -270,11 +270,12 @@ class ToolHandlers:
         )
         answer = await self._message_search.search(calling.principal, body)
         lines = [
-            Line(hit["message_id"], message_line(hit), message_data(hit)) for hit in answer["items"]
+            ResultLine(hit["message_id"], message_line(hit), message_data(hit))
+            for hit in answer["items"]
         ]
         return await _paged(calling, lines, start, at, search, arguments.k, MESSAGES)
 
-    async def _read(self, calling: Calling, arguments: PassageArguments) -> Told:
+    async def _read(self, calling: ToolCaller, arguments: PassageArguments) -> ToolResult:
         asked = {"tool": "passage_search", "session": calling.session_id, "query": arguments.query}
         search = digest(asked)
         start, at = self._start(arguments.cursor, search)
@@ -286,33 +287,33 @@ class ToolHandlers:
             limit=_depth(start, arguments.k),
         )
         hits = (await self._passages.search(calling.principal, body)).items
-        lines = [Line(hit.passage_id, passage_line(hit), passage_data(hit)) for hit in hits]
+        lines = [ResultLine(hit.passage_id, passage_line(hit), passage_data(hit)) for hit in hits]
         return await _paged(calling, lines, start, at, search, arguments.k, PASSAGES)
 
-    def _start(self, cursor: str | None, search: int) -> tuple[Reached | None, datetime]:
+    def _start(self, cursor: str | None, search: int) -> tuple[SearchPosition | None, datetime]:
         """Where a page begins, and the moment as of which the search is asked."""
         start = None if cursor is None else reached(cursor, search)
         return start, self._now() if start is None else start.asked
 
-    async def _append(self, calling: Calling, arguments: AppendArguments) -> Told:
+    async def _append(self, calling: ToolCaller, arguments: AppendArguments) -> ToolResult:
         return await self._edit(calling, arguments.label, BlockAppend(text=arguments.content))
 
-    async def _replace(self, calling: Calling, arguments: ReplaceArguments) -> Told:
+    async def _replace(self, calling: ToolCaller, arguments: ReplaceArguments) -> ToolResult:
         change = BlockReplace(old=arguments.old_content, new=arguments.new_content)
         return await self._edit(calling, arguments.label, change)
 
-    async def _insert(self, calling: Calling, arguments: InsertArguments) -> Told:
+    async def _insert(self, calling: ToolCaller, arguments: InsertArguments) -> ToolResult:
         change = BlockInsert(text=arguments.content, line=arguments.line)
         return await self._edit(calling, arguments.label, change)
 
-    async def _rewrite(self, calling: Calling, arguments: RewriteArguments) -> Told:
+    async def _rewrite(self, calling: ToolCaller, arguments: RewriteArguments) -> ToolResult:
         return await self._edit(calling, arguments.label, BlockRewrite(value=arguments.content))
 
-    async def _edit(self, calling: Calling, label: str, change: Edit) -> Told:
-        async def tell(block: BlockRead) -> Told:
+    async def _edit(self, calling: ToolCaller, label: str, change: Edit) -> ToolResult:
+        async def tell(block: BlockRead) -> ToolResult:
             return await read_text(len(block.value), _told_block, block, calling.budget)
 
-        answering = ToolAnswer(calling, tell)
+        answering = DeferredAnswer(calling, tell)
         # By the key as it is: a block that all users share is open to no user's key.
         block = await self._blocks.edit(
             calling.caller,
@@ -324,31 +325,31 @@ class ToolHandlers:
         return await answering.told(block)
 
 
-def _depth(start: Reached | None, k: int) -> int:
+def _depth(start: SearchPosition | None, k: int) -> int:
     """How many hits to ask for: those seen, those wanted, and one that says whether more follow."""
     return min((start.count if start else 0) + k + 1, DEEPEST)
 
 
 async def _paged(
-    calling: Calling,
-    lines: Sequence[Line],
-    start: Reached | None,
+    calling: ToolCaller,
+    lines: Sequence[ResultLine],
+    start: SearchPosition | None,
     at: datetime,
     search: int,
     k: int,
-    words: Words,
-) -> Told:
+    words: ResultHeading,
+) -> ToolResult:
     """The page of a ranking that follows `start`, as much of it as the budget holds."""
     begin = 0 if start is None else start.place_in([one.item_id for one in lines])
     page = lines[begin : begin + k]
     if not page:
-        return Told(words.nothing if start is None else NO_MORE, {"items": []})
+        return ToolResult(words.nothing if start is None else NO_MORE, {"items": []})
     seen = start.count if start else 0
 
     def cursor(count: int) -> str | None:
         if begin + count >= len(lines) or seen + count >= DEEPEST:
             return None
-        return Reached(seen + count, mark(page[count - 1].item_id), at).encoded(search)
+        return SearchPosition(seen + count, mark(page[count - 1].item_id), at).encoded(search)
 
     def compose(shown: Sequence[str]) -> str:
         numbered = [f"{seen + place}. {text}" for place, text in enumerate(shown, 1)]
@@ -362,7 +363,7 @@ async def _paged(
         [one.text for one in page],
         compose,
     )
-    return Told(text, {"items": [one.data for one in page[:count]]}, cursor(count))
+    return ToolResult(text, {"items": [one.data for one in page[:count]]}, cursor(count))
 
 
 def _foot(cursor: str | None, *, deepest: int) -> list[str]:
@@ -371,7 +372,7 @@ def _foot(cursor: str | None, *, deepest: int) -> list[str]:
     return [NO_DEEPER] if deepest >= DEEPEST else []
 
 
-def _told_block(block: BlockRead, budget: Budget) -> Told:
+def _told_block(block: BlockRead, budget: Budget) -> ToolResult:
     shown = ShownBlock(
         block_id=block.block_id,
         label=block.label,
@@ -391,4 +392,4 @@ def _told_block(block: BlockRead, budget: Budget) -> Told:
         "chars_limit": block.limit,
         "version": block.version,
     }
-    return Told(budget.cut(f"Done. The block says now:\n{render_block(shown)}"), data)
+    return ToolResult(budget.cut(f"Done. The block says now:\n{render_block(shown)}"), data)

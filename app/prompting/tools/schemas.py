@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from app.platform.values.fields import Id, Schema, Shown, Storable, example
+from app.platform.values.fields import Id, ReadSchema, Schema, Storable, example
 
 Format = Literal["openai", "anthropic"]
 
@@ -26,7 +26,7 @@ class ToolsQuery(Schema):
     )
 
 
-class ToolsShown(Shown):
+class ToolsShown(ReadSchema):
     """What a model can be told it may call."""
 
     tools: list[dict[str, Any]] = Field(description="Hand them to the provider as they are.")
@@ -63,7 +63,7 @@ class ToolCall(Schema):
     )
 
 
-class ToolAnswer(Shown):
+class ToolAnswer(ReadSchema):
     """What to tell the model: `result`, or `error` when `ok` is false."""
 
     tool: str

@@ -25,13 +25,13 @@ from app.platform.work.idempotency import (
     RequestInProgressError,
 )
 from app.platform.work.unit import Work
-from app.prompting.blocks.edit_service import BlockEditing
+from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.tools.arguments import checked, understood
 from app.prompting.tools.cursors import Budget
 from app.prompting.tools.errors import CallRefusedError
-from app.prompting.tools.handlers import Calling, ToolHandlers
+from app.prompting.tools.handlers import ToolCaller, ToolHandlers
 from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
-from app.prompting.tools.tool_results import Told, error_text
+from app.prompting.tools.tool_results import ToolResult, error_text
 from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered
 
 log = structlog.get_logger()
@@ -59,12 +59,12 @@ class _Answering:
     heartbeat: bool
     kept: ToolAnswer | None = None
 
-    def keep(self, told: Told) -> ToolAnswer:
+    def keep(self, told: ToolResult) -> ToolAnswer:
         """The answer that a repeated request gets, and so the one that this request gets."""
         self.kept = self.told(told)
         return self.kept
 
-    def told(self, told: Told) -> ToolAnswer:
+    def told(self, told: ToolResult) -> ToolAnswer:
         return self.kept or self._answer(
             ok=True, result=told.text, data=told.data, next_cursor=told.cursor
         )
@@ -99,7 +99,7 @@ class ToolService:
         self,
         work: Work,
         handlers: ToolHandlers,
-        blocks: BlockEditing,
+        blocks: BlockEditService,
         counter: TokenCounter,
     ) -> None:
         self._work = work
@@ -197,10 +197,10 @@ class ToolService:
         place: _Place,
         body: ToolCall,
         key: IdempotencyKey | None,
-        keep: Callable[[Told], ToolAnswer],
-    ) -> Calling:
+        keep: Callable[[ToolResult], ToolAnswer],
+    ) -> ToolCaller:
         session = place.session
-        return Calling(
+        return ToolCaller(
             caller=principal,
             principal=_narrowed(principal, session.user_id),
             session_id=session.session_id,

@@ -52,7 +52,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToolResult:
     """What came of a call: text for the model, the same as data, and where the next page is."""
 
     text: str
@@ -106,27 +106,29 @@ def passage_data(hit: PassageHit) -> dict[str, Any]:
     return hit.model_dump(mode="json", include=names)
 
 
-def told_saved(outcome: Outcome) -> Told:
+def told_saved(outcome: Outcome) -> ToolResult:
     """What saving one statement came to; a refusal does not come this way."""
     data = {"event": outcome.event, "memory_id": outcome.memory_id}
     if outcome.event == "NONE":
-        return Told(f"This is remembered already, as {outcome.memory_id}; nothing to do.", data)
-    return Told(f"Saved as {outcome.memory_id}.", data)
+        return ToolResult(
+            f"This is remembered already, as {outcome.memory_id}; nothing to do.", data
+        )
+    return ToolResult(f"Saved as {outcome.memory_id}.", data)
 
 
-def told_counts(stats: MemoryStats, at: datetime) -> Told:
+def told_counts(stats: MemoryStats, at: datetime) -> ToolResult:
     data = stats.model_dump(
         mode="json", include={"total", "by_memory_type", "by_scope", "last_saved"}
     )
     if not stats.total:
-        return Told("Nothing is remembered about the user yet.", data)
+        return ToolResult("Nothing is remembered about the user yet.", data)
     last = (
         ""
         if stats.last_saved is None
         else f" The last was saved {time_ago(at - stats.last_saved)}."
     )
     noun = "memory" if stats.total == 1 else "memories"
-    return Told(
+    return ToolResult(
         f"{stats.total} {noun}. By type: {_listed(stats.by_memory_type)}. "
         f"By scope: {_listed(stats.by_scope)}.{last}",
         data,
