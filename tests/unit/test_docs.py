@@ -77,3 +77,10 @@ def test_documents_need_nothing_outside_the_repository() -> None:
         content = text.read_text(encoding="utf-8")
         assert not PLAN_ID.findall(content), text.name
         assert not OUTSIDE.findall(content), text.name
+
+
+def test_decision_records_say_their_status() -> None:
+    for record in (ROOT / "docs" / "decisions").glob("[0-9]*.md"):
+        assert record.read_text(encoding="utf-8").splitlines()[2].startswith("Status: "), (
+            record.name
+        )
