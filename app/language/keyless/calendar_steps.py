@@ -1,22 +1,16 @@
 """Steps through the calendar from the time of saying: days, weeks, months, years."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Literal
+
+from dateutil.relativedelta import relativedelta
 
 Grain = Literal["day", "week", "weekend", "month", "season", "year"]
 Read = Callable[[re.Match[str], datetime, bool], datetime | None]
 Reader = tuple[re.Pattern[str], Read, Callable[[re.Match[str]], Grain | None]]
 """A pattern, the first moment of what it names, and how exactly it names it: None when in full."""
-SEASON_MONTH: Final = {
-    "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12,
-    "春": 3, "夏": 6, "秋": 9, "冬": 12,
-}  # fmt: skip
-
-
-def either(names: Iterable[str]) -> str:
-    return "|".join(sorted(names, key=len, reverse=True))
 
 
 def midnight(moment: datetime) -> datetime:
@@ -29,14 +23,7 @@ def day_of(said_at: datetime, year: int, month: int = 1, day: int = 1) -> dateti
 
 def months_later(moment: datetime, months: int) -> datetime:
     """The same day so many months later, or the last of a shorter month."""
-    index = moment.year * 12 + moment.month - 1 + months
-    year, month = divmod(index, 12)
-    for day in range(moment.day, 27, -1):
-        try:
-            return moment.replace(year=year, month=month + 1, day=day)
-        except ValueError:
-            continue
-    return moment.replace(year=year, month=month + 1)
+    return moment + relativedelta(months=months)
 
 
 def later(said_at: datetime, count: int, unit: str) -> datetime:

@@ -5,35 +5,29 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from app.language.keyless.calendar_steps import (
-    SEASON_MONTH,
     Grain,
     Reader,
     day_of,
-    either,
     later,
     monday,
     month_near,
     months_later,
 )
 from app.language.keyless.patterns import exact
-from app.language.text.quantities import chinese_number
-
-_SIGN = "零〇一二两三四五六七八九十"
-
-
-_NUMBER = rf"(?:[0-9]{{1,2}}|[{_SIGN}]{{1,3}})"
-
-
-_CHINESE_YEARS: Final = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2}
-
+from app.language.text.calendar_words import (
+    CHINESE_NUMBER,
+    CHINESE_NUMERALS,
+    CHINESE_STEPS,
+    CHINESE_YEARS,
+    SEASONS,
+    either,
+)
+from app.language.text.quantities import chinese_number, plain_number
 
 _CHINESE_DAYS: Final = {
     "大前天": -3, "大前儿": -3, "前天": -2, "前儿": -2, "昨": -1, "今": 0, "明": 1, "后天": 2,
     "后儿": 2, "大后天": 3,
 }  # fmt: skip
-
-
-_WEEK_STEPS: Final = {"大上": -2, "上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}
 
 
 _PART_DAY: Final = {"初": 1, "中旬": 11, "底": 21, "末": 21}
@@ -48,30 +42,30 @@ def _chinese_full(match: re.Match[str], said_at: datetime, _past: bool) -> datet
     return day_of(
         said_at,
         int(year) if year.isdecimal() and year.isascii() else chinese_number(year),
-        _plain(month) if month else _PART_MONTH.get(part or "", 1),
-        _plain(day) if day else 1,
+        plain_number(month) if month else _PART_MONTH.get(part or "", 1),
+        plain_number(day) if day else 1,
     )
 
 
 def _chinese_year(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
     month, day, season, part = match["month"], match["day"], match["season"], match["part"]
-    number = _plain(month) if month else _PART_MONTH.get(part or "", 1)
-    number = SEASON_MONTH[season] if season else number
-    year = said_at.year + _CHINESE_YEARS[match["which"]]
-    return day_of(said_at, year, number, _plain(day) if day else 1)
+    number = plain_number(month) if month else _PART_MONTH.get(part or "", 1)
+    number = SEASONS[season] if season else number
+    year = said_at.year + CHINESE_YEARS[match["which"]]
+    return day_of(said_at, year, number, plain_number(day) if day else 1)
 
 
 def _chinese_month(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
-    step = _WEEK_STEPS[match["which"]]
+    step = CHINESE_STEPS[match["which"]]
     first = months_later(day_of(said_at, said_at.year, said_at.month), step)
     if match["part"]:
         return first.replace(day=_PART_DAY[match["part"]])
-    return first.replace(day=_plain(match["day"])) if match["day"] else first
+    return first.replace(day=plain_number(match["day"])) if match["day"] else first
 
 
 def _chinese_week(match: re.Match[str], said_at: datetime, _past: bool) -> datetime:
     which, weekday = match["which"], match["weekday"]
-    step = _WEEK_STEPS[which]
+    step = CHINESE_STEPS[which]
     day = 0 if weekday is None else min("一二三四五六日天末".index(weekday), 6)
     if weekday == "末":
         day = 5
@@ -95,16 +89,12 @@ def _chinese_shift(match: re.Match[str], said_at: datetime, _past: bool) -> date
     if match["half"]:
         return later(said_at, sign * 6, "month")
     unit = match["unit"].removeprefix("个")
-    return later(said_at, sign * _plain(match["count"]), {"年": "year"}.get(unit, unit))
+    return later(said_at, sign * plain_number(match["count"]), {"年": "year"}.get(unit, unit))
 
 
 def _chinese_named(match: re.Match[str], said_at: datetime, past: bool) -> datetime:
-    day = _plain(match["day"]) if match["day"] else 1
-    return month_near(said_at, _plain(match["month"]), day, past=past)
-
-
-def _plain(numeral: str) -> int:
-    return int(numeral) if numeral.isdecimal() else chinese_number(numeral)
+    day = plain_number(match["day"]) if match["day"] else 1
+    return month_near(said_at, plain_number(match["month"]), day, past=past)
 
 
 def _in_year(match: re.Match[str]) -> Grain | None:
@@ -150,8 +140,8 @@ READERS: Final[tuple[Reader, ...]] = (
     (
         exact(
             rf"""
-            (?P<year>(?:19|20)[0-9]{{2}}|[一二][{_SIGN}]{{3}})年
-            (?:(?P<month>{_NUMBER})月份?(?:(?P<day>{_NUMBER})[日号])?|(?P<part>[初中底末]|[上下]半)年?)?
+            (?P<year>(?:19|20)[0-9]{{2}}|[一二][{CHINESE_NUMERALS}]{{3}})年
+            (?:(?P<month>{CHINESE_NUMBER})月份?(?:(?P<day>{CHINESE_NUMBER})[日号])?|(?P<part>[初中底末]|[上下]半)年?)?
             """
         ),
         _chinese_full,
@@ -160,8 +150,8 @@ READERS: Final[tuple[Reader, ...]] = (
     (
         exact(
             rf"""
-            (?P<which>{either(_CHINESE_YEARS)})(?:
-                (?P<month>{_NUMBER})月份?(?:(?P<day>{_NUMBER})[日号])?|
+            (?P<which>{either(CHINESE_YEARS)})(?:
+                (?P<month>{CHINESE_NUMBER})月份?(?:(?P<day>{CHINESE_NUMBER})[日号])?|
                 年?(?P<part>初(?![一二三中])|中(?![考秋旬午年])|[底末]|[上下]半年)|
                 (?P<season>[春夏秋冬])[天季]?
             )?
@@ -174,7 +164,7 @@ READERS: Final[tuple[Reader, ...]] = (
         exact(
             rf"""
             (?P<which>大上|上上|下下|[上这本下])个?月
-            (?:(?P<day>{_NUMBER})[日号]|月?(?P<part>初(?![一二三中])|中旬|[底末]))?
+            (?:(?P<day>{CHINESE_NUMBER})[日号]|月?(?P<part>初(?![一二三中])|中旬|[底末]))?
             """
         ),
         _chinese_month,
@@ -192,7 +182,7 @@ READERS: Final[tuple[Reader, ...]] = (
     (
         exact(
             rf"""
-            (?:(?P<half>半)年|(?P<count>{_NUMBER}|[0-9]{{3}})(?:多)?(?P<unit>天|周|个?星期|个?礼拜|个月|年))
+            (?:(?P<half>半)年|(?P<count>{CHINESE_NUMBER}|[0-9]{{3}})(?:多)?(?P<unit>天|周|个?星期|个?礼拜|个月|年))
             (?P<way>[以之]?[前后](?![端台锋卫景程提辈任门])|了(?!解))
             """
         ),
@@ -214,7 +204,7 @@ READERS: Final[tuple[Reader, ...]] = (
     (
         exact(
             rf"""
-            (?<![0-9{_SIGN}个])(?P<month>{_NUMBER})月(?:份|(?P<day>{_NUMBER})[日号])
+            (?<![0-9{CHINESE_NUMERALS}个])(?P<month>{CHINESE_NUMBER})月(?:份|(?P<day>{CHINESE_NUMBER})[日号])
             """
         ),
         _chinese_named,

@@ -5,11 +5,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from app.language.keyless.calendar_steps import (
-    SEASON_MONTH,
     Grain,
     Reader,
     day_of,
-    either,
     later,
     midnight,
     monday,
@@ -17,7 +15,8 @@ from app.language.keyless.calendar_steps import (
     months_later,
 )
 from app.language.keyless.patterns import compiled, exact, joined
-from app.language.text.distinction_words import MONTHS, NUMBER_WORDS, WEEKDAYS
+from app.language.text.calendar_words import MONTHS, SEASONS, WEEKDAYS, either
+from app.language.text.distinction_words import NUMBER_WORDS
 
 _MONTH = rf"(?P<month>{either(MONTHS)})\b\.?"
 
@@ -116,7 +115,7 @@ def _weekday(match: re.Match[str], said_at: datetime, past: bool) -> datetime:
 def _season(match: re.Match[str], said_at: datetime, past: bool) -> datetime:
     which = (match["which"] or "").casefold()
     behind = which == "last" or (which in {"", "the"} and past)
-    month = SEASON_MONTH[match["season"].casefold()]
+    month = SEASONS[match["season"].casefold()]
     if which == "this":
         return day_of(said_at, said_at.year, month)
     return month_near(said_at, month, 1, past=behind)

@@ -11,13 +11,10 @@ from typing import Final
 from app.language.keyless.calendar_steps import Grain
 from app.language.keyless.dates import Dated, find_dates
 from app.language.keyless.patterns import compiled
+from app.language.text.calendar_words import MONTH_NAMES
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk
 
-_MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
 _SEASONS: Final = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}
 _CHINESE_SEASONS: Final = {3: "春天", 6: "夏天", 9: "秋天", 12: "冬天"}
 # What stands before a date and stays: "since last week", "by next Friday".
@@ -122,7 +119,7 @@ _ENGLISH: Final[dict[Grain, _Write]] = {
     "day": lambda first: first.date().isoformat(),
     "week": lambda first: f"the week of {_monday(first)}",
     "weekend": lambda first: f"the weekend of {first.date().isoformat()}",
-    "month": lambda first: f"{_MONTHS[first.month - 1]} {first.year}",
+    "month": lambda first: f"{MONTH_NAMES[first.month - 1]} {first.year}",
     "season": lambda first: f"the {_SEASONS.get(first.month, 'summer')} of {first.year}",
     "year": lambda first: str(first.year),
 }

@@ -10,6 +10,7 @@ from unicodedata import category, normalize
 import numpy as np
 
 from app.language.ranking.packing import stored_terms
+from app.language.text.calendar_words import MONTH_NAMES
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.normal_forms import simplify
 from app.language.text.terms import ANALYSER_VERSION, terms
@@ -17,11 +18,6 @@ from app.language.text.traits import cjk_share, has_time_expression, is_question
 
 INDEX_COLUMNS: Final = (
     "terms", "term_count", "word_count", "is_question", "has_time", "analyser",
-)  # fmt: skip
-
-_MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
 )  # fmt: skip
 
 LONGEST_NAME: Final = 64
@@ -103,4 +99,4 @@ def _mark(name: str) -> str:
 def _day(moment: datetime, *, chinese: bool) -> str:
     if chinese:
         return f"{moment.year}年{moment.month}月{moment.day}日"
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"

@@ -7,6 +7,13 @@ import re
 from datetime import date, timedelta
 from typing import Final
 
+from app.language.text.calendar_words import (
+    CHINESE_NUMBER,
+    CHINESE_NUMERALS,
+    CHINESE_STEPS,
+    CHINESE_YEARS,
+    either,
+)
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.periods import (
     FEASTS,
@@ -16,7 +23,6 @@ from app.language.text.periods import (
     back_from,
     beside,
     days,
-    either,
     feast,
     latest,
     month_of,
@@ -29,16 +35,12 @@ from app.language.text.periods import (
     year_of,
     year_part,
 )
-from app.language.text.quantities import chinese_number
+from app.language.text.quantities import chinese_number, plain_number
 
-_NUMERAL = "零〇一二两三四五六七八九十"
-_NUMBER = rf"(?:[0-9]{{1,2}}|[{_NUMERAL}]{{1,3}})"
-_COUNT = rf"(?:(?P<few>好?几)|(?P<half>半)|(?P<count>[0-9]{{1,3}}|[{_NUMERAL}百]{{1,4}}))"
+_COUNT = rf"(?:(?P<few>好?几)|(?P<half>半)|(?P<count>[0-9]{{1,3}}|[{CHINESE_NUMERALS}百]{{1,4}}))"
 _UNIT = r"(?P<unit>天|日|周|个?星期|个?礼拜|个?月|年)"
 _WHICH = r"(?P<which>上上|下下|[上这本下])"
 _WEEK = r"(?:周|星期|礼拜)"
-_STEPS: Final = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}
-_YEARS: Final = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2}
 _DAYS: Final = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
 _UNITS: Final = {"天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week",
                  "月": "month", "年": "year"}  # fmt: skip
@@ -53,12 +55,12 @@ _YEAR_WORD = (
     r"|(?<![聪说证表发清声透])明年|(?<![以之然最])后年)(?![轻龄级纪代])"
 )
 _YEAR = (
-    rf"(?:(?<![0-9])(?P<year>(?:19|20)[0-9]{{2}}|[一二][零〇九][{_NUMERAL[:-1]}]{{2}}"
-    rf"|[0-9]{{2}}(?=年{_NUMBER}月))年(?![轻龄级纪代]))"
+    rf"(?:(?<![0-9])(?P<year>(?:19|20)[0-9]{{2}}|[一二][零〇九][{CHINESE_NUMERALS[:-1]}]{{2}}"
+    rf"|[0-9]{{2}}(?=年{CHINESE_NUMBER}月))年(?![轻龄级纪代]))"
 )
 _MONTH_PART = r"(?P<month_part>[上中下]旬|[初底末]|中(?![国午秋学文间部介医外华]))"
-_MONTH = rf"(?P<month>{_NUMBER})月(?![兔饼台票球光薪亮牙怀流]|天(?!气))"
-_DAY = rf"份?(?:(?P<day>{_NUMBER})[日号]|{_MONTH_PART})?"
+_MONTH = rf"(?P<month>{CHINESE_NUMBER})月(?![兔饼台票球光薪亮牙怀流]|天(?!气))"
+_DAY = rf"份?(?:(?P<day>{CHINESE_NUMBER})[日号]|{_MONTH_PART})?"
 _YEAR_PART = (
     r"年?(?P<year_part>上半(?=年)|下半(?=年)|底(?![下部线层薪])|末(?!日)|尾|头"
     r"|初(?![中一二三四五六七八九十次恋级期始衷步学心衣])|(?<=年)中(?![国午秋学文间部介医外华]))年?"
@@ -69,15 +71,11 @@ _VACATION = r"(?P<vacation>暑假)"
 _OF_YEAR = rf"(?:的?(?:{_MONTH}{_DAY}|{_QUARTER}|{_YEAR_PART}|{_SEASON}|{_VACATION}))"
 
 
-def _plain(numeral: str) -> int:
-    return int(numeral) if numeral.isdecimal() else chinese_number(numeral)
-
-
 def _within(match: re.Match[str], year: int) -> Period:
     """The part of a year that is named, or all of it."""
     said = match.groupdict()
     if said.get("month"):
-        return _part_of_month(match, months(year, _plain(match["month"])))
+        return _part_of_month(match, months(year, plain_number(match["month"])))
     quarter = said.get("quarter") or said.get("q")
     if quarter:
         return months(year, "一二三四1234".index(quarter) % 4 * 3 + 1, 3)
@@ -99,7 +97,7 @@ def _part_of_year(said: str | None, year: int) -> Period:
 
 def _part_of_month(match: re.Match[str], month: Period) -> Period:
     if match["day"]:
-        return days(month.first.replace(day=_plain(match["day"])))
+        return days(month.first.replace(day=plain_number(match["day"])))
     return month_part(month, _PARTS[match["month_part"]]) if match["month_part"] else month
 
 
@@ -110,7 +108,7 @@ def _in_year(match: re.Match[str], today: date) -> Period:
 
 
 def _in_year_near(match: re.Match[str], today: date) -> Period:
-    return _within(match, today.year + _YEARS[match["which"]])
+    return _within(match, today.year + CHINESE_YEARS[match["which"]])
 
 
 def _near(match: re.Match[str], today: date) -> Period:
@@ -118,7 +116,7 @@ def _near(match: re.Match[str], today: date) -> Period:
 
 
 def _month_near(match: re.Match[str], today: date) -> Period:
-    return _part_of_month(match, month_of(today, _STEPS[match["which"]]))
+    return _part_of_month(match, month_of(today, CHINESE_STEPS[match["which"]]))
 
 
 def _end_of_month(match: re.Match[str], today: date) -> Period:
@@ -128,7 +126,7 @@ def _end_of_month(match: re.Match[str], today: date) -> Period:
 
 
 def _week(match: re.Match[str], today: date) -> Period:
-    step, weekday = _STEPS[match["which"]], match["weekday"]
+    step, weekday = CHINESE_STEPS[match["which"]], match["weekday"]
     if weekday == "末":
         return weekend_of(today, step)
     week = week_of(today, step)
@@ -159,7 +157,7 @@ def _shift(match: re.Match[str], today: date) -> Period | None:
         return ago(today, 6 if past else -6, "month") if unit == "year" else None
     if match["few"]:
         return some_ago(today, unit) if past else None
-    return ago(today, _plain(match["count"]) * (1 if past else -1), unit)
+    return ago(today, plain_number(match["count"]) * (1 if past else -1), unit)
 
 
 def _some_days_ago(match: re.Match[str], today: date) -> Period:
@@ -170,7 +168,7 @@ def _trailing(match: re.Match[str], today: date) -> Period | None:
     unit = _unit(match)
     if match["half"]:
         return back_from(today, *{"year": (6, "month"), "month": (15, "day")}.get(unit, (1, unit)))
-    return back_from(today, 5 if match["few"] else _plain(match["count"]), unit)
+    return back_from(today, 5 if match["few"] else plain_number(match["count"]), unit)
 
 
 def _decade(match: re.Match[str], _today: date) -> Period:
@@ -182,8 +180,8 @@ def _decade(match: re.Match[str], _today: date) -> Period:
 def _feast(match: re.Match[str], today: date) -> Period:
     said, which = match["year"], match["which"]
     if said:
-        return feast(today, match["feast"], _plain(said), None)
-    return feast(today, match["feast"], None, _YEARS[which] if which else None)
+        return feast(today, match["feast"], plain_number(said), None)
+    return feast(today, match["feast"], None, CHINESE_YEARS[which] if which else None)
 
 
 _FEAST = rf"(?P<feast>{either(name for name in FEASTS if not name.isascii())})"
@@ -192,8 +190,8 @@ _FEAST = rf"(?P<feast>{either(name for name in FEASTS if not name.isascii())})"
 READERS: Final[tuple[Reader, ...]] = (
     (
         lazy_pattern(
-            rf"(?:(?:{_YEAR}|{_YEAR_WORD})的?)?(?<![0-9{_NUMERAL[2:]}])"
-            rf"{_FEAST}(?!上河|[{_NUMERAL}点%％号])"
+            rf"(?:(?:{_YEAR}|{_YEAR_WORD})的?)?(?<![0-9{CHINESE_NUMERALS[2:]}])"
+            rf"{_FEAST}(?!上河|[{CHINESE_NUMERALS}点%％号])"
         ),
         _feast,
     ),
@@ -209,7 +207,7 @@ READERS: Final[tuple[Reader, ...]] = (
     ),
     (
         lazy_pattern(
-            rf"(?<![第每0-9{_NUMERAL}]){_COUNT}多?{_UNIT}(?:以|之)?"
+            rf"(?<![第每0-9{CHINESE_NUMERALS}]){_COUNT}多?{_UNIT}(?:以|之)?"
             r"(?P<way>前(?![锋台提途夕面进辈任景程往一两])|后(?![来面悔果辈]))"
         ),
         _shift,
@@ -229,21 +227,21 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _day,
     ),
-    (lazy_pattern(rf"(?<![0-9{_NUMERAL}个第.每]){_MONTH}{_DAY}"), _near),
+    (lazy_pattern(rf"(?<![0-9{CHINESE_NUMERALS}个第.每]){_MONTH}{_DAY}"), _near),
     (lazy_pattern(rf"(?<![0-9个每]){_QUARTER}(?<=度)"), _near),
     (lazy_pattern(r"(?<![每0-9])(?P<year_part>[上下]半)年"), _near),
     (lazy_pattern(r"(?<![每0-9几])年(?P<year_part>[初底末])"), _near),
     (lazy_pattern(r"(?<![每0-9个几])月(?P<month_part>[初底末])"), _end_of_month),
     (
         lazy_pattern(
-            rf"(?<![每逢第几0-9{_NUMERAL}])(?<!每个){_WEEK}(?P<weekday>[一二三四五六日天末])(?![次遍回个围])"
+            rf"(?<![每逢第几0-9{CHINESE_NUMERALS}])(?<!每个){_WEEK}(?P<weekday>[一二三四五六日天末])(?![次遍回个围])"
         ),
         _weekday,
     ),
     (lazy_pattern(rf"(?:{_SEASON}|{_VACATION})"), _near),
 )
 FOLLOWED_BY: Final = lazy_pattern(
-    rf"的?(?P<way>[前后])(?:的?那?)(?P<count>{_NUMBER})(?:个)?(?P<unit>天|日|周|星期|礼拜|月|年)"
+    rf"的?(?P<way>[前后])(?:的?那?)(?P<count>{CHINESE_NUMBER})(?:个)?(?P<unit>天|日|周|星期|礼拜|月|年)"
 )
 """What may stand behind a date and move it: 五月八号前一周."""
 _TIME_HINT: Final = lazy_pattern(
@@ -265,6 +263,6 @@ RECURRING: Final = lazy_pattern(r"每(?:逢|[个年月周到])?$")
 
 def followed_by(match: re.Match[str], period: Period) -> Period:
     """Return the time that words like 前一周 make of the date before them."""
-    count, unit = _plain(match["count"]), _UNITS[match["unit"]]
+    count, unit = plain_number(match["count"]), _UNITS[match["unit"]]
     direction = 1 if match["way"] == "后" else -1
     return beside(period, unit, None if count == 1 else count, direction)

@@ -352,30 +352,6 @@ CHINESE_NUMBER_IDIOMS: Final = (
     "|千万|五金|七夕|百度|百货|百事|三星|九寨沟|四季|三国|五花肉|八卦|二手|二维码|双十一|万科|千岛湖|百分之百|老百姓"
     "|两边|三亚|六安|万能|万达|七喜|七匹狼|五粮液|百合|一个人|不三不四|乱七八糟|二胡|三文鱼|八角"
 )
-MONTHS: Final = {
-    word: number
-    for number, words in enumerate(
-        (
-            "january|jan", "february|feb", "march|mar", "april|apr", "may", "june|jun",
-            "july|jul", "august|aug", "september|sept|sep", "october|oct", "november|nov",
-            "december|dec",
-        ),
-        start=1,
-    )
-    for word in words.split("|")
-}  # fmt: skip
-WEEKDAYS: Final = {
-    word: number
-    for number, words in enumerate(
-        (
-            "monday|mondays|mon", "tuesday|tuesdays|tue", "wednesday|wednesdays|wed",
-            "thursday|thursdays|thu", "friday|fridays|fri", "saturday|saturdays",
-            "sunday|sundays",
-        ),
-        start=1,
-    )
-    for word in words.split("|")
-}  # fmt: skip
 COMPARISONS: Final = "over|rather than|than|instead of"
 PREPOSITIONS: Final = "from|to|in|at|on|with|by|for|of|near|into|via"
 TURNED_AROUND: Final = "is|are|was|were|and|or|和|与|與|跟|或|是|、"

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from unicodedata import normalize
 
 from app.language.text import distinction_words as words
+from app.language.text.calendar_words import MONTHS, WEEKDAYS
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise
 from app.language.text.quantities import counts_differ, take_quantities
@@ -281,7 +282,7 @@ _STOP_WORDS: Final = frozenset(words.STOP_WORDS.split("|")) | frozenset(
     words.CHINESE_STOP_CHARACTERS
 )
 _NO_NAMES: Final = frozenset(
-    ("i", "am", "pm", *words.MONTHS, *words.WEEKDAYS, *words.NUMBER_WORDS, *_STOP_WORDS)
+    ("i", "am", "pm", *MONTHS, *WEEKDAYS, *words.NUMBER_WORDS, *_STOP_WORDS)
 )
 _PREPOSITIONS: Final = frozenset(words.PREPOSITIONS.split("|"))
 _TURNED_AROUND: Final = frozenset(words.TURNED_AROUND.split("|"))

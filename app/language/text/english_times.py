@@ -5,17 +5,16 @@ from datetime import date, timedelta
 from typing import Final
 
 from app.language.text import distinction_words as words
+from app.language.text.calendar_words import MONTHS, SEASONS, WEEKDAYS, either
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.periods import (
     FEASTS,
-    SEASONS,
     Period,
     Reader,
     ago,
     back_from,
     beside,
     days,
-    either,
     feast,
     latest,
     month_of,
@@ -29,7 +28,7 @@ from app.language.text.periods import (
     year_part,
 )
 
-_WEEKDAYS: Final = {name: n for name, n in words.WEEKDAYS.items() if not name.endswith("s")}
+_WEEKDAYS: Final = {name: n for name, n in WEEKDAYS.items() if not name.endswith("s")}
 _DAYS: Final = {
     "the day before yesterday": -2, "day before yesterday": -2, "yesterday": -1, "last night": -1,
     "last evening": -1, "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0,
@@ -41,7 +40,7 @@ _PARTS: Final = {
 }  # fmt: skip
 _STEPS: Final = {"last": -1, "this": 0, "next": 1}
 
-_MONTH = rf"(?P<month>{either(words.MONTHS)})\b\.?"
+_MONTH = rf"(?P<month>{either(MONTHS)})\b\.?"
 _DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2})(?![\w%€$£]|[-./:,][0-9])"
 _WEEKDAY = rf"(?P<weekday>{either(_WEEKDAYS)})"
@@ -109,7 +108,7 @@ def _is_verb(match: re.Match[str]) -> bool:
 def _day_of_month(match: re.Match[str], today: date) -> Period | None:
     if _is_verb(match):
         return None
-    month, day, other = words.MONTHS[match["month"].casefold()], int(match["day"]), match["other"]
+    month, day, other = MONTHS[match["month"].casefold()], int(match["day"]), match["other"]
     first, last = sorted((day, int(other))) if other else (day, day)
 
     def named(year: int) -> Period:
@@ -122,7 +121,7 @@ def _day_of_month(match: re.Match[str], today: date) -> Period | None:
 
 
 def _month(match: re.Match[str], today: date) -> Period | None:
-    month, part = words.MONTHS[match["month"].casefold()], _part(match)
+    month, part = MONTHS[match["month"].casefold()], _part(match)
 
     def named(year: int) -> Period:
         period = months(year, month)
@@ -299,7 +298,7 @@ READERS: Final[tuple[Reader, ...]] = (
     (
         _english(
             rf"(?:from|between) (?P<said>{_MONTH})"
-            rf"(?= (?:to|until|till|through|and) (?:{either(words.MONTHS)}))"
+            rf"(?= (?:to|until|till|through|and) (?:{either(MONTHS)}))"
         ),
         _month,
     ),
@@ -349,7 +348,7 @@ LED_BY: Final = lazy_pattern(
 """What may stand before a date and move it: "two weeks before 8 May"."""
 _TIME_HINTS: Final = frozenset(
     (
-        *words.MONTHS, *words.WEEKDAYS, *SEASONS, "yesterday", "today", "tonight", "tomorrow",
+        *MONTHS, *WEEKDAYS, *SEASONS, "yesterday", "today", "tonight", "tomorrow",
         "morning", "afternoon", "evening", "night", "day", "days", "week", "weeks", "weekend",
         "month", "months", "quarter", "q", "year", "years", "ago",
         *(name.split()[-1].split("-")[-1] for name in FEASTS if name.isascii()),

@@ -10,7 +10,7 @@ from unicodedata import category, normalize
 
 import Stemmer
 
-from app.language.text.distinction_words import MONTHS
+from app.language.text.calendar_words import MONTHS
 from app.language.text.function_words import AMBIGUOUS, ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from app.language.text.distinction_words import MONTHS, WEEKDAYS
+from app.language.text.calendar_words import MONTHS, WEEKDAYS
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 from dateutil.relativedelta import relativedelta
 from holidays import country_holidays
 
+from app.language.text.calendar_words import SEASONS
+
 
 class Period(NamedTuple):
     """Days from `first` up to, not including, `after`; without year when none was named."""
@@ -21,10 +23,6 @@ class Period(NamedTuple):
 
 Reader = tuple[re.Pattern[str], Callable[[re.Match[str], date], Period | None]]
 """A pattern, and what it names on a day; None, or ValueError, where that is no time at all."""
-
-
-def either(names: Iterable[str]) -> str:
-    return "|".join(re.escape(each) for each in sorted(names, key=len, reverse=True))
 
 
 def days(first: date, count: int = 1) -> Period:
@@ -52,12 +50,6 @@ def month_of(today: date, step: int = 0) -> Period:
 
 def year_of(year: int) -> Period:
     return months(year, 1, 12)
-
-
-SEASONS: Final = {
-    "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12,
-    "春": 3, "夏": 6, "秋": 9, "冬": 12,
-}  # fmt: skip
 
 
 def season_of(year: int, name: str) -> Period:

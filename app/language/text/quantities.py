@@ -5,11 +5,12 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Final
 
 from app.language.text import distinction_words as words
+from app.language.text.calendar_words import MONTHS, WEEKDAYS, either
 from app.language.text.lazy_pattern import lazy_pattern
 
 Quantity = tuple[str, str]
@@ -25,16 +26,11 @@ _NUMERAL = rf"{_NUMERAL_CHAR}{{1,24}}"
 _ANY = rf"(?:[0-9]{{1,2}}|{_NUMERAL_CHAR}{{1,3}})"
 
 
-def _either(options: Iterable[str]) -> str:
-    """Build an alternation, the longest first, so that "min" does not hide "mins"."""
-    return "|".join(re.escape(each) for each in sorted(options, key=len, reverse=True))
-
-
 _UNIT_NAMES: Final = {
     name: unit for unit, names in words.UNITS.items() for name in names.split("|")
 }
-_LATIN_UNITS = _either(name for name in _UNIT_NAMES if name.isalpha() and name.isascii())
-_OTHER_UNITS = _either(name for name in _UNIT_NAMES if not (name.isalpha() and name.isascii()))
+_LATIN_UNITS = either(name for name in _UNIT_NAMES if name.isalpha() and name.isascii())
+_OTHER_UNITS = either(name for name in _UNIT_NAMES if not (name.isalpha() and name.isascii()))
 _UNIT = rf"(?:\s?(?P<unit>(?:{_LATIN_UNITS})(?![a-z])|{_OTHER_UNITS}))?"
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion")
 
@@ -46,9 +42,9 @@ _CHINESE_TIME = lazy_pattern(
     rf"(凌晨|早上|早晨|上午|中午|下午|傍晚|晚上)?({_ANY})(?:点钟|点|點|时(?!间|候))(?:(半)|({_ANY})分?)?"
 )
 _CHINESE_WEEKDAY = lazy_pattern(r"(?:周|週|星期|礼拜|禮拜)([一二三四五六日天])")
-_WEEKDAY = lazy_pattern(rf"\b({_either(words.WEEKDAYS)})\b")
+_WEEKDAY = lazy_pattern(rf"\b({either(WEEKDAYS)})\b")
 _MONTH = lazy_pattern(
-    rf"\b({_either(m for m in words.MONTHS if m not in {'may', 'march', 'mar'})})\b"
+    rf"\b({either(m for m in MONTHS if m not in {'may', 'march', 'mar'})})\b"
     # The verbs only beside a day or a year.
     r"|\b(may|march|mar)(?=\.? [0-9])|(?<=[0-9] )(may|march|mar)\b|(?<=[0-9][a-z]{2} )(may|march)\b"
 )
@@ -58,8 +54,8 @@ _DIGITS = lazy_pattern(
     rf"(?:st|nd|rd|th)?(?P<scale>\s?(?:hundred|thousand|million|billion|k)\b|[百千万萬亿億]{{1,3}})?{_UNIT}"
 )
 _WORD = lazy_pattern(
-    rf"\b(?P<number>(?:{_either([*words.NUMBER_WORDS, *_SCALE_WORDS])})"
-    rf"(?:[ -](?:and )?(?:{_either([*words.NUMBER_WORDS, *_SCALE_WORDS, 'one'])})\b){{0,12}})\b"
+    rf"\b(?P<number>(?:{either([*words.NUMBER_WORDS, *_SCALE_WORDS])})"
+    rf"(?:[ -](?:and )?(?:{either([*words.NUMBER_WORDS, *_SCALE_WORDS, 'one'])})\b){{0,12}})\b"
     rf"{_UNIT}"
 )
 # 一 alone is an article as often as a number, so it stays in the text as "one" does.
@@ -70,7 +66,7 @@ _MINUS = lazy_pattern(
     rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
     rf"|(?:零下|负)(?=[0-9]|{_NUMERAL_CHAR})"
 )
-_MONTH_NAME = rf"(?:{_either(words.MONTHS)})"
+_MONTH_NAME = rf"(?:{either(MONTHS)})"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _DATE = lazy_pattern(
     rf"\b({_DAY}) (?:of )?({_MONTH_NAME})\b|\b({_MONTH_NAME})\.? (?:the )?({_DAY})(?![0-9:.])\b"
@@ -108,9 +104,9 @@ def _dates(text: str) -> Iterator[Quantity]:
     """Yield each day of a month as one, besides its numbers: 3 May and 5 March share those."""
     for day, month, other_month, other_day, chinese_month, chinese_day in _DATE.findall(text):
         if chinese_month:
-            yield f"{_plain(chinese_day)}.{_plain(chinese_month)}", "date"
+            yield f"{plain_number(chinese_day)}.{plain_number(chinese_month)}", "date"
         else:
-            name = words.MONTHS[month or other_month]
+            name = MONTHS[month or other_month]
             yield f"{int((day or other_day).rstrip('stndrh'))}.{name}", "date"
 
 
@@ -172,13 +168,14 @@ def _time(match: re.Match[str]) -> Quantity:
 def _chinese_time(match: re.Match[str]) -> Quantity:
     part, hour, half, minute = match.groups()
     afternoon = None if part is None else part in {"中午", "下午", "傍晚", "晚上"}
-    hours = _plain(hour)
+    hours = plain_number(hour)
     if part == "中午" and hours >= 11:
         afternoon = hours == 12
-    return _clock(hours, 30 if half else _plain(minute or "0"), afternoon)
+    return _clock(hours, 30 if half else plain_number(minute or "0"), afternoon)
 
 
-def _plain(numeral: str) -> int:
+def plain_number(numeral: str) -> int:
+    """A number in digits or Chinese numerals."""
     return int(numeral) if numeral.isdecimal() else chinese_number(numeral)
 
 
@@ -187,7 +184,7 @@ def _chinese_weekday(match: re.Match[str]) -> Quantity:
 
 
 def _month(match: re.Match[str]) -> Quantity:
-    return str(words.MONTHS[match[0]]), ""
+    return str(MONTHS[match[0]]), ""
 
 
 def _digits(match: re.Match[str]) -> Quantity:
@@ -230,7 +227,7 @@ _READERS: Final[tuple[tuple[re.Pattern[str], _Read], ...]] = (
     (_TIME, _time),
     (_CHINESE_TIME, _chinese_time),
     (_CHINESE_WEEKDAY, _chinese_weekday),
-    (_WEEKDAY, lambda match: (str(words.WEEKDAYS[match[1]]), "weekday")),
+    (_WEEKDAY, lambda match: (str(WEEKDAYS[match[1]]), "weekday")),
     (_MONTH, _month),
     (_DIGITS, _digits),
     (_WORD, _spoken),

@@ -7,7 +7,7 @@ Each answer takes time linear in the text's length.
 import re
 from typing import Final
 
-from app.language.text.distinction_words import MONTHS, WEEKDAYS
+from app.language.text.calendar_words import MONTHS, WEEKDAYS
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, simplify
 
