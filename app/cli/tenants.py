@@ -82,7 +82,7 @@ async def _list_tenants(settings: Settings, *, as_json: bool) -> None:
     cursor = None
     async with open_tenant_service(settings) as service:
         while True:
-            page = await service.list(cursor=cursor, limit=PAGE)
+            page = await service.list_tenants(cursor=cursor, limit=PAGE)
             tenants += page.items
             cursor = page.next_cursor
             if cursor is None:

@@ -176,7 +176,7 @@ class TestListing:
         async with runtime.database.begin(acme.tenant_id) as db:
             explaining = Explaining(db)
             lists = SaverLists(explaining, Access(acme.tenant_id))
-            found, more = await lists.list(wanted, start=start, limit=10)
+            found, more = await lists.list_checkpoints(wanted, start=start, limit=10)
 
         assert (len(found), more) == (10, True)
         [plan] = explaining.plans

@@ -64,7 +64,7 @@ async def test_a_server_that_outlived_its_service_is_shut_down_and_replaced(data
         async with EmbeddedPostgres(data_dir) as postgres:
             assert left_behind.wait() == 0
             assert await notes(postgres.dsn) == ["made"]
-    assert [line["event"] for line in lines][:2] == ["postgres_left_behind", "postgres_started"]
+    assert [line["event"] for line in lines][:2] == ["postgres_orphan_found", "postgres_started"]
 
 
 async def test_a_killed_postmaster_is_restarted_in_the_same_place(data_dir):

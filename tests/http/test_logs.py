@@ -198,12 +198,12 @@ class TestLines:
             "request_served",
         ]
         assert [line["event"] for line in transcript.of("infer")] == [
-            "run_committed",
+            "extraction_run_committed",
             "request_served",
         ]
 
     def test_the_worker_tells_what_it_did(self, transcript: Transcript) -> None:
-        runs = [line for line in transcript.lines if line["event"] == "run_committed"]
+        runs = [line for line in transcript.lines if line["event"] == "extraction_run_committed"]
         sent = [line for line in transcript.lines if line["event"] == "webhook_attempted"]
 
         assert len(runs) == 3

@@ -181,5 +181,5 @@ async def _survive(server: EmbeddedPostgres, database: Any) -> None:
     assert row["attempts"] == 1
     assert [job.key for job in ended] == ["before", "after"]
     events = [line["event"] for line in lines]
-    assert 1 <= events.count("worker_waiting") <= 3, events
+    assert 1 <= events.count("worker_backing_off") <= 3, events
     assert busy < 0.5

@@ -170,7 +170,7 @@ async def test_whether_a_call_was_answered_is_found_by_its_id(busy: Caller, alon
         with sent_by((await db.connection()).sync_connection) as sent:
             await approvals.waiting()
             await approvals.get("c2")
-            await approvals.list(status="pending", start=None, limit=10)
+            await approvals.list_approvals(status="pending", start=None, limit=10)
         plans = [looked_at(plan) for plan in await generic_plans(db, sent)]
 
     assert len(plans) == 3

@@ -105,7 +105,7 @@ async def figures(runtime: Runtime, caller: Caller) -> dict[str, tuple[int, int,
         today = (await ledger.today()).day
         return {
             row.operation: (row.calls, row.failures, row.input_tokens)
-            for row in await ledger.list(today, today)
+            for row in await ledger.list_usage(today, today)
         }
 
 
@@ -422,7 +422,7 @@ class TestGathering:
 
         async with runtime.database.begin(acme.tenant_id) as db:
             today = (await UsageRepository(db, acme.tenant_id).today()).day
-            written = await UsageRepository(db, acme.tenant_id).list(today, today)
+            written = await UsageRepository(db, acme.tenant_id).list_usage(today, today)
 
         assert {row.model: row.calls for row in written} == {
             **{f"m{number}": 1 for number in range(kept)}, "m0": 2, "later": 1,

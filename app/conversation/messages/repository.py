@@ -154,7 +154,7 @@ class MessageRepository:
             raise MessageNotFoundError(message_id)
         return message
 
-    async def list(
+    async def list_messages(
         self,
         *,
         after_sequence_no: int | None,

@@ -143,7 +143,7 @@ async def list_messages(
     service: ServiceDep,
 ) -> Page[MessageRead]:
     """List messages in the order of the conversation, or one branch of it."""
-    return await service.list(principal, session_id, query)
+    return await service.list_messages(principal, session_id, query)
 
 
 @router.get("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))

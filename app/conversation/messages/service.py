@@ -220,7 +220,7 @@ class MessageService:
             message = await MessageRepository(db, principal.access, session_id).get(message_id)
             return MessageRead.model_validate(message)
 
-    async def list(
+    async def list_messages(
         self, principal: Principal, session_id: str, query: MessageQuery
     ) -> Page[MessageRead]:
         """Messages in the order of the conversation.
@@ -236,7 +236,7 @@ class MessageService:
             messages = MessageRepository(db, principal.access, session_id)
             if query.branch is not None:
                 await messages.get(query.branch)
-            rows = await messages.list(
+            rows = await messages.list_messages(
                 after_sequence_no=start,
                 descending=query.order == "desc",
                 limit=query.limit,

@@ -264,7 +264,7 @@ class SessionRepository:
         number = session.last_sequence_no - count + 1
         return number, last_time - timedelta(microseconds=count - 1)
 
-    async def list(
+    async def list_sessions(
         self, *, start: tuple[datetime, str] | None, limit: int, filters: dict[str, Any]
     ) -> Sequence[Session]:
         """Newest first, one more than `limit` when another page follows.

@@ -62,7 +62,7 @@ async def list_sessions(
     query: Annotated[SessionQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[SessionRead]:
     """List sessions, newest first."""
-    return await service.list(principal, query)
+    return await service.list_sessions(principal, query)
 
 
 @router.get("/{session_id}", responses=responses_for(SessionNotFoundError))

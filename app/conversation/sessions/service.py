@@ -80,14 +80,14 @@ class SessionService:
             session = await SessionRepository(db, principal.access).get(session_id)
             return SessionRead.model_validate(session)
 
-    async def list(self, principal: Principal, query: SessionQuery) -> Page[SessionRead]:
+    async def list_sessions(self, principal: Principal, query: SessionQuery) -> Page[SessionRead]:
         """Sessions, newest first."""
         start = decode_time(query.cursor)
         filters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         if "status" in filters:
             filters["status"] = RUNNING[filters["status"]]
         async with self._work.read(principal) as db:
-            rows = await SessionRepository(db, principal.access).list(
+            rows = await SessionRepository(db, principal.access).list_sessions(
                 start=start, limit=query.limit, filters=filters
             )
         return page(

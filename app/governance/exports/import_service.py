@@ -76,7 +76,7 @@ class ImportService:
                 for model in sorted(_models(part.lines)):
                     await TenantRepository(unit.db, principal.tenant_id).note_model(model)
             report = unit.answer(writing.report(), 200)
-        log.info("imported", rows=sum(report.inserted.values()), dry_run=query.dry_run)
+        log.info("rows_imported", rows=sum(report.inserted.values()), dry_run=query.dry_run)
         return report
 
 

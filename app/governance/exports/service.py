@@ -77,7 +77,7 @@ class ExportService:
                         async for page in repository.rows(TABLES[name], vectors=False, stubs=True):
                             yield stream.rows(noun, page, stubs=True)
         yield stream.end()
-        log.info("exported", kind=scope.kind, rows=sum(stream.counts.values()))
+        log.info("rows_exported", kind=scope.kind, rows=sum(stream.counts.values()))
 
 
 class _Stream:

@@ -42,5 +42,11 @@ class ForgettingJobs:
             allowed=allowed,
         )
         total = sum(counts.values())
-        log.info("forgotten", tenant_id=job.tenant_id, job_id=job.job_id, total=total, **counts)
+        log.info(
+            "forgetting_completed",
+            tenant_id=job.tenant_id,
+            job_id=job.job_id,
+            total=total,
+            **counts,
+        )
         return {**counts, "total": total}

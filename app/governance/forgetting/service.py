@@ -44,7 +44,9 @@ class ForgettingService:
         _refuse_restricted(principal)
         policies = await self._forgetting.policies(principal.tenant_id)
         async with self._work.read(principal) as db:
-            runs = await JobRepository(db, principal.tenant_id).list(kind=KIND, limit=SHOWN_RUNS)
+            runs = await JobRepository(db, principal.tenant_id).list_jobs(
+                kind=KIND, limit=SHOWN_RUNS
+            )
         return ForgettingRead(
             policy=PolicyRead(**asdict(policies.tenant)),
             agents={one: PolicyRead(**asdict(said)) for one, said in policies.agents.items()},

@@ -108,7 +108,7 @@ class Housekeeping:
             for outcome in await self._earning.run(tenant_id):
                 name = "codes_made" if outcome.task == "fill" else "codes_cleared"
                 counts[name] = counts.get(name, 0) + outcome.rows
-        log.info("house_kept", tenant_id=tenant_id, **counts)
+        log.info("housekeeping_completed", tenant_id=tenant_id, **counts)
         return counts
 
     async def _delete(self, tenant_id: str, old: ExpiredRows) -> int:

@@ -35,7 +35,7 @@ async def list_jobs(
     query: Annotated[JobQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[JobRead]:
     """List jobs, newest first."""
-    return await service.list(principal, query)
+    return await service.list_jobs(principal, query)
 
 
 @router.get("/stats")

@@ -25,7 +25,7 @@ class JobService:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def list(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
+    async def list_jobs(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
         """Jobs, newest first."""
         start = decode_time(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
@@ -33,7 +33,7 @@ class JobService:
         if any(equal.get(name, value) != value for name, value in own.items()):
             return Page(items=[])
         async with self._work.read(principal) as db:
-            rows = await JobRepository(db, principal.tenant_id).list(
+            rows = await JobRepository(db, principal.tenant_id).list_jobs(
                 **(equal | own), start=start, limit=query.limit
             )
         return page(

@@ -98,7 +98,7 @@ class ErasureService:
                 ]
             )
             kept = await erasure.add_receipt(kind, one, gone, actor=principal.key_id)
-        log.info("erased", kind=kind, erasure_id=kept.erasure_id, **gone)
+        log.info("erasure_completed", kind=kind, erasure_id=kept.erasure_id, **gone)
         return Receipt(kind=kind, id=one, deleted=gone, dry_run=False, erasure_id=kept.erasure_id)
 
     def _owe(

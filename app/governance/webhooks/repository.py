@@ -109,7 +109,9 @@ class WebhookRepository:
             raise WebhookNotFoundError(webhook_id)
         return webhook
 
-    async def list(self, *, start: tuple[datetime, str] | None, limit: int) -> Sequence[Webhook]:
+    async def list_webhooks(
+        self, *, start: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[Webhook]:
         """Newest first, one more than `limit` when another page follows."""
         rows = await self._db.scalars(
             after(
@@ -186,7 +188,7 @@ class DeliveryRepository:
             raise DeliveryNotFoundError(delivery_id)
         return delivery
 
-    async def list(
+    async def list_deliveries(
         self,
         *,
         start: tuple[datetime, str] | None,

@@ -54,7 +54,7 @@ async def list_webhooks(
     query: Annotated[PageQuery, Query()], principal: AdminDep, service: ServiceDep
 ) -> Page[WebhookRead]:
     """List webhooks, newest first."""
-    return await service.list(principal, query)
+    return await service.list_webhooks(principal, query)
 
 
 @router.get("/{webhook_id}", responses=responses_for(WebhookNotFoundError))

@@ -76,11 +76,11 @@ class WebhookService:
             webhook = await WebhookRepository(db, principal.tenant_id).get(webhook_id)
             return WebhookRead.model_validate(webhook)
 
-    async def list(self, principal: Principal, query: PageQuery) -> Page[WebhookRead]:
+    async def list_webhooks(self, principal: Principal, query: PageQuery) -> Page[WebhookRead]:
         """Webhooks, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
-            rows = await WebhookRepository(db, principal.tenant_id).list(
+            rows = await WebhookRepository(db, principal.tenant_id).list_webhooks(
                 start=start, limit=query.limit
             )
         return page(
@@ -175,7 +175,7 @@ class WebhookService:
         tenant_id = principal.tenant_id
         async with self._work.read(principal) as db:
             await WebhookRepository(db, tenant_id).get(webhook_id)
-            rows = await DeliveryRepository(db, tenant_id, webhook_id).list(
+            rows = await DeliveryRepository(db, tenant_id, webhook_id).list_deliveries(
                 start=start, limit=query.limit, status=query.status, event_type=query.event_type
             )
         return page(

@@ -87,7 +87,7 @@ class AgentRepository:
         )
         return await self.get(wanted)
 
-    async def list(
+    async def list_agents(
         self,
         *,
         start: tuple[datetime, str] | None,

@@ -78,7 +78,7 @@ async def list_agents(
     query: Annotated[AgentQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[AgentRead]:
     """List agents, newest first."""
-    return await service.list(principal, query)
+    return await service.list_agents(principal, query)
 
 
 @router.get("/{agent_id}", responses=responses_for(AgentNotFoundError))

@@ -66,11 +66,11 @@ class AgentService:
             agent = await AgentRepository(db, principal.access).get(agent_id)
             return AgentRead.model_validate(agent)
 
-    async def list(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
+    async def list_agents(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
         """Agents, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
-            rows = await AgentRepository(db, principal.access).list(
+            rows = await AgentRepository(db, principal.access).list_agents(
                 start=start,
                 limit=query.limit,
                 status=ENABLED.get(query.status or ""),

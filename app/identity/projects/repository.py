@@ -76,7 +76,7 @@ class ProjectRepository:
             raise ProjectNotFoundError(project_id)
         return project
 
-    async def list(
+    async def list_projects(
         self, *, start: tuple[datetime, str] | None, limit: int, user_id: str | None
     ) -> Sequence[Project]:
         """Newest first, one more than `limit` when another page follows."""
@@ -125,14 +125,14 @@ class ProjectRepository:
         project = await self.get(project_id, lock=lock)
         if self._access.user_id is None:
             return project, None
-        role = await self.standing(project_id)
+        role = await self.membership(project_id)
         if role is None:
             raise ProjectNotFoundError(project_id)
         if not may(role, action):
             raise InsufficientRoleError(project_id, role, needed(action))
         return project, role
 
-    async def standing(self, project_id: str) -> Role | None:
+    async def membership(self, project_id: str) -> Role | None:
         """The role of the one user who is calling, or None when that user is no member."""
         role: Role | None = await self._db.scalar(
             select(ProjectMember.role).where(

@@ -60,7 +60,7 @@ async def list_projects(
     query: Annotated[ProjectQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[ProjectRead]:
     """List projects, newest first."""
-    return await service.list(principal, query)
+    return await service.list_projects(principal, query)
 
 
 @router.get("/{project_id}", responses=responses_for(ProjectNotFoundError))

@@ -83,11 +83,11 @@ class ProjectService:
             project = await ProjectRepository(db, principal.access).get(project_id)
             return ProjectRead.model_validate(project)
 
-    async def list(self, principal: Principal, query: ProjectQuery) -> Page[ProjectRead]:
+    async def list_projects(self, principal: Principal, query: ProjectQuery) -> Page[ProjectRead]:
         """Projects, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
-            rows = await ProjectRepository(db, principal.access).list(
+            rows = await ProjectRepository(db, principal.access).list_projects(
                 start=start, limit=query.limit, user_id=query.user_id
             )
         return page(

@@ -63,7 +63,7 @@ async def list_tenants(
     query: Annotated[PageQuery, Query()], _principal: OperatorDep, service: ServiceDep
 ) -> Page[TenantRead]:
     """List tenants, newest first."""
-    return await service.list(cursor=query.cursor, limit=query.limit)
+    return await service.list_tenants(cursor=query.cursor, limit=query.limit)
 
 
 @tenants_router.get("/{tenant_id}", responses=responses_for(TenantNotFoundError))

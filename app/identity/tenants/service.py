@@ -171,7 +171,7 @@ class TenantService:
         async with self._work.read(tenant_id) as db:
             return TenantRead.model_validate(await TenantRepository(db, tenant_id).get())
 
-    async def list(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
+    async def list_tenants(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
         """Tenants, newest first."""
         start = decode_time(cursor)
         rows = await KeyDirectory(self._work.database).tenants(start, limit)

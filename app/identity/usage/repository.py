@@ -88,7 +88,7 @@ class UsageRepository:
         day, *figures = row
         return Totals(day, *(int(figure) for figure in figures))
 
-    async def list(
+    async def list_usage(
         self, since: date, until: date, *, operation: str | None = None, model: str | None = None
     ) -> Sequence[Usage]:
         """Rows of the days from `since` to `until`, both included, newest first.

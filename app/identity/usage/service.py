@@ -45,7 +45,9 @@ class UsageService:
             repository = UsageRepository(db, principal.tenant_id)
             today = await repository.today()
             since, until = _days(query, today.day)
-            rows = await repository.list(since, until, operation=query.operation, model=query.model)
+            rows = await repository.list_usage(
+                since, until, operation=query.operation, model=query.model
+            )
         return UsageAnswer(
             since=since,
             until=until,

@@ -112,7 +112,7 @@ class UserRepository:
             raise IdTakenError("user_id", user_id)
         return user
 
-    async def list(
+    async def list_users(
         self,
         *,
         start: tuple[datetime, str] | None,

@@ -47,7 +47,7 @@ async def list_users(
     query: Annotated[UserQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[UserRead]:
     """List users, newest first."""
-    return await service.list(principal, query)
+    return await service.list_users(principal, query)
 
 
 @router.get("/{user_id}", responses=responses_for(UserNotFoundError))

@@ -48,12 +48,12 @@ class UserService:
             user = await UserRepository(db, principal.access).get(user_id)
             return UserRead.model_validate(user)
 
-    async def list(self, principal: Principal, query: UserQuery) -> Page[UserRead]:
+    async def list_users(self, principal: Principal, query: UserQuery) -> Page[UserRead]:
         """Users, newest first."""
         start = decode_time(query.cursor)
         filters = _columns(query.model_dump(exclude={"limit", "cursor"}, exclude_none=True))
         async with self._work.read(principal) as db:
-            rows = await UserRepository(db, principal.access).list(
+            rows = await UserRepository(db, principal.access).list_users(
                 start=start, limit=query.limit, filters=filters
             )
         return page(

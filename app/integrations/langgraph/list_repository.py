@@ -59,7 +59,7 @@ class SaverLists:
             sessions = sessions.where(Session.user_id == self._access.user_id)
         return and_(mine, SaverCheckpoint.session_id.in_(sessions))
 
-    async def list(
+    async def list_checkpoints(
         self, wanted: Wanted, *, start: Place | None, limit: int
     ) -> tuple[Sequence[SaverCheckpoint], bool]:
         """Newest first, and whether others follow.

@@ -120,7 +120,9 @@ async def list_saver_checkpoints(
 
     A page ends before `limit` where it would hold more than some megabytes.
     """
-    return Response(await service.list(principal, session_id, query), media_type="application/json")
+    return Response(
+        await service.list_checkpoints(principal, session_id, query), media_type="application/json"
+    )
 
 
 @router.get(
@@ -132,7 +134,9 @@ async def list_all_saver_checkpoints(
     query: Annotated[SaverQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Response:
     """LangGraph checkpoints of every session, newest first, in pages as those of one."""
-    return Response(await service.list(principal, None, query), media_type="application/json")
+    return Response(
+        await service.list_checkpoints(principal, None, query), media_type="application/json"
+    )
 
 
 @router.delete(

@@ -155,7 +155,9 @@ class SaverService:
             await saver.put_writes(namespace, checkpoint_id, list(rows.values()))
         return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
 
-    async def list(self, principal: Principal, session_id: str | None, query: SaverQuery) -> bytes:
+    async def list_checkpoints(
+        self, principal: Principal, session_id: str | None, query: SaverQuery
+    ) -> bytes:
         """A `SaverPage`, newest first, written out; of all sessions without one.
 
         It ends before `query.limit` where it would hold too much, and says where to go on.
@@ -177,7 +179,7 @@ class SaverService:
             if session_id is not None:
                 await SessionRepository(db, principal.access).get(session_id)
             lists = SaverLists(db, principal.access)
-            listed, more = await lists.list(wanted, start=start, limit=query.limit)
+            listed, more = await lists.list_checkpoints(wanted, start=start, limit=query.limit)
             values = await lists.values(listed)
             steps, chunks = await _fitting(lists, listed, values)
             content = await lists.content(steps, chunks)

@@ -399,4 +399,4 @@ def _count(ran: Ran) -> None:
             GATE_DECISIONS.labels("duplicate" if draft.event == "NONE" else code).inc()
     for verdict, event in (("REMOVE", "ARCHIVE"), ("merged", "MERGE")):
         MEMORY_EVENTS.labels(event).inc(ran.upkeep.get(verdict, 0))
-    log.info("run_committed", run_id=ran.run_id, extractor=ran.extractor, **ran.events)
+    log.info("extraction_run_committed", run_id=ran.run_id, extractor=ran.extractor, **ran.events)

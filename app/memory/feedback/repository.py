@@ -51,7 +51,7 @@ class FeedbackRepository:
             await self._db.flush()
         await self._db.refresh(feedback)
 
-    async def list(
+    async def list_feedback(
         self, memory_id: str, *, start: tuple[datetime, str] | None, limit: int
     ) -> Sequence[MemoryFeedback]:
         """Newest first, one more than `limit` when another page follows.

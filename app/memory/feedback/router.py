@@ -67,7 +67,7 @@ async def list_feedback(
     service: ServiceDep,
 ) -> Page[FeedbackRead]:
     """What was said of a memory, newest first."""
-    return await service.list(principal, memory_id, query)
+    return await service.list_feedback(principal, memory_id, query)
 
 
 @router.get("/feedback/stats")

@@ -93,14 +93,14 @@ class FeedbackService:
             comment, [kind for kind, action in self._actions.items() if action == "redact"]
         )
 
-    async def list(
+    async def list_feedback(
         self, principal: Principal, memory_id: str, query: PageQuery
     ) -> Page[FeedbackRead]:
         """Feedback on a memory, newest first. Raises MemoryNotFoundError."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await MemoryRepository(db, principal.access).get(memory_id)
-            rows = await FeedbackRepository(db, principal.access).list(
+            rows = await FeedbackRepository(db, principal.access).list_feedback(
                 memory_id, start=start, limit=query.limit
             )
         return page(

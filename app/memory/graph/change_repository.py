@@ -222,7 +222,7 @@ class ChangeRepository:
             raise ChangeNotFoundError(change_id)
         return row
 
-    async def list(
+    async def list_changes(
         self, *, start: tuple[datetime, str] | None, limit: int
     ) -> Sequence[GraphChange]:
         """Newest first, one more than `limit` when another page follows."""

@@ -164,7 +164,7 @@ class GraphMergeService:
         """Merges and splits, newest first."""
         start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await ChangeRepository(unit.db, principal.access).list(
+            rows = await ChangeRepository(unit.db, principal.access).list_changes(
                 start=start, limit=query.limit
             )
         return page(

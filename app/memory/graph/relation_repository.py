@@ -138,7 +138,7 @@ class RelationTimeline:
             raise RelationNotFoundError(relation_id)
         return found
 
-    async def list(
+    async def list_relations(
         self,
         *,
         equal: Mapping[str, Any],

@@ -84,7 +84,7 @@ class EntityRepository:
         )
         return {row.entity_id: row for row in rows}
 
-    async def list(
+    async def list_entities(
         self,
         *,
         equal: Mapping[str, Any],

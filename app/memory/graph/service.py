@@ -57,7 +57,7 @@ class GraphService:
         if query.type is not None:
             equal["entity_type"] = query.type
         async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await EntityRepository(unit.db, principal.access).list(
+            rows = await EntityRepository(unit.db, principal.access).list_entities(
                 equal=equal,
                 contains=name_key(query.q) if query.q else None,
                 start=start,
@@ -99,7 +99,9 @@ class GraphService:
         start = decode_time(query.cursor)
         when = self._when(query)
         async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await RelationTimeline(unit.db, principal.access, now=self._now()).list(
+            rows = await RelationTimeline(
+                unit.db, principal.access, now=self._now()
+            ).list_relations(
                 equal=query.model_dump(
                     include={*OWNERS, "relation", "source_id", "destination_id"}, exclude_none=True
                 ),

@@ -146,7 +146,7 @@ async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Ac
         return
     own = row.user_id == access.user_id
     if row.scope == "project":
-        role = await ProjectRepository(db, access).standing(row.scope_id)
+        role = await ProjectRepository(db, access).membership(row.scope_id)
         visibility = cast("Visibility", row.visibility)
         if allows(role, action, visibility=visibility, own=own):
             return

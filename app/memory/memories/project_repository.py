@@ -20,7 +20,7 @@ class ProjectItemRepository:
         self._db = db
         self._access = access
 
-    async def list(
+    async def list_items(
         self,
         project_id: str,
         *,

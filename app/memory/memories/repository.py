@@ -256,7 +256,7 @@ class MemoryRepository:
         statement = insert(Memory).returning(Memory, sort_by_parameter_order=True)
         return list((await self._db.scalars(statement, rows)).all())
 
-    async def list(
+    async def list_memories(
         self,
         *,
         equal: Mapping[str, Any],

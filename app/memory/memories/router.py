@@ -193,7 +193,7 @@ async def list_memories(
     query: Annotated[MemoryQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[MemoryRead]:
     """List memories by creation."""
-    return await service.list(principal, query)
+    return await service.list_memories(principal, query)
 
 
 @router.get("/stats")

@@ -65,7 +65,7 @@ class MemoryService:
             row = await MemoryRepository(db, principal.access).get(memory_id)
             return MemoryRead.model_validate(row)
 
-    async def list(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
+    async def list_memories(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
         """Memories by creation; with status active only those that count now.
 
         With `as_of` those that counted then, by what is known now. With `known_at` what the
@@ -86,9 +86,11 @@ class MemoryService:
         }
         async with self._work.read(principal) as db:
             rows: Sequence[Any] = (
-                await MemoryRepository(db, principal.access).list(**asked)
+                await MemoryRepository(db, principal.access).list_memories(**asked)
                 if query.known_at is None
-                else await TimelineRepository(db, principal.access).list(query.known_at, **asked)
+                else await TimelineRepository(db, principal.access).list_memories_then(
+                    query.known_at, **asked
+                )
             )
             shown = [MemoryRead.model_validate(row) for row in rows]
         return page(
@@ -134,7 +136,7 @@ class MemoryService:
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         async with self._work.read(principal) as db:
             await ProjectRepository(db, principal.access).managed(project_id, "list_items")
-            rows = await ProjectItemRepository(db, principal.access).list(
+            rows = await ProjectItemRepository(db, principal.access).list_items(
                 project_id, equal=equal, start=start, limit=query.limit
             )
         return page(
@@ -303,7 +305,7 @@ async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[
     access, project_id = principal.access, equal.get("project_id")
     if access.user_id is None or project_id is None or equal.get("scope", "project") != "project":
         return
-    if await ProjectRepository(db, access).standing(project_id) == "viewer":
+    if await ProjectRepository(db, access).membership(project_id) == "viewer":
         raise ReadOnlyMemberError(project_id, access.user_id)
 
 

@@ -34,7 +34,7 @@ class TimelineRepository:
         self._db = db
         self._access = access
 
-    async def list(
+    async def list_memories_then(
         self,
         known_at: datetime,
         *,

@@ -262,7 +262,7 @@ async def _writable(db: AsyncSession, principal: Principal, project_id: str) -> 
     projects = ProjectRepository(db, principal.access)
     await projects.get(project_id)
     user_id = principal.access.user_id
-    if user_id is not None and await projects.standing(project_id) not in WRITING:
+    if user_id is not None and await projects.membership(project_id) not in WRITING:
         raise ReadOnlyMemberError(project_id, user_id)
 
 

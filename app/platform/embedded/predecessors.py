@@ -38,7 +38,7 @@ async def clear_the_way(cluster: Path, *, account: Account, title: str) -> None:
     found = processes_on(cluster, account=account, title=title)
     leader = next((process for process in found if process.pid == recorded), None)
     if leader is not None:
-        log.warning("postgres_left_behind", pid=leader.pid)
+        log.warning("postgres_orphan_found", pid=leader.pid)
         await _end(leader)
         found = processes_on(cluster, account=account, title=title)
     if found:

@@ -213,7 +213,7 @@ class JobRepository:
     def _mine(self, job_id: str) -> Select[Job]:
         return select(Job).where(Job.tenant_id == self._tenant_id, Job.job_id == job_id)
 
-    async def list(
+    async def list_jobs(
         self,
         *,
         kind: str | None = None,

@@ -169,7 +169,7 @@ class Worker:
             run.stop("drained")
         if left:
             await asyncio.wait(set(self._supervisors), timeout=self._grace_seconds)
-            log.warning("jobs_given_back", jobs=len(left))
+            log.warning("jobs_returned", jobs=len(left))
         self._over.set()
         return not left
 
@@ -275,7 +275,7 @@ class Worker:
         run.stop("timed_out")
         done, _ = await asyncio.wait({run.handling}, timeout=self._grace_seconds)
         if not done:
-            log.error("job_does_not_stop", kind=run.job.kind, job_id=run.job.job_id)
+            log.error("job_stop_timed_out", kind=run.job.kind, job_id=run.job.job_id)
             self._free(run)
 
     async def _end(self, run: _Run) -> Outcome:
@@ -345,10 +345,10 @@ class Worker:
 
     def _note_away(self, error: Exception) -> None:
         if not self._away:
-            log.warning("worker_waiting", error=type(error).__name__)
+            log.warning("worker_backing_off", error=type(error).__name__)
         self._away = True
 
     def _note_back(self) -> None:
         if self._away:
-            log.info("worker_back")
+            log.info("worker_recovered")
         self._away = False

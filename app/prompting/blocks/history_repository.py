@@ -124,7 +124,9 @@ class BlockTimeline:
         shown = {name: getattr(entry, name) for name in _TOLD}
         await apply_changes(self._db, block, {**shown, "history_no": number}, expected=None)
 
-    async def list(self, block: Block, *, start: int | None, limit: int) -> Sequence[BlockHistory]:
+    async def list_history(
+        self, block: Block, *, start: int | None, limit: int
+    ) -> Sequence[BlockHistory]:
         """Newest first, one more than `limit` when another page follows.
 
         Args:

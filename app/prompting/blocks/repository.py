@@ -106,7 +106,7 @@ class BlockRepository:
             raise BlockNotFoundError(block_id)
         return block
 
-    async def list(
+    async def list_blocks(
         self,
         *,
         start: tuple[datetime, str] | None,

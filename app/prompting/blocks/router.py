@@ -133,7 +133,7 @@ async def list_blocks(
     query: Annotated[BlockQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[BlockRead]:
     """List blocks, newest first."""
-    return await service.list(principal, query)
+    return await service.list_blocks(principal, query)
 
 
 @router.get("/blocks/{block_id}", responses=responses_for(BlockNotFoundError))

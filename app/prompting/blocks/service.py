@@ -83,11 +83,11 @@ class BlockService:
         async with self._work.read(principal) as db:
             return shown(await BlockRepository(db, principal.access).get(block_id))
 
-    async def list(self, principal: Principal, query: BlockQuery) -> Page[BlockRead]:
+    async def list_blocks(self, principal: Principal, query: BlockQuery) -> Page[BlockRead]:
         """Blocks, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
-            rows = await BlockRepository(db, principal.access).list(
+            rows = await BlockRepository(db, principal.access).list_blocks(
                 start=start,
                 limit=query.limit,
                 equal=query.model_dump(include=_OWN_FILTERS, exclude_none=True),
@@ -198,7 +198,7 @@ class BlockService:
         start = decode_number(query.cursor)
         async with self._work.read(principal) as db:
             block = await BlockRepository(db, principal.access).get(block_id)
-            rows = await BlockTimeline(db, principal.tenant_id).list(
+            rows = await BlockTimeline(db, principal.tenant_id).list_history(
                 block, start=start, limit=query.limit
             )
 
@@ -276,7 +276,7 @@ class BlockService:
         start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             await AgentRepository(unit.db, principal.access).get(agent_id)
-            rows = await BlockRepository(unit.db, principal.access).list(
+            rows = await BlockRepository(unit.db, principal.access).list_blocks(
                 start=start, limit=query.limit, equal={}, agent_id=agent_id
             )
         return page(rows, query.limit, show=shown, place=_place)

@@ -138,7 +138,7 @@ class ApprovalRepository:
             raise ApprovalNotFoundError(tool_call_id)
         return ApprovalState(*row)
 
-    async def list(
+    async def list_approvals(
         self, *, status: str | None, start: tuple[datetime, str] | None, limit: int
     ) -> Sequence[ApprovalState]:
         """Newest first, one more than `limit` when another page follows."""

@@ -18,14 +18,14 @@ class ApprovalService:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def list(
+    async def list_approvals(
         self, principal: Principal, session_id: str, query: ApprovalQuery
     ) -> Page[ApprovalRead]:
         """Approvals, newest first. Raises SessionNotFoundError."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
-            rows = await ApprovalRepository(db, principal.access, session_id).list(
+            rows = await ApprovalRepository(db, principal.access, session_id).list_approvals(
                 status=query.status, start=start, limit=query.limit
             )
         return page(

@@ -151,7 +151,7 @@ class CheckpointRepository:
                 return found
         raise CheckpointNotFoundError(checkpoint_id)
 
-    async def list(
+    async def list_checkpoints(
         self,
         *,
         equal: Mapping[str, Any],

@@ -85,7 +85,7 @@ async def list_checkpoints(
     service: ServiceDep,
 ) -> Page[CheckpointRead]:
     """List checkpoints without their contents, newest first."""
-    return await service.list(principal, session_id, query)
+    return await service.list_checkpoints(principal, session_id, query)
 
 
 @router.get(
@@ -134,7 +134,7 @@ async def list_approvals(
     service: ApprovalsDep,
 ) -> Page[ApprovalRead]:
     """List calls of tools that a human is asked about, newest first."""
-    return await service.list(principal, session_id, query)
+    return await service.list_approvals(principal, session_id, query)
 
 
 # An id of a call is its provider's, and may have a slash in it.

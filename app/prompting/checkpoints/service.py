@@ -106,7 +106,7 @@ class CheckpointService:
     def _policy_of(self, opened: Opened) -> WindowPolicy:
         return resolve(self._policy, opened.agent.window_policy, opened.session.window_policy)
 
-    async def list(
+    async def list_checkpoints(
         self, principal: Principal, session_id: str, query: CheckpointQuery
     ) -> Page[CheckpointRead]:
         """Checkpoints without their contents, newest first.
@@ -122,7 +122,7 @@ class CheckpointService:
         )
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
-            rows = await CheckpointRepository(db, principal.access, session_id).list(
+            rows = await CheckpointRepository(db, principal.access, session_id).list_checkpoints(
                 equal=equal,
                 before=query.before,
                 archived=query.archived,

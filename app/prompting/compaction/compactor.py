@@ -327,7 +327,7 @@ async def _attempt(
         async with db.begin_nested():
             return await keep()
     except Exception as error:  # noqa: BLE001 (whatever it is, nothing of it is left)
-        log.warning("not_kept_before_compaction", what=what, error=type(error).__name__)
+        log.warning("checkpoint_before_compaction_failed", what=what, error=type(error).__name__)
         return None
 
 

@@ -52,7 +52,7 @@ class SummaryRepository:
             raise SummaryNotFoundError(summary_id)
         return row
 
-    async def list(
+    async def list_summaries(
         self,
         session_id: str,
         *,

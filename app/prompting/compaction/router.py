@@ -68,7 +68,7 @@ async def list_summaries(
     service: ServiceDep,
 ) -> Page[SummaryRead]:
     """List a session's summaries, newest first."""
-    return await service.list(principal, session_id, query)
+    return await service.list_summaries(principal, session_id, query)
 
 
 @router.get(

@@ -110,14 +110,14 @@ class CompactionService:
         if used_up is not None:
             raise QuotaExhaustedError(used_up.until - self._now())
 
-    async def list(
+    async def list_summaries(
         self, principal: Principal, session_id: str, query: SummaryQuery
     ) -> Page[SummaryRead]:
         """Summaries of a session, newest first. Raises SessionNotFoundError."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
-            rows = await SummaryRepository(db, principal.access).list(
+            rows = await SummaryRepository(db, principal.access).list_summaries(
                 session_id, level=query.level, start=start, limit=query.limit
             )
         return page(

@@ -84,7 +84,7 @@ class FileRepository:
         )
         return set(rows)
 
-    async def list(
+    async def list_files(
         self,
         folder_id: str,
         *,

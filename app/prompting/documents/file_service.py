@@ -142,12 +142,14 @@ class FileService:
             await FolderRepository(db, principal.access).get(folder_id)
             return shown(await FileRepository(db, principal.access).get(folder_id, file_id))
 
-    async def list(self, principal: Principal, folder_id: str, query: FileQuery) -> Page[FileRead]:
+    async def list_files(
+        self, principal: Principal, folder_id: str, query: FileQuery
+    ) -> Page[FileRead]:
         """Files of a folder, newest first. Raises FolderNotFoundError."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
-            rows = await FileRepository(db, principal.access).list(
+            rows = await FileRepository(db, principal.access).list_files(
                 folder_id, start=start, limit=query.limit, state=query.state
             )
         return page(

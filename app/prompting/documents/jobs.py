@@ -205,4 +205,4 @@ class FileJobs:
                 passage_count=await passages.count(file_id=file.file_id),
                 passages_expected=None,
             )
-        log.info("file_not_ingested", file_id=job.key, code=code)
+        log.info("file_ingestion_failed", file_id=job.key, code=code)

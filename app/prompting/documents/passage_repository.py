@@ -58,7 +58,7 @@ class PassageRepository:
         )
         return rows.all()
 
-    async def list(
+    async def list_passages(
         self, folder_id: str, *, start: tuple[datetime, str] | None, limit: int
     ) -> Sequence[Passage]:
         """Of a folder, newest first, one more than `limit` when another page follows."""

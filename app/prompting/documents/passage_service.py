@@ -75,14 +75,14 @@ class PassageService:
             row = await PassageRepository(db, principal.access).get(folder_id, passage_id)
             return PassageRead.model_validate(row)
 
-    async def list(
+    async def list_passages(
         self, principal: Principal, folder_id: str, query: PageQuery
     ) -> Page[PassageRead]:
         """Passages of a folder, newest first. Raises FolderNotFoundError."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
-            rows = await PassageRepository(db, principal.access).list(
+            rows = await PassageRepository(db, principal.access).list_passages(
                 folder_id, start=start, limit=query.limit
             )
         return page(

@@ -128,7 +128,7 @@ class FolderRepository:
         statement = self._seen(at_home(self._access)).where(Folder.folder_id == folder_id)
         return await self._db.scalar(statement.with_only_columns(Folder.folder_id)) is not None
 
-    async def list(
+    async def list_folders(
         self,
         *,
         start: tuple[datetime, str] | None,

@@ -146,7 +146,7 @@ async def list_folders(
     query: Annotated[FolderQuery, Query()], principal: ReaderDep, service: FoldersDep
 ) -> Page[FolderRead]:
     """List folders, newest first."""
-    return await service.list(principal, query)
+    return await service.list_folders(principal, query)
 
 
 @router.get("/folders/{folder_id}", responses=responses_for(FolderNotFoundError))
@@ -247,7 +247,7 @@ async def list_files(
     service: FilesDep,
 ) -> Page[FileRead]:
     """List the files of a folder, newest first."""
-    return await service.list(principal, folder_id, query)
+    return await service.list_files(principal, folder_id, query)
 
 
 @router.get(
@@ -359,7 +359,7 @@ async def list_passages(
     service: PassagesDep,
 ) -> Page[PassageRead]:
     """List the passages of a folder, newest first."""
-    return await service.list(principal, folder_id, query)
+    return await service.list_passages(principal, folder_id, query)
 
 
 @router.get(

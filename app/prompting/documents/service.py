@@ -77,12 +77,12 @@ class FolderService:
             folder = await FolderRepository(db, principal.access).get(folder_id)
             return await _shown(db, principal.access, folder)
 
-    async def list(self, principal: Principal, query: FolderQuery) -> Page[FolderRead]:
+    async def list_folders(self, principal: Principal, query: FolderQuery) -> Page[FolderRead]:
         """Folders, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             folders = FolderRepository(db, principal.access)
-            rows = await folders.list(
+            rows = await folders.list_folders(
                 start=start,
                 limit=query.limit,
                 equal=query.model_dump(include=set(_OWNERS), exclude_none=True),

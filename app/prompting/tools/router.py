@@ -31,7 +31,7 @@ async def list_tools(
     query: Annotated[ToolsQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> ToolsShown:
     """The tools that a model may be told of, in the shape that its provider takes."""
-    return await service.list(principal, query)
+    return await service.list_tools(principal, query)
 
 
 @router.post(

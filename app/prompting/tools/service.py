@@ -107,7 +107,7 @@ class ToolService:
         self._blocks = blocks
         self._counter = counter
 
-    async def list(self, principal: Principal, query: ToolsQuery) -> ToolsShown:
+    async def list_tools(self, principal: Principal, query: ToolsQuery) -> ToolsShown:
         """The tools that the key, and the agent if one is named, may call.
 
         In a session, those that edit blocks are there when it has one that may be edited, and
