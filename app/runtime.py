@@ -113,6 +113,7 @@ async def open_runtime(
         open_database(
             dsn,
             pool_size=settings.database_pool_size,
+            read_in_transactions=settings.read_in_transactions,
         ) as database,
     ):
         runtime = _build(settings, database, providers, now)

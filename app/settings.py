@@ -50,6 +50,7 @@ class Settings(BaseSettings):
     port: Annotated[int, Ge(0), Le(65535)] = 8000
     workers: Annotated[int, Ge(1), Le(64)] = 1
     database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
+    read_in_transactions: bool = False
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics_token: SecretStr | None = None

@@ -390,6 +390,15 @@ async def single(dsn: str) -> AsyncIterator[Database]:
         yield database
 
 
+@pytest.fixture(params=[False, True], ids=["one_statement", "transaction"])
+async def reads(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    """The same, for each way of a hot read."""
+    async with open_database(
+        dsn, pool_size=1, statement_timeout_seconds=5, read_in_transactions=request.param
+    ) as database:
+        yield database
+
+
 COUNT = "SELECT count(*) AS count FROM memories"
 
 
@@ -425,14 +434,27 @@ class TestPool:
         assert await self.seen_without_tenant(single) == (0, "")
 
     async def test_a_connection_forgets_its_tenant_after_a_hot_read(
-        self, single: Database, ours: World
+        self, reads: Database, ours: World
     ) -> None:
-        rows = await single.fetch(
+        rows = await reads.fetch(
             ours.owner.tenant_id, f"{COUNT} WHERE memories.tenant_id = tenant.id"
         )
         assert rows[0]["count"] > 0
 
-        async with single._reads.acquire() as connection:
+        async with reads._reads.acquire() as connection:
+            assert await connection.fetchval(COUNT) == 0
+
+    async def test_a_connection_forgets_its_tenant_after_a_failed_hot_read(
+        self, reads: Database, ours: World
+    ) -> None:
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await reads.fetch(
+                ours.owner.tenant_id,
+                "SELECT 1 / (status - status) FROM agents WHERE agents.tenant_id = tenant.id",
+            )
+
+        async with reads._reads.acquire() as connection:
+            assert not connection.is_in_transaction()
             assert await connection.fetchval(COUNT) == 0
 
     async def test_a_failed_statement_cannot_be_committed(
@@ -448,26 +470,29 @@ class TestPool:
 
     @pytest.mark.parametrize("table", ["memories", "users", "messages", "projects"])
     async def test_a_hot_read_sees_what_a_transaction_sees(
-        self, single: Database, ours: World, theirs: World, table: str
+        self, reads: Database, ours: World, theirs: World, table: str
     ) -> None:
         tenant_id = ours.owner.tenant_id
-        read = await single.fetch(
+        read = await reads.fetch(
             tenant_id,
             f"SELECT to_jsonb({table})::text AS row FROM {table} "
             f"WHERE {table}.tenant_id = tenant.id ORDER BY 1",
         )
-        async with single.begin(tenant_id) as db:
+        async with reads.begin(tenant_id) as db:
             rows = await db.execute(text(f"SELECT to_jsonb({table})::text FROM {table} ORDER BY 1"))
 
         assert [row["row"] for row in read] == [row[0] for row in rows]
         assert len(read) > 0
 
     async def test_a_hot_read_that_names_another_tenant_finds_nothing(
-        self, single: Database, ours: World, theirs: World
+        self, reads: Database, ours: World, theirs: World
     ) -> None:
-        statement = "SELECT memory_id FROM memories WHERE memories.tenant_id = CAST($2 AS text)"
+        statement = (
+            "SELECT memory_id FROM memories "
+            "WHERE memories.tenant_id = CAST($2 AS text) AND tenant.id <> ''"
+        )
 
-        rows = await single.fetch(ours.owner.tenant_id, statement, theirs.owner.tenant_id)
+        rows = await reads.fetch(ours.owner.tenant_id, statement, theirs.owner.tenant_id)
 
         assert rows == []
 

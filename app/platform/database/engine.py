@@ -1,23 +1,24 @@
 """The way to PostgreSQL: one transaction per unit of work, or one statement per hot read.
 
 `begin` opens a transaction and names its tenant in one round trip. `fetch` runs a single
-statement for a tenant in one round trip altogether, over the driver beneath SQLAlchemy;
-`docs/decisions/0003` has the figures. Nothing else in the service opens a transaction.
+statement for a tenant in one round trip altogether, over the driver beneath SQLAlchemy, or in a
+transaction of three where a setting says so; `docs/decisions/0003` and `0017` have the figures.
+Nothing else in the service opens a transaction.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import asyncpg
 import structlog
 from pgvector.asyncpg import register_vector
 from pydantic_core import from_json
-from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
 from app.errors import DomainError
@@ -31,7 +32,7 @@ from app.platform.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_po
 
 log = structlog.get_logger()
 
-# What `web/fields.py` lets through as an id; none of it means anything inside quotes.
+# What `app/platform/values/fields.py` lets through as an id; none of it means anything inside quotes.
 _TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
 
 DISPATCH_POOL_SIZE = 3
@@ -48,6 +49,9 @@ ROLLBACK_SECONDS = 5
 AT_END = "at_end"
 """In `AsyncSession.info`: what is to be awaited with the session before it commits, by name."""
 
+# In one simple query with what opens the transaction; it ends with the transaction.
+_NAME_TENANT = f"SET LOCAL {TENANT_SETTING} = '{{tenant_id}}'"
+
 # The tenant is set by the outer row before the statement beside it runs, because that
 # statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
 _FRAME = (
@@ -60,6 +64,10 @@ _SNAPSHOT = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
     "SET LOCAL idle_in_transaction_session_timeout = '10min'"
 )
+
+
+Ask = Callable[[asyncpg.Connection], Awaitable[list[asyncpg.Record]]]
+"""A read on a connection of a pool, which it leaves as it was."""
 
 
 def checked_tenant_id(tenant_id: str) -> str:
@@ -102,9 +110,11 @@ class Database:
         dispatch: asyncpg.Pool,
         *,
         patience: float,
+        read_in_transactions: bool,
     ) -> None:
         """Use `open_database`; `patience` is how long to wait for a connection, in seconds."""
         self._patience = patience
+        self._hot_read = _in_transaction if read_in_transactions else _in_one_statement
         self._engine = engine
         self._reads = reads
         self._dispatch = dispatch
@@ -122,10 +132,7 @@ class Database:
             OutcomeUnknownError: the connection was lost during COMMIT.
 
         """
-        opening = (
-            f"{_SNAPSHOT if snapshot else 'BEGIN'}; "
-            f"SELECT set_config('{TENANT_SETTING}', '{checked_tenant_id(tenant_id)}', true)"
-        )
+        opening = f"{_SNAPSHOT if snapshot else 'BEGIN'}; {_name_tenant(tenant_id)}"
         try:
             connection, driver = await self._connect(opening)
             try:
@@ -176,7 +183,7 @@ class Database:
         raise DatabaseUnavailableError
 
     async def fetch(self, tenant_id: str, statement: str, *args: object) -> list[asyncpg.Record]:
-        """Rows of one SELECT for one tenant, in one round trip.
+        """Rows of one SELECT for one tenant, in as few round trips as the settings allow.
 
         Args:
             tenant_id: the tenant; it is parameter `$1` of the statement.
@@ -185,7 +192,8 @@ class Database:
             args: values for `$2` and up.
 
         """
-        return await self._run(self._reads, _FRAME.format(statement=statement), tenant_id, *args)
+        hot_read = self._hot_read(checked_tenant_id(tenant_id), statement, args)
+        return await self._run(self._reads, hot_read)
 
     async def look_up(
         self, statement: str, *args: object, repeatable: bool = True
@@ -198,16 +206,23 @@ class Database:
             repeatable: whether it may run twice when its answer is lost.
 
         """
-        tries = 2 if repeatable else 1
-        return await self._run(self._dispatch, statement, *args, tries=tries)
+
+        async def ask(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            return list(await connection.fetch(statement, *args))
+
+        return await self._run(self._dispatch, ask, tries=2 if repeatable else 1)
 
     async def _run(
-        self, pool: asyncpg.Pool, statement: str, *args: object, tries: int = 2
+        self,
+        pool: asyncpg.Pool,
+        ask: Ask,
+        *,
+        tries: int = 2,
     ) -> list[asyncpg.Record]:
         for attempt in range(tries):
             try:
                 async with pool.acquire(timeout=self._patience) as connection:
-                    return list(await connection.fetch(statement, *args))
+                    return await ask(connection)
             except Exception as error:
                 if is_lost(error) and not isinstance(error, OSError) and attempt + 1 < tries:
                     # A connection that died unseen; these statements are safe to repeat.
@@ -221,8 +236,42 @@ class Database:
 
 async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
     """Let the rest of the transaction see `tenant_id`; for what operators do alone."""
-    await db.flush()
-    await db.execute(select(func.set_config(TENANT_SETTING, checked_tenant_id(tenant_id), True)))
+    await (await driver_of(db)).execute(_name_tenant(tenant_id))
+
+
+def _name_tenant(tenant_id: str) -> str:
+    return _NAME_TENANT.format(tenant_id=checked_tenant_id(tenant_id))
+
+
+def _in_one_statement(tenant_id: str, statement: str, args: Sequence[object]) -> Ask:
+    """A hot read that names the tenant inside its statement: one round trip."""
+    framed = _FRAME.format(statement=statement)
+
+    async def ask(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+        return list(await connection.fetch(framed, tenant_id, *args))
+
+    return ask
+
+
+def _in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> Ask:
+    """The same after `BEGIN; SET LOCAL`, and before COMMIT: three round trips.
+
+    The tenant is a parameter of the statement and the setting a command of its own, which a
+    PostgreSQL that spreads tenants over servers can send to the server of the tenant.
+    """
+    parametrised = statement.replace("tenant.id", "CAST($1 AS text)")
+
+    async def ask(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+        await connection.execute(f"BEGIN READ ONLY; {_name_tenant(tenant_id)}")
+        try:
+            rows = list(await connection.fetch(parametrised, tenant_id, *args))
+            await connection.execute("COMMIT")
+        except BaseException:
+            await asyncio.shield(_roll_back(connection))
+            raise
+        return rows
+
+    return ask
 
 
 async def _discard(connection: AsyncConnection) -> None:
@@ -262,6 +311,16 @@ async def _prepare(connection: asyncpg.Connection, role: str) -> None:
     await refuse_powerful_role(connection, role=role)
 
 
+async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:
+    connection = await asyncpg.connect(dsn, **options)
+    try:
+        await _prepare(connection, APP)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
 async def _prepare_reads(connection: asyncpg.Connection) -> None:
     await _prepare(connection, APP)
     await register_vector(connection)
@@ -280,9 +339,20 @@ async def _keep(_connection: asyncpg.Connection) -> None:
 
 @asynccontextmanager
 async def open_database(
-    dsn: str, *, pool_size: int, statement_timeout_seconds: float = STATEMENT_SECONDS
+    dsn: str,
+    *,
+    pool_size: int,
+    statement_timeout_seconds: float = STATEMENT_SECONDS,
+    read_in_transactions: bool = False,
 ) -> AsyncIterator[Database]:
     """Pools to the database at `dsn`, closed on exit.
+
+    Args:
+        dsn: where it is.
+        pool_size: connections for units of work, and again for hot reads.
+        statement_timeout_seconds: longest a statement may take.
+        read_in_transactions: whether a hot read opens a transaction; slower, and what a
+            distributed PostgreSQL needs.
 
     Raises:
         ConfigurationError: the effective role could bypass row-level security.
@@ -295,15 +365,6 @@ async def open_database(
         "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
     }
 
-    async def connect() -> asyncpg.Connection:
-        connection = await asyncpg.connect(dsn, server_settings=settings, **limits)
-        try:
-            await _prepare(connection, APP)
-        except BaseException:
-            await connection.close()
-            raise
-        return connection
-
     pool = partial(
         asyncpg.create_pool,
         dsn,
@@ -315,13 +376,20 @@ async def open_database(
         max_inactive_connection_lifetime=0,
         **limits,
     )
+    connect = partial(_connect, dsn, server_settings=settings, **limits)
     engine = _engine(connect, pool_size, statement_timeout_seconds)
     try:
         async with (
             pool(max_size=pool_size, init=_prepare_reads) as reads,
             pool(max_size=DISPATCH_POOL_SIZE, init=_prepare_dispatch) as dispatch,
         ):
-            yield Database(engine, reads, dispatch, patience=statement_timeout_seconds)
+            yield Database(
+                engine,
+                reads,
+                dispatch,
+                patience=statement_timeout_seconds,
+                read_in_transactions=read_in_transactions,
+            )
     finally:
         await engine.dispose()
 

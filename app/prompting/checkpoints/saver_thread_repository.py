@@ -30,7 +30,7 @@ DELTA_COUNTERS = "counters_since_delta_snapshot"
 
 # Statistics say of a thread that has grown since the last ANALYZE that it has one row or none.
 # A nested loop is planned for that, and looks at every pair of thousands.
-HASHED = text("SELECT set_config('enable_nestloop', 'off', true)")
+HASHED = text("SET LOCAL enable_nestloop = off")
 
 REMOVE = text(
     """
