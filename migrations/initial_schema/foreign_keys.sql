@@ -1,5 +1,6 @@
 -- They come after all tables, so that the tables can be distributed over several servers in
--- between. Without ON DELETE, the service deletes or changes the referring rows itself.
+-- between. Each is a statement of its own, because a distributed table takes one constraint at a
+-- time. Where nothing is said of ON DELETE, the service changes or deletes the referring rows.
 
 ALTER TABLE api_keys
     ADD CONSTRAINT api_keys_fk_tenants FOREIGN KEY (tenant_id)
@@ -19,7 +20,8 @@ ALTER TABLE projects
 
 ALTER TABLE project_members
     ADD CONSTRAINT project_members_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE,
+        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE;
+ALTER TABLE project_members
     ADD CONSTRAINT project_members_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
@@ -29,9 +31,11 @@ ALTER TABLE usage
 
 ALTER TABLE sessions
     ADD CONSTRAINT sessions_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id),
+        REFERENCES agents (tenant_id, agent_id);
+ALTER TABLE sessions
     ADD CONSTRAINT sessions_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id),
+        REFERENCES projects (tenant_id, project_id);
+ALTER TABLE sessions
     ADD CONSTRAINT sessions_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
@@ -45,27 +49,34 @@ ALTER TABLE session_state_snapshot
 
 ALTER TABLE messages
     ADD CONSTRAINT messages_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id),
+        REFERENCES agents (tenant_id, agent_id);
+ALTER TABLE messages
     ADD CONSTRAINT messages_fk_sessions FOREIGN KEY (tenant_id, session_id)
-        REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE,
+        REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE;
+ALTER TABLE messages
     ADD CONSTRAINT messages_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE memories
     ADD CONSTRAINT memories_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id),
+        REFERENCES agents (tenant_id, agent_id);
+ALTER TABLE memories
     ADD CONSTRAINT memories_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id),
+        REFERENCES projects (tenant_id, project_id);
+ALTER TABLE memories
     ADD CONSTRAINT memories_fk_sessions FOREIGN KEY (tenant_id, session_id)
-        REFERENCES sessions (tenant_id, session_id),
+        REFERENCES sessions (tenant_id, session_id);
+ALTER TABLE memories
     ADD CONSTRAINT memories_fk_superseded_by FOREIGN KEY (tenant_id, superseded_by)
-        REFERENCES memories (tenant_id, memory_id),
+        REFERENCES memories (tenant_id, memory_id);
+ALTER TABLE memories
     ADD CONSTRAINT memories_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE memory_history
     ADD CONSTRAINT memory_history_fk_tenants FOREIGN KEY (tenant_id)
-        REFERENCES tenants (tenant_id),
+        REFERENCES tenants (tenant_id);
+ALTER TABLE memory_history
     ADD CONSTRAINT memory_history_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
@@ -79,31 +90,38 @@ ALTER TABLE gate_decisions
 
 ALTER TABLE memory_feedback
     ADD CONSTRAINT memory_feedback_fk_memories FOREIGN KEY (tenant_id, memory_id)
-        REFERENCES memories (tenant_id, memory_id) ON DELETE CASCADE,
+        REFERENCES memories (tenant_id, memory_id) ON DELETE CASCADE;
+ALTER TABLE memory_feedback
     ADD CONSTRAINT memory_feedback_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE context_injections
     ADD CONSTRAINT context_injections_fk_memories FOREIGN KEY (tenant_id, memory_id)
-        REFERENCES memories (tenant_id, memory_id) ON DELETE CASCADE,
+        REFERENCES memories (tenant_id, memory_id) ON DELETE CASCADE;
+ALTER TABLE context_injections
     ADD CONSTRAINT context_injections_fk_sessions FOREIGN KEY (tenant_id, session_id)
         REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE;
 
 ALTER TABLE extraction_runs
     ADD CONSTRAINT extraction_runs_fk_sessions FOREIGN KEY (tenant_id, session_id)
-        REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE,
+        REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE;
+ALTER TABLE extraction_runs
     ADD CONSTRAINT extraction_runs_fk_tenants FOREIGN KEY (tenant_id)
-        REFERENCES tenants (tenant_id),
+        REFERENCES tenants (tenant_id);
+ALTER TABLE extraction_runs
     ADD CONSTRAINT extraction_runs_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE graph_entities
     ADD CONSTRAINT graph_entities_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE,
+        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE;
+ALTER TABLE graph_entities
     ADD CONSTRAINT graph_entities_fk_merged_into FOREIGN KEY (tenant_id, merged_into)
-        REFERENCES graph_entities (tenant_id, entity_id),
+        REFERENCES graph_entities (tenant_id, entity_id);
+ALTER TABLE graph_entities
     ADD CONSTRAINT graph_entities_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE,
+        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE;
+ALTER TABLE graph_entities
     ADD CONSTRAINT graph_entities_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
@@ -113,33 +131,41 @@ ALTER TABLE graph_aliases
 
 ALTER TABLE graph_relations
     ADD CONSTRAINT graph_relations_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE,
+        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE;
+ALTER TABLE graph_relations
     ADD CONSTRAINT graph_relations_fk_destination_id FOREIGN KEY (tenant_id, destination_id)
-        REFERENCES graph_entities (tenant_id, entity_id) ON DELETE CASCADE,
+        REFERENCES graph_entities (tenant_id, entity_id) ON DELETE CASCADE;
+ALTER TABLE graph_relations
     ADD CONSTRAINT graph_relations_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE,
+        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE;
+ALTER TABLE graph_relations
     ADD CONSTRAINT graph_relations_fk_source_id FOREIGN KEY (tenant_id, source_id)
-        REFERENCES graph_entities (tenant_id, entity_id) ON DELETE CASCADE,
+        REFERENCES graph_entities (tenant_id, entity_id) ON DELETE CASCADE;
+ALTER TABLE graph_relations
     ADD CONSTRAINT graph_relations_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE graph_mentions
     ADD CONSTRAINT graph_mentions_fk_graph_entities FOREIGN KEY (tenant_id, entity_id)
-        REFERENCES graph_entities (tenant_id, entity_id) ON DELETE CASCADE,
+        REFERENCES graph_entities (tenant_id, entity_id) ON DELETE CASCADE;
+ALTER TABLE graph_mentions
     ADD CONSTRAINT graph_mentions_fk_memories FOREIGN KEY (tenant_id, memory_id)
         REFERENCES memories (tenant_id, memory_id) ON DELETE CASCADE;
 
 ALTER TABLE graph_changes
     ADD CONSTRAINT graph_changes_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE,
+        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE;
+ALTER TABLE graph_changes
     ADD CONSTRAINT graph_changes_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE,
+        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE;
+ALTER TABLE graph_changes
     ADD CONSTRAINT graph_changes_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE profiles
     ADD CONSTRAINT profiles_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE,
+        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE;
+ALTER TABLE profiles
     ADD CONSTRAINT profiles_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
@@ -157,15 +183,18 @@ ALTER TABLE session_summaries
 
 ALTER TABLE blocks
     ADD CONSTRAINT blocks_fk_blocks FOREIGN KEY (tenant_id, template_id)
-        REFERENCES blocks (tenant_id, block_id) ON DELETE CASCADE,
+        REFERENCES blocks (tenant_id, block_id) ON DELETE CASCADE;
+ALTER TABLE blocks
     ADD CONSTRAINT blocks_fk_tenants FOREIGN KEY (tenant_id)
-        REFERENCES tenants (tenant_id),
+        REFERENCES tenants (tenant_id);
+ALTER TABLE blocks
     ADD CONSTRAINT blocks_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE agent_blocks
     ADD CONSTRAINT agent_blocks_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE,
+        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE;
+ALTER TABLE agent_blocks
     ADD CONSTRAINT agent_blocks_fk_blocks FOREIGN KEY (tenant_id, block_id)
         REFERENCES blocks (tenant_id, block_id) ON DELETE CASCADE;
 
@@ -205,15 +234,18 @@ ALTER TABLE saver_writes
 
 ALTER TABLE folders
     ADD CONSTRAINT folders_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE,
+        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE;
+ALTER TABLE folders
     ADD CONSTRAINT folders_fk_projects FOREIGN KEY (tenant_id, project_id)
-        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE,
+        REFERENCES projects (tenant_id, project_id) ON DELETE CASCADE;
+ALTER TABLE folders
     ADD CONSTRAINT folders_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
 ALTER TABLE agent_folders
     ADD CONSTRAINT agent_folders_fk_agents FOREIGN KEY (tenant_id, agent_id)
-        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE,
+        REFERENCES agents (tenant_id, agent_id) ON DELETE CASCADE;
+ALTER TABLE agent_folders
     ADD CONSTRAINT agent_folders_fk_folders FOREIGN KEY (tenant_id, folder_id)
         REFERENCES folders (tenant_id, folder_id) ON DELETE CASCADE;
 
@@ -227,7 +259,8 @@ ALTER TABLE file_chunks
 
 ALTER TABLE passages
     ADD CONSTRAINT passages_fk_files FOREIGN KEY (tenant_id, file_id)
-        REFERENCES files (tenant_id, file_id) ON DELETE CASCADE,
+        REFERENCES files (tenant_id, file_id) ON DELETE CASCADE;
+ALTER TABLE passages
     ADD CONSTRAINT passages_fk_folders FOREIGN KEY (tenant_id, folder_id)
         REFERENCES folders (tenant_id, folder_id) ON DELETE CASCADE;
 
@@ -237,9 +270,11 @@ ALTER TABLE idempotency_keys
 
 ALTER TABLE jobs
     ADD CONSTRAINT jobs_fk_sessions FOREIGN KEY (tenant_id, session_id)
-        REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE,
+        REFERENCES sessions (tenant_id, session_id) ON DELETE CASCADE;
+ALTER TABLE jobs
     ADD CONSTRAINT jobs_fk_tenants FOREIGN KEY (tenant_id)
-        REFERENCES tenants (tenant_id),
+        REFERENCES tenants (tenant_id);
+ALTER TABLE jobs
     ADD CONSTRAINT jobs_fk_users FOREIGN KEY (tenant_id, user_id)
         REFERENCES users (tenant_id, user_id) ON DELETE CASCADE;
 
@@ -249,7 +284,8 @@ ALTER TABLE webhooks
 
 ALTER TABLE webhook_deliveries
     ADD CONSTRAINT webhook_deliveries_fk_tenants FOREIGN KEY (tenant_id)
-        REFERENCES tenants (tenant_id),
+        REFERENCES tenants (tenant_id);
+ALTER TABLE webhook_deliveries
     ADD CONSTRAINT webhook_deliveries_fk_webhooks FOREIGN KEY (tenant_id, webhook_id)
         REFERENCES webhooks (tenant_id, webhook_id) ON DELETE CASCADE;
 

@@ -57,3 +57,14 @@ def test_every_name_of_the_schema_can_carry_a_shard_number() -> None:
     assert len(names) > 100
     assert not {name for name in names if name[-1].isdigit()}
     assert max(map(len, names)) <= MOST_CHARACTERS - SHARD_SUFFIX
+
+
+def test_every_key_holds_the_tenant_so_that_tables_can_be_distributed_by_it() -> None:
+    for table in metadata.tables.values():
+        assert table.primary_key.columns.keys()[0] == "tenant_id"
+        unique = [index for index in table.indexes if index.unique]
+        assert all("tenant_id" in index.columns for index in unique), table.name
+        for key in table.foreign_key_constraints:
+            first = key.elements[0]
+            assert (first.parent.name, first.column.name) == ("tenant_id", "tenant_id"), key.name
+            assert not key.deferrable, key.name

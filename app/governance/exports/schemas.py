@@ -52,7 +52,7 @@ class ExportLine(ReadSchema):
                     "embedding_models": [],
                     "format": FORMAT,
                     "kinds": [],
-                    "schema": "initial_schema",
+                    "schema": "0007",
                     "scope": {"kind": "tenant"},
                     "service": "0.1.0",
                     "type": "manifest",

@@ -32,7 +32,7 @@ from app.platform.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_po
 
 log = structlog.get_logger()
 
-# What `app/platform/values/fields.py` lets through as an id; none of it means anything inside quotes.
+# What `platform/values/fields.py` lets through as an id; none of it means anything inside quotes.
 _TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
 
 DISPATCH_POOL_SIZE = 3
