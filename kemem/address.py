@@ -1,5 +1,5 @@
-"""Where the service is and which key opens it: arguments, then the environment, then the key
-that `kemem serve` keeps on this machine.
+"""The address of the service and the key: from arguments, the environment, or the key that
+`kemem serve` stored on this machine.
 """
 
 import os
@@ -21,14 +21,14 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An address and the key for it, which is never shown."""
+    """An address and the key for it. `repr` does not show the key."""
 
     base_url: str
     key: str = field(repr=False)
     key_origin: str
-    """For people: which of the three gave the key."""
+    """Where the key is from, for error messages."""
     acting_user: str | None = None
-    """For whom the key is used, in every request."""
+    """The user for whom requests are made."""
 
     @property
     def is_local(self) -> bool:
@@ -36,13 +36,12 @@ class Service:
 
 
 def find_service(base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> Service:
-    """The service that arguments and environment mean.
+    """The service that arguments and environment name.
 
-    The key file of this machine opens what runs on this machine: it is not read for any other
-    address.
+    The key file of this machine is read only for addresses of this machine.
 
     Raises:
-        ConfigurationError: the address is none, or there is no key for it.
+        ConfigurationError: the address is invalid, or there is no key for it.
 
     """
     address = _address(base_url or environ.get(URL_VARIABLE) or DEFAULT_URL)
@@ -51,7 +50,7 @@ def find_service(base_url: str | None, api_key: str | None, environ: Mapping[str
         (environ.get(KEY_VARIABLE), KEY_VARIABLE),
     ):
         if key:
-            return Service(address, _sound(key, origin), origin)
+            return Service(address, _valid_key(key, origin), origin)
     if not _is_loopback(httpx.URL(address).host):
         raise ConfigurationError(
             f"There is no API key for {address}: set {KEY_VARIABLE}, or pass api_key. The key of "
@@ -59,11 +58,11 @@ def find_service(base_url: str | None, api_key: str | None, environ: Mapping[str
         )
     file = key_file(environ)
     key = _kept_key(file, address)
-    return Service(address, _sound(key, str(file)), f"the file {file}")
+    return Service(address, _valid_key(key, str(file)), f"the file {file}")
 
 
 def key_file(environ: Mapping[str, str]) -> Path:
-    """Where `kemem serve` keeps its key, as far as this process can tell."""
+    """The file in which `kemem serve` stores its key."""
     folder = environ.get(FOLDER_VARIABLE)
     return (Path(folder).expanduser() if folder else _default_folder(environ)) / "key"
 
@@ -91,33 +90,43 @@ def _kept_key(file: Path, address: str) -> str:
     if not key:
         raise ConfigurationError(
             f"There is no API key for {address}: {how}. A service started on this machine with "
-            f"`make run` or `kemem serve` keeps one in {file}, where it is found by itself; "
-            f"with a data folder of its own, name that folder in {FOLDER_VARIABLE}."
+            f"`make run` or `kemem serve` stores one in {file}, where this client finds it; "
+            f"if the service has another data folder, name that in {FOLDER_VARIABLE}."
         )
     return key
 
 
-def _sound(key: str, origin: str) -> str:
-    """The key without white space around it, if it can stand in a header at all."""
+def _valid_key(key: str, origin: str) -> str:
+    """The key without surrounding white space.
+
+    Raises:
+        ConfigurationError: it has characters that no key has.
+
+    """
     key = key.strip()
     if not key or not all("!" <= character <= "~" for character in key):
         raise ConfigurationError(
-            f"The API key from {origin} is none: it holds white space, or characters that no key "
+            f"The API key from {origin} is not valid: it has white space or characters that no key "
             "has. Copy it again."
         )
     return key
 
 
 def _address(text: str) -> str:
-    """An absolute URL without a slash at its end; `/v1` at its end is taken for granted."""
+    """An absolute URL without a trailing slash or `/v1`.
+
+    Raises:
+        ConfigurationError: it is no address of a service.
+
+    """
     try:
         url = httpx.URL(text.strip())
     except (httpx.InvalidURL, ValueError):
         url = httpx.URL()
     if url.scheme not in {"http", "https"} or not url.host:
         raise ConfigurationError(
-            f"The address of the service is not one: it should look like {DEFAULT_URL}. It comes "
-            f"from base_url, or from {URL_VARIABLE}."
+            f"The address of the service is not valid: it should look like {DEFAULT_URL}. It comes "
+            f"from base_url or from {URL_VARIABLE}."
         )
     if url.userinfo or url.query or url.fragment:
         raise ConfigurationError(

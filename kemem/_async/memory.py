@@ -46,6 +46,11 @@ class AsyncMemory(
     Raises:
         ConfigurationError: there is no key, or the address is invalid.
 
+    Example:
+        async with AsyncMemory() as memory:
+            await memory.add("I moved to Munich last week.", user_id="ana")
+            print(await memory.search("Where does she live?", user_id="ana"))
+
     """
 
     @property

@@ -47,6 +47,11 @@ class Memory(
     Raises:
         ConfigurationError: there is no key, or the address is invalid.
 
+    Example:
+        with Memory() as memory:
+            memory.add("I moved to Munich last week.", user_id="ana")
+            print(memory.search("Where does she live?", user_id="ana"))
+
     """
 
     @property

@@ -1,10 +1,15 @@
-"""A server that fails on request, and both clients pointed at it."""
+"""A server that fails on request, both clients of it, and a client of the real service.
+
+Nothing of the service is imported here, so that tests without it start fast.
+"""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
+from httpx import ASGITransport
 
 from kemem import AsyncMemory, Memory
 from tests.support.flaky_server import FlakyServer, flaky_server
@@ -41,3 +46,16 @@ async def open_memory(request, server) -> AsyncIterator[Callable[..., Memory | A
 @pytest.fixture
 def memory(open_memory) -> Memory | AsyncMemory:
     return open_memory(timeout=20)
+
+
+def client_of(app, key: str) -> AsyncMemory:
+    """An async client of the service in this process."""
+    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
+    return AsyncMemory("http://test", key, http_client=httpx.AsyncClient(transport=transport))
+
+
+@pytest.fixture
+async def memory_of_acme(app, acme) -> AsyncIterator[AsyncMemory]:
+    """An async client of the service with the key of a tenant."""
+    async with client_of(app, acme.key) as opened:
+        yield opened

@@ -1,17 +1,11 @@
 """`memory.blocks`: the requests it makes, and what it does against the whole service."""
 
-from collections.abc import AsyncIterator
-
-import httpx
 import pytest
-from fastapi import FastAPI
-from httpx import ASGITransport
 
 import kemem
 from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError
 from tests.client.conftest import ask
 from tests.support.flaky_server import hangs_up, says
-from tests.support.tenants import Caller
 
 BLOCK = {"block_id": "blk/1", "label": "human", "value": "Ana.", "version": 4}
 
@@ -64,14 +58,6 @@ async def test_a_deletion_whose_answer_was_lost_is_one(server, memory) -> None:
     deleted = await ask(memory.blocks.delete, "blk_1")
 
     assert (deleted.block_id, deleted.dry_run) == ("blk_1", False)
-
-
-@pytest.fixture
-async def memory_of_acme(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    client = httpx.AsyncClient(transport=transport)
-    async with AsyncMemory("http://test", acme.key, http_client=client) as opened:
-        yield opened
 
 
 async def test_a_block_is_made_changed_undone_and_deleted(memory_of_acme: AsyncMemory) -> None:

@@ -1,14 +1,8 @@
 """What goes to the model, and where an agent stands, by the client against the whole service."""
 
-from collections.abc import AsyncIterator
-
-import httpx
 import pytest
-from fastapi import FastAPI
-from httpx import ASGITransport
 
 from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError
-from tests.support.tenants import Caller
 
 TURNS = [
     message
@@ -21,13 +15,10 @@ TURNS = [
 
 
 @pytest.fixture
-async def memory(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
+async def memory(memory_of_acme: AsyncMemory) -> AsyncMemory:
     """A client, with a session s1 of 24 messages."""
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    client = httpx.AsyncClient(transport=transport)
-    async with AsyncMemory("http://test", acme.key, http_client=client) as opened:
-        await opened.append("s1", TURNS, user_id="ana")
-        yield opened
+    await memory_of_acme.append("s1", TURNS, user_id="ana")
+    return memory_of_acme
 
 
 async def test_an_append_says_how_full_the_window_is(memory: AsyncMemory) -> None:

@@ -1,19 +1,14 @@
 """`memory.graph`: the requests it makes, what it reads, and all of it against the service."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-import httpx
 import pytest
-from fastapi import FastAPI
-from httpx import ASGITransport
 
 import kemem
 from app.memory.graph import schemas as graph
 from kemem import AsyncMemory, ConflictError, NotFoundError, UnprocessableError, options
 from tests.client.conftest import ask
 from tests.support.flaky_server import says
-from tests.support.tenants import Caller
 
 ANA = {"entity_id": "ent_1", "name": "Ana", "entity_type": "person"}
 ANSWER = {
@@ -133,12 +128,10 @@ def test_a_method_takes_what_the_route_takes(method, further, renamed, schema) -
 
 
 @pytest.fixture
-async def memory_of_acme(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    client = httpx.AsyncClient(transport=transport)
-    async with AsyncMemory("http://test", acme.key, http_client=client) as opened:
-        await opened.add("Li Ming studies in Beijing.", user_id="ana", infer=False)
-        yield opened
+async def memory_of_acme(memory_of_acme: AsyncMemory) -> AsyncMemory:
+    """With a user ana and one memory of hers."""
+    await memory_of_acme.add("Li Ming studies in Beijing.", user_id="ana", infer=False)
+    return memory_of_acme
 
 
 async def test_a_relation_is_stated_corrected_and_withdrawn(memory_of_acme: AsyncMemory) -> None:

@@ -1,17 +1,11 @@
 """`memory.projects` and acting users: the requests they make, and both against the service."""
 
-from collections.abc import AsyncIterator
-
-import httpx
 import pytest
-from fastapi import FastAPI
-from httpx import ASGITransport
 
 import kemem
 from kemem import AsyncMemory, ConflictError, ForbiddenError, NotFoundError
 from tests.client.conftest import ask
 from tests.support.flaky_server import says
-from tests.support.tenants import Caller
 
 ANSWER = {
     "project_id": "p/1", "project_name": "Apollo", "user_id": "ana", "role": "owner",
@@ -85,14 +79,6 @@ def test_what_can_be_nobodys_id_is_refused(open_memory, name) -> None:
         open_memory().acting_as(name)
     with pytest.raises(ValueError, match="acting user"):
         open_memory(acting_user=name)
-
-
-@pytest.fixture
-async def memory_of_acme(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    client = httpx.AsyncClient(transport=transport)
-    async with AsyncMemory("http://test", acme.key, http_client=client) as opened:
-        yield opened
 
 
 async def test_a_team_shares_what_its_roles_allow(memory_of_acme: AsyncMemory) -> None:

@@ -17,26 +17,21 @@ from kemem import (
     UnauthenticatedError,
     UnprocessableError,
 )
+from tests.client.conftest import client_of
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea in the morning."
 NUTS = "她对花生过敏，不能吃花生。"
 
 
-def memory_of(app: FastAPI, key: str) -> AsyncMemory:
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    return AsyncMemory("http://test", key, http_client=httpx.AsyncClient(transport=transport))
-
-
 @pytest.fixture
-async def memory(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
-    async with memory_of(app, acme.key) as opened:
-        yield opened
+def memory(memory_of_acme: AsyncMemory) -> AsyncMemory:
+    return memory_of_acme
 
 
 @pytest.fixture
 async def stranger(app: FastAPI, other: Caller) -> AsyncIterator[AsyncMemory]:
-    async with memory_of(app, other.key) as opened:
+    async with client_of(app, other.key) as opened:
         yield opened
 
 
@@ -342,7 +337,7 @@ async def test_another_tenant_sees_nothing(memory: AsyncMemory, stranger: AsyncM
 
 
 async def test_a_wrong_key_is_said_to_be_so(app: FastAPI) -> None:
-    async with memory_of(app, "kem_0123456789abcdef_wrong") as nobody:
+    async with client_of(app, "kem_0123456789abcdef_wrong") as nobody:
         with pytest.raises(UnauthenticatedError) as raised:
             await nobody.get_all()
 

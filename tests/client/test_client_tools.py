@@ -1,17 +1,11 @@
 """`tools` and `call_tool`: what is sent, and a model's turn against the whole service."""
 
-from collections.abc import AsyncIterator
-
-import httpx
 import pytest
-from fastapi import FastAPI
-from httpx import ASGITransport
 
 import kemem
 from kemem import AsyncMemory, NotFoundError
 from tests.client.conftest import ask
 from tests.support.flaky_server import says
-from tests.support.tenants import Caller
 
 
 async def test_a_call_is_written_so(server, memory) -> None:
@@ -54,14 +48,6 @@ def test_an_answer_makes_the_message_that_goes_back() -> None:
     }  # fmt: skip
     with pytest.raises(ValueError, match="tool_call_id"):
         _ = kemem.ToolResult(tool="memory_save").message
-
-
-@pytest.fixture
-async def memory_of_acme(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncMemory]:
-    transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    client = httpx.AsyncClient(transport=transport)
-    async with AsyncMemory("http://test", acme.key, http_client=client) as opened:
-        yield opened
 
 
 async def test_a_models_turn_is_kept_with_its_calls(memory_of_acme: AsyncMemory) -> None:
