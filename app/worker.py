@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-import httpx
+import httpx2
 
 from app.conversation.messages.backfill import MessageBackfill
 from app.conversation.messages.extraction_order import INDEX
@@ -65,7 +65,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
     deliverer = delivery.Deliverer(
         runtime.database,
         Targets(private=settings.webhook_private_targets),
-        httpx.create_ssl_context(),
+        httpx2.create_ssl_context(),
         runtime.now,
         patience=delivery.Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),
     )

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 from app.cli.console import fail
 from app.cli.failures import REFUSED
@@ -28,7 +28,7 @@ class Answer:
 class Api:
     """Calls that end the demo with a sentence when the service refuses unexpectedly."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
     async def call(
@@ -65,7 +65,7 @@ class Api:
         return (await self.call("GET", path, params=params)).body
 
 
-def _document(response: httpx.Response) -> Any:
+def _document(response: httpx2.Response) -> Any:
     """The JSON of an answer; None when it has none, as from another program on that port."""
     if not response.content or "json" not in response.headers.get("content-type", ""):
         return None
@@ -75,17 +75,17 @@ def _document(response: httpx.Response) -> Any:
 @asynccontextmanager
 async def open_api(url: str, key: str, *, connections: int = 4) -> AsyncIterator[Api]:
     """The API at `url`; the command ends with a sentence when nothing answers there."""
-    async with httpx.AsyncClient(
+    async with httpx2.AsyncClient(
         base_url=url.rstrip("/"),
         headers={"Authorization": f"Bearer {key}"},
         timeout=TIMEOUT_SECONDS,
-        limits=httpx.Limits(max_connections=connections),
+        limits=httpx2.Limits(max_connections=connections),
         # The service is near; a proxy for the world would not find it.
         trust_env=False,
     ) as client:
         try:
             await client.get("/livez")
-        except (httpx.TransportError, httpx.InvalidURL) as error:
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
             fail(
                 f"No service answers at {url} ({error}). Run `make run` (or `kemem serve`) in "
                 "another terminal first, or name its address with --url.",

@@ -10,7 +10,7 @@ from itertools import groupby
 from time import perf_counter
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 
 from app.cli.console import err, fail, progress
 from app.cli.demo_api import Answer, Api
@@ -282,7 +282,7 @@ class Evaluation:
             answer = await self._api.call(
                 "DELETE", path, params={"confirm": True}, expected=range(400, 600)
             )
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return False
         return answer.ok or answer.status == 404
 

@@ -3,7 +3,7 @@
 import socket
 
 import asyncpg
-import httpx
+import httpx2
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
@@ -25,7 +25,7 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
             return error.detail, REFUSED
         case ValidationError():
             return _faults(error), REFUSED
-        case httpx.TransportError():
+        case httpx2.TransportError():
             return f"The service does not answer ({_one_line(error)}).", REFUSED
         case DBAPIError():
             # The message of SQLAlchemy's own error holds the whole statement.

@@ -4,7 +4,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 
-import httpx
+import httpx2
 import pytest
 
 from app.cli.demo_api import Api
@@ -53,8 +53,8 @@ class StandIn:
         self.seen.append((what, body))
         status = self.status(request, what.split(" ")[1], body)
         if status >= 400:
-            return httpx.Response(status, json={"code": f"code_{status}", "detail": "No."})
-        return httpx.Response(status, json=self.body(request, body))
+            return httpx2.Response(status, json={"code": f"code_{status}", "detail": "No."})
+        return httpx2.Response(status, json=self.body(request, body))
 
     def status(self, request, name, body):
         if request.method == "DELETE":
@@ -88,7 +88,7 @@ class StandIn:
 
 
 def evaluation(stand_in, *, keep=False):
-    client = httpx.AsyncClient(transport=httpx.MockTransport(stand_in), base_url="http://test")
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(stand_in), base_url="http://test")
     plan = Plan(run_id="eval-1", limit=10, search={"rerank": False}, concurrency=2, keep=keep)
     return Evaluation(Api(client), DATASET, plan, NOW)
 

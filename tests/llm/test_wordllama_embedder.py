@@ -74,7 +74,7 @@ async def test_a_chunked_batch_is_the_same_as_one_by_one(wordllama: WordLlamaEmb
 
 
 def test_a_missing_package_says_how_to_mend_it():
-    with pytest.raises(ConfigurationError, match=r"kemem\[server\].*openai/<model>"):
+    with pytest.raises(ConfigurationError, match=r"with `make`.*openai/<model>"):
         WordLlamaEmbedder.load("wordllama_that_is_not_there")
 
 

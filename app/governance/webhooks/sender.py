@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any
 
-import httpcore
-import httpx
+import httpcore2
+import httpx2
 
 from app.governance.webhooks.backoff import read_retry_after
 from app.governance.webhooks.targets import (
@@ -42,11 +42,11 @@ class Result:
 class Sender:
     """Posts to receivers; opened for a run, so that its events share a connection.
 
-    `httpcore` and not `httpx`, because the connection is where targets are checked, and
+    `httpcore2` and not `httpx2`, because the connection is where targets are checked, and
     because it follows no redirect, keeps no cookie and asks no proxy of the environment.
     """
 
-    def __init__(self, pool: httpcore.AsyncConnectionPool, seconds: float) -> None:
+    def __init__(self, pool: httpcore2.AsyncConnectionPool, seconds: float) -> None:
         """Use `opened`; `seconds` is how long an attempt may take altogether."""
         self._pool = pool
         self._seconds = seconds
@@ -56,7 +56,7 @@ class Sender:
     async def opened(
         cls, targets: Targets, trusted: ssl.SSLContext, *, seconds: float
     ) -> AsyncIterator["Sender"]:
-        async with httpcore.AsyncConnectionPool(
+        async with httpcore2.AsyncConnectionPool(
             ssl_context=trusted, max_connections=1, network_backend=GuardedNetwork(targets)
         ) as pool:
             yield cls(pool, seconds)
@@ -77,17 +77,17 @@ class Sender:
                 answer = _read(response, at)
                 await _drain(response)
         except (
-            TimeoutError, UnresolvedError, RefusedAddressError, httpcore.TimeoutException,
-            httpcore.NetworkError, httpcore.ProtocolError,
+            TimeoutError, UnresolvedError, RefusedAddressError, httpcore2.TimeoutException,
+            httpcore2.NetworkError, httpcore2.ProtocolError,
         ) as error:  # fmt: skip
             if "response_status" not in answer:
                 answer = {"error_code": _code_of(error)}
         return Result(duration_ms=int((perf_counter() - started) * 1000), **answer)
 
 
-def _target(url: str) -> httpcore.URL:
-    parsed = httpx.URL(url)
-    return httpcore.URL(
+def _target(url: str) -> httpcore2.URL:
+    parsed = httpx2.URL(url)
+    return httpcore2.URL(
         scheme=parsed.raw_scheme,
         host=parsed.raw_host,
         port=parsed.port,
@@ -95,7 +95,7 @@ def _target(url: str) -> httpcore.URL:
     )
 
 
-def _read(response: httpcore.Response, at: datetime) -> dict[str, Any]:
+def _read(response: httpcore2.Response, at: datetime) -> dict[str, Any]:
     status = response.status
     answer: dict[str, Any] = {"response_status": status, "error_code": None}
     if 200 <= status < 300:
@@ -110,7 +110,7 @@ def _read(response: httpcore.Response, at: datetime) -> dict[str, Any]:
     return answer | {"error_code": "http_status"}
 
 
-async def _drain(response: httpcore.Response) -> None:
+async def _drain(response: httpcore2.Response) -> None:
     read = 0
     async for chunk in response.aiter_stream():
         read += len(chunk)
@@ -124,10 +124,10 @@ def _code_of(error: Exception) -> str:
             return "address_refused"
         case UnresolvedError():
             return "name_not_resolved"
-        case TimeoutError() | httpcore.TimeoutException():
+        case TimeoutError() | httpcore2.TimeoutException():
             return "timeout"
-        case httpcore.ConnectError(args=(ssl.SSLError(),)):
+        case httpcore2.ConnectError(args=(ssl.SSLError(),)):
             return "tls_failed"
-        case httpcore.ConnectError():
+        case httpcore2.ConnectError():
             return "connection_failed"
     return "connection_closed"

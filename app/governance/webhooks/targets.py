@@ -9,7 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
-import httpcore
+import httpcore2
 from typing_extensions import override
 
 from app.governance.webhooks.addresses import is_public
@@ -98,12 +98,12 @@ class Targets:
         return found
 
 
-class GuardedNetwork(httpcore.AsyncNetworkBackend):
+class GuardedNetwork(httpcore2.AsyncNetworkBackend):
     """Connections to allowed targets alone; TLS still sees the name, and so does `Host`."""
 
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
-        self._network = httpcore.AnyIOBackend()
+        self._network = httpcore2.AnyIOBackend()
 
     @override
     async def connect_tcp(
@@ -112,16 +112,16 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         port: int,
         timeout: float | None = None,
         local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Raises UnresolvedError, RefusedAddressError, and what httpcore raises."""
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Raises UnresolvedError, RefusedAddressError, and what httpcore2 raises."""
         *others, last = await self._targets.addresses(host, port)
         for address in others:
             try:
                 return await self._network.connect_tcp(
                     address, port, CONNECT_SECONDS, local_address, socket_options
                 )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
                 continue
         return await self._network.connect_tcp(last, port, timeout, local_address, socket_options)
 
@@ -130,8 +130,8 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         self,
         path: str,
         timeout: float | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
         raise RefusedAddressError
 
     @override

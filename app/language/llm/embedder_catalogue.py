@@ -10,15 +10,17 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final, Self
-
-from openai import AsyncOpenAI
+from typing import TYPE_CHECKING, Final, Self
 
 from app.errors import ConfigurationError
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from app.language.llm.wordllama_embedder import DIMENSION, MODEL, WordLlamaEmbedder
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
 
 _WORDLLAMA: Final = f"wordllama/{MODEL}"
 _OPENAI: Final = re.compile(r"openai/(?P<model>[\x21-\x7e]{1,128})")
@@ -230,7 +232,7 @@ class EmbedderCatalogue:
 class _Endpoint:
     """What all embedders of the deployment's endpoint share."""
 
-    client: AsyncOpenAI
+    client: "AsyncOpenAI"
     limits: OpenAILimits
     slots: asyncio.Semaphore
 
@@ -243,6 +245,8 @@ class _Endpoint:
 def _connect(parameters: OpenAIParameters) -> _Endpoint | None:
     if not (parameters.api_key or parameters.base_url):
         return None
+    from openai import AsyncOpenAI
+
     client = AsyncOpenAI(
         # A local endpoint may want no key, but the SDK insists on one.
         api_key=parameters.api_key or "none",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final
 
-import httpx
+import httpx2
 from annotated_types import Ge
 from pydantic import (
     AliasChoices,
@@ -41,7 +41,7 @@ _ANSWER_BYTES_PER_REQUEST_BYTE: Final = 8
 _ROUNDING: Final = 1e-3
 
 # The line broke under a request that may be sent again; whoever refuses it does so twice.
-_CUT: Final = (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
+_CUT: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.CloseError, httpx2.RemoteProtocolError)
 
 _REASONS: Final[dict[int, FailureReason]] = {
     401: "authentication",
@@ -94,7 +94,7 @@ class HTTPReranker:
 
     def __init__(
         self,
-        client: httpx.AsyncClient,
+        client: httpx2.AsyncClient,
         *,
         provider: str,
         model: str,
@@ -185,7 +185,7 @@ class HTTPReranker:
                 return await self._post_once(body)
             except _CUT:
                 return await self._post_once(body)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise RerankUnavailableError("connection") from error
 
     async def _post_once(self, body: bytes) -> bytes:

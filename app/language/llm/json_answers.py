@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import json_repair
-
 from app.language.llm.chat import JsonSchema
 
 # 4,000 tokens are some 16,000 letters.
@@ -122,6 +120,8 @@ def _embedded(text: str, schema: JsonSchema) -> list[Any]:
 
 def _mended(text: str) -> list[Any]:
     """The values in `text` at its top level; none when the last does not end, or words went."""
+    import json_repair
+
     if len(text) > _LONGEST_MENDED:
         return []
     try:

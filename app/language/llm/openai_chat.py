@@ -11,10 +11,8 @@ import math
 import re
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import openai
-from openai.types.chat.completion_create_params import ResponseFormat
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
@@ -24,6 +22,11 @@ from app.language.llm.extractor import ModelUse
 from app.language.llm.json_answers import read_answer
 from app.language.llm.openai_client import failure_of, plain_code
 from app.language.llm.prompts import format_note
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types.chat.completion_create_params import ResponseFormat
+
 
 _CUT_OFF: Final = frozenset({"length", "max_tokens"})
 
@@ -155,6 +158,8 @@ class _Question:
     opening: Opening | None = None
 
     def request(self, dialect: _Dialect) -> dict[str, Any]:
+        import openai
+
         system = self.system
         if dialect.answers != "schema":
             system = f"{system}\n\n{format_note(self.schema)}"
@@ -200,7 +205,7 @@ class OpenAIChat:
     close; the client brings key, address, timeout and retries.
     """
 
-    def __init__(self, client: openai.AsyncOpenAI, model: str) -> None:
+    def __init__(self, client: "openai.AsyncOpenAI", model: str) -> None:
         self._client = client
         self._model = model
         official = client.base_url.host == _OFFICIAL
@@ -256,6 +261,8 @@ class OpenAIChat:
             ModelUnavailableError: the endpoint cannot be reached, or refuses every dialect.
 
         """
+        import openai
+
         dialect = self._dialect
         while True:
             meter.calls += 1
@@ -273,8 +280,10 @@ class OpenAIChat:
                 return dialect, response.content
 
 
-def _plainer(dialect: _Dialect, error: openai.OpenAIError) -> _Dialect | None:
+def _plainer(dialect: _Dialect, error: "openai.OpenAIError") -> _Dialect | None:
     """The next dialect to try, if the failure may come from this one."""
+    import openai
+
     if not isinstance(error, openai.APIStatusError) or plain_code(error) in _HOPELESS:
         return None
     words = f"{error.param} {error.message}".lower()
@@ -284,7 +293,7 @@ def _plainer(dialect: _Dialect, error: openai.OpenAIError) -> _Dialect | None:
     return dialect.without(words)
 
 
-def _unavailable(error: openai.OpenAIError, meter: _Meter) -> ModelUnavailableError:
+def _unavailable(error: "openai.OpenAIError", meter: _Meter) -> ModelUnavailableError:
     failure = failure_of(error)
     filtered = failure.code == "content_filter"
     return ModelUnavailableError(

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
-from typing import Final
-
-import httpx2
-import openai
+from typing import TYPE_CHECKING, Final
 
 from app.language.llm.errors import FailureReason
+
+if TYPE_CHECKING:
+    # Takes 0.4 s of CPU, so it is loaded where an endpoint is configured.
+    import httpx2
+    import openai
 
 _PLAIN_CODE: Final = re.compile(r"[a-z0-9_.-]{1,64}")
 
@@ -35,8 +37,10 @@ class ProviderFailure:
     retry_after: timedelta | None = None
 
 
-def failure_of(error: openai.OpenAIError) -> ProviderFailure:
+def failure_of(error: "openai.OpenAIError") -> ProviderFailure:
     """Why a call failed; an error of a kind not known here counts as the provider's."""
+    import openai
+
     # A timeout is also a connection error, so it goes first.
     if isinstance(error, openai.APITimeoutError):
         return ProviderFailure("timeout")
@@ -53,7 +57,7 @@ def failure_of(error: openai.OpenAIError) -> ProviderFailure:
     return ProviderFailure("provider_error")
 
 
-def plain_code(error: openai.APIError) -> str | None:
+def plain_code(error: "openai.APIError") -> str | None:
     """The provider's code for it, if that is a plain word; some send a sentence."""
     return error.code if error.code and _PLAIN_CODE.fullmatch(error.code) else None
 
@@ -101,8 +105,10 @@ LONGEST_WAIT: Final = timedelta(minutes=1)
 
 def connect(
     *, api_key: str | None, base_url: str | None, timeout: timedelta, max_retries: int
-) -> openai.AsyncOpenAI:
+) -> "openai.AsyncOpenAI":
     """A client for one event loop; the caller closes it. Nothing is sent yet."""
+    import openai
+
     return openai.AsyncOpenAI(
         # A local endpoint may want no key, but the SDK insists on one.
         api_key=api_key or "none",
@@ -114,7 +120,7 @@ def connect(
     )
 
 
-async def _bound_retries(response: httpx2.Response) -> None:
+async def _bound_retries(response: "httpx2.Response") -> None:
     """Tell the SDK, by the header it obeys, what is not worth its waiting."""
     if response.status_code < 400:
         return

@@ -7,10 +7,9 @@ does not do: batches, a cap on calls in flight, the length of texts, and the dim
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-import openai
 
 from app.errors import ConfigurationError
 from app.language.llm.embedder import (
@@ -22,6 +21,10 @@ from app.language.llm.embedder import (
 )
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.llm.openai_vectors import request_vectors
+
+if TYPE_CHECKING:
+    import openai
+
 
 # What the provider documents: the dimension of each model, and which ones can shorten it.
 KNOWN_DIMENSIONS: Final = {
@@ -72,7 +75,7 @@ class OpenAIEmbedder:
 
     def __init__(
         self,
-        client: openai.AsyncOpenAI,
+        client: "openai.AsyncOpenAI",
         model: str,
         dimension: int,
         *,
@@ -104,7 +107,7 @@ class OpenAIEmbedder:
     @classmethod
     async def open(
         cls,
-        client: openai.AsyncOpenAI,
+        client: "openai.AsyncOpenAI",
         model: str,
         dimension: int | None = None,
         *,
@@ -135,7 +138,7 @@ class OpenAIEmbedder:
     @classmethod
     async def discover(
         cls,
-        client: openai.AsyncOpenAI,
+        client: "openai.AsyncOpenAI",
         model: str,
         *,
         limits: OpenAILimits | None = None,
@@ -153,7 +156,7 @@ class OpenAIEmbedder:
         return cls(client, model, native, native=native, limits=limits, slots=slots)
 
     @staticmethod
-    async def probe(client: openai.AsyncOpenAI, model: str) -> int:
+    async def probe(client: "openai.AsyncOpenAI", model: str) -> int:
         """The dimension in which the endpoint answers for `model`, by one small call.
 
         The whole deployment has it from then on, so the call is counted for no tenant.

@@ -8,15 +8,18 @@ whatever does not fit is an error here.
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import numpy as np
-import openai
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from app.language.llm.embedder import EmbeddingUse, Vectors, unit_rows
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.llm.openai_client import failure_of
+
+if TYPE_CHECKING:
+    import openai
+
 
 # Reading an answer takes 0.2 ms for one vector of 1,536 and 15 ms for 128 of them.
 _INLINE_BYTES: Final = 100_000
@@ -46,7 +49,7 @@ class _VectorAnswer(BaseModel):
 
 
 async def request_vectors(
-    client: openai.AsyncOpenAI,
+    client: "openai.AsyncOpenAI",
     model: str,
     texts: Sequence[str],
     *,
@@ -83,7 +86,7 @@ async def request_vectors(
 
 
 async def _request(
-    client: openai.AsyncOpenAI, model: str, texts: Sequence[str], dimensions: int | None
+    client: "openai.AsyncOpenAI", model: str, texts: Sequence[str], dimensions: int | None
 ) -> bytes:
     """The body of the answer to one call.
 
@@ -91,6 +94,8 @@ async def _request(
         EmbeddingUnavailableError: the endpoint cannot be reached, or refuses.
 
     """
+    import openai
+
     try:
         # The raw answer, because the SDK builds models from it without checking them and
         # fails in its own ways on a bad one.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-import httpx
+import httpx2
 
 from app.errors import ConfigurationError
 from app.language.llm.http_reranker import COHERE, JINA, TEI, Dialect, HTTPReranker
@@ -91,17 +91,17 @@ def connect_reranker(handle: str, *, api_key: str | None, timeout: timedelta) ->
     )
 
 
-def _client(api_key: str | None) -> httpx.AsyncClient:
+def _client(api_key: str | None) -> httpx2.AsyncClient:
     # Identity, because the answer's length is bounded as it arrives.
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
-    return httpx.AsyncClient(
+    return httpx2.AsyncClient(
         headers=headers,
         # The reranker has one deadline over everything.
-        timeout=None,  # noqa: S113
+        timeout=None,
         follow_redirects=False,
-        limits=httpx.Limits(keepalive_expiry=_KEPT_SECONDS),
+        limits=httpx2.Limits(keepalive_expiry=_KEPT_SECONDS),
     )
 
 
@@ -128,11 +128,11 @@ def _checked(address: str) -> str:
     return address
 
 
-def _parsed(address: str) -> httpx.URL | None:
+def _parsed(address: str) -> httpx2.URL | None:
     """The URL, or None for what would fail at the first connection, in ways of its own."""
     try:
-        url = httpx.URL(address)
+        url = httpx2.URL(address)
         url.host.encode("idna")
-    except (httpx.InvalidURL, UnicodeError):
+    except (httpx2.InvalidURL, UnicodeError):
         return None
     return url if url.port is None or 0 < url.port < 65536 else None

@@ -4,6 +4,7 @@ They start no extraction. What says anything besides is read, so a missing phras
 and a wrong one could cost a memory: phrases stay out that can be an answer with content.
 """
 
+from functools import cache
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
@@ -80,16 +81,18 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 def _made_of_phrases(tokens: tuple[str, ...]) -> bool:
     """Tell whether the tokens can be cut into known phrases without a rest."""
+    known, most = _known()
     reached = {0}
     for start in range(len(tokens)):
         if start in reached:
             reached |= {
-                start + size
-                for size in range(1, _MOST_TOKENS + 1)
-                if tokens[start : start + size] in _KNOWN
+                start + size for size in range(1, most + 1) if tokens[start : start + size] in known
             }
     return len(tokens) in reached
 
 
-_KNOWN: Final = frozenset(_tokens(each) for each in f"{PHRASES}|{CHINESE_PHRASES}".split("|"))
-_MOST_TOKENS: Final = max(map(len, _KNOWN))
+@cache
+def _known() -> tuple[frozenset[tuple[str, ...]], int]:
+    """The tokens of every phrase, and how many the longest has."""
+    known = frozenset(_tokens(each) for each in f"{PHRASES}|{CHINESE_PHRASES}".split("|"))
+    return known, max(map(len, known))

@@ -112,7 +112,7 @@ _SYNONYM_STEMS: Final = {
     _stem(word): _stem(group.split("|")[0]) for group in SYNONYMS for word in group.split("|")
 }
 _SYNONYM_CHARACTER: Final = {
-    simplify(word): chr(0xE000 + number)
+    word: chr(0xE000 + number)
     for number, group in enumerate(CHINESE_SYNONYMS)
     for word in group.split("|")
 }

@@ -5,12 +5,11 @@ it. The form for search has simplified Chinese, folded character by character, s
 its length; words that differ between regions (計程車, 出租车) stay apart.
 """
 
+from functools import cache
 from hashlib import sha256
 from itertools import chain
 from typing import Final
 from unicodedata import category, normalize
-
-from opencc import OpenCC
 
 from app.language.text.lazy_pattern import lazy_pattern
 
@@ -63,23 +62,23 @@ _MORE: Final = "妳你牠它祂他祇只瞭了藉借荳豆砲炮"
 _HAN: Final = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0x20000, 0x2A6E0))
 
 
-def _pairs() -> dict[str, str]:
+@cache
+def _simplified() -> dict[int, str]:
     """Each character that has a simplified form, with that form."""
+    from opencc import OpenCC
+
     chars = [chr(code) for code in chain(*_HAN)]
     # A line each: OpenCC also knows phrases.
     simple = OpenCC("t2s").convert("\n".join(chars)).split("\n")
     pairs = {char: one for char, one in zip(chars, simple, strict=True) if char != one}
     pairs |= dict(zip(_MORE[::2], _MORE[1::2], strict=True))
     # Folded twice is folded once.
-    return {char: pairs.get(one, one) for char, one in pairs.items()}
-
-
-_SIMPLIFIED: Final = str.maketrans(_pairs())
+    return str.maketrans({char: pairs.get(one, one) for char, one in pairs.items()})
 
 
 def simplify(text: str) -> str:
     """`text` in simplified characters; as long as before, and unchanged the second time."""
-    return text if text.isascii() else text.translate(_SIMPLIFIED)
+    return text if text.isascii() else text.translate(_simplified())
 
 
 def fold_lines(text: str) -> str:

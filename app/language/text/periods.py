@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dateutil.relativedelta import relativedelta
-from holidays import country_holidays
 
 from app.language.text.calendar_words import SEASONS
 
@@ -170,6 +169,8 @@ def feast(today: date, name: str, year: int | None, step: int | None) -> Period:
 @lru_cache(maxsize=256)
 def _feast_days(country: str, year: int) -> dict[str, date]:
     """First day of each feast of a year, by the name that the library gives it."""
+    from holidays import country_holidays
+
     kinds, language = _CALENDARS[country]
     calendar = country_holidays(country, years=year, categories=kinds, language=language)
     found: dict[str, date] = {}

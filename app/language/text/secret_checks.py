@@ -43,7 +43,7 @@ def find_secrets(text: str) -> Iterator[Place]:
 
 
 def _formats(text: str) -> Iterator[Place]:
-    for detector, pattern in patterns.FORMATS:
+    for detector, pattern in patterns.formats():
         end = 0
         for match in pattern.finditer(text):
             # Inside of the last key; to follow it to its end again would cost the square.

@@ -6,24 +6,10 @@ length), so its expressions are used and those few are written here, each with a
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
 from typing import Final
-
-from detect_secrets.plugins.aws import AWSKeyDetector
-from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
-from detect_secrets.plugins.base import RegexBasedDetector
-from detect_secrets.plugins.discord import DiscordBotTokenDetector
-from detect_secrets.plugins.github_token import GitHubTokenDetector
-from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
-from detect_secrets.plugins.jwt import JwtTokenDetector
-from detect_secrets.plugins.mailchimp import MailchimpDetector
-from detect_secrets.plugins.pypi_token import PypiTokenDetector
-from detect_secrets.plugins.sendgrid import SendGridDetector
-from detect_secrets.plugins.slack import SlackDetector
-from detect_secrets.plugins.square_oauth import SquareOAuthDetector
-from detect_secrets.plugins.stripe import StripeDetector
-from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
-from detect_secrets.plugins.twilio import TwilioKeyDetector
 
 from app.language.text.lazy_pattern import lazy_pattern
 
@@ -35,21 +21,22 @@ _PRIVATE_KEY = (
     r"(?:-{5}END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-{5}|(?=-{5}BEGIN)|\Z)"
 )
 
-PLUGINS: Final[tuple[tuple[str, type[RegexBasedDetector]], ...]] = (
-    ("aws_key", AWSKeyDetector),
-    ("azure_storage_key", AzureStorageKeyDetector),
-    ("discord_token", DiscordBotTokenDetector),
-    ("github_token", GitHubTokenDetector),
-    ("gitlab_token", GitLabTokenDetector),
-    ("mailchimp_key", MailchimpDetector),
-    ("pypi_token", PypiTokenDetector),
-    ("sendgrid_key", SendGridDetector),
-    ("slack_token", SlackDetector),
-    ("square_secret", SquareOAuthDetector),
-    ("stripe_key", StripeDetector),
-    ("telegram_token", TelegramBotTokenDetector),
-    ("twilio_key", TwilioKeyDetector),
-)
+# Of the packages of `detect_secrets.plugins`, by the detector's name here.
+_PLUGINS: Final = {
+    "aws_key": ("aws", "AWSKeyDetector"),
+    "azure_storage_key": ("azure_storage_key", "AzureStorageKeyDetector"),
+    "discord_token": ("discord", "DiscordBotTokenDetector"),
+    "github_token": ("github_token", "GitHubTokenDetector"),
+    "gitlab_token": ("gitlab_token", "GitLabTokenDetector"),
+    "mailchimp_key": ("mailchimp", "MailchimpDetector"),
+    "pypi_token": ("pypi_token", "PypiTokenDetector"),
+    "sendgrid_key": ("sendgrid", "SendGridDetector"),
+    "slack_token": ("slack", "SlackDetector"),
+    "square_secret": ("square_oauth", "SquareOAuthDetector"),
+    "stripe_key": ("stripe", "StripeDetector"),
+    "telegram_token": ("telegram_token", "TelegramBotTokenDetector"),
+    "twilio_key": ("twilio", "TwilioKeyDetector"),
+}
 
 _OWN: Final[tuple[tuple[str, str], ...]] = (
     ("kemem_key", rf"{_START}kem_[0-9a-f]{{16}}_[0-9a-f]{{48}}"),
@@ -68,20 +55,25 @@ _OWN: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
-def _compiled(plugin: type[RegexBasedDetector]) -> Iterable[re.Pattern[str]]:
-    return plugin().denylist
+def _compiled(package: str, name: str) -> Iterable[re.Pattern[str]]:
+    plugin = getattr(import_module(f"detect_secrets.plugins.{package}"), name)
+    patterns: Iterable[re.Pattern[str]] = plugin().denylist
+    return patterns
 
 
-# The first of each AWS pair is the format; the second wants quotes, and labels cover it.
-FORMATS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
-    *((name, lazy_pattern(pattern)) for name, pattern in _OWN),
-    *(
-        (name, pattern)
-        for name, plugin in PLUGINS
-        for pattern in list(_compiled(plugin))[: 1 if name == "aws_key" else None]
-    ),
-)
-"""Detector and expression; a match may end before the secret does."""
+@cache
+def formats() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Detector and expression; a match may end before the secret does."""
+    # The first of each AWS pair is the format; the second wants quotes, and labels cover it.
+    return (
+        *((name, lazy_pattern(pattern)) for name, pattern in _OWN),
+        *(
+            (name, pattern)
+            for name, plugin in _PLUGINS.items()
+            for pattern in list(_compiled(*plugin))[: 1 if name == "aws_key" else None]
+        ),
+    )
+
 
 STANDS_ALONE: Final = frozenset({"aws_key", "twilio_key", "mailchimp_key", "discord_token"})
 """Formats so plain that a longer word may hold one by chance."""
@@ -90,8 +82,14 @@ BASIC_AUTH: Final = lazy_pattern(r"://[^\s/@:]{1,256}:(?P<value>[^\s/@]{3,256})@
 """The password of a URL; the plugin of that name gives up at an exclamation mark."""
 
 JWT: Final = lazy_pattern(rf"(?<![A-Za-z0-9_=-])eyJ{_KEY}{{4,}}\.{_KEY}{{4,}}(?:\.{_KEY}*)?")
-is_jwt: Final[Callable[[str], bool]] = JwtTokenDetector.is_formally_valid
-"""Tell whether the parts decode to JSON, so that a file named eyJ… is none."""
+
+
+def is_jwt(token: str) -> bool:
+    """Tell whether the parts decode to JSON, so that a file named eyJ… is none."""
+    from detect_secrets.plugins.jwt import JwtTokenDetector
+
+    return bool(JwtTokenDetector.is_formally_valid(token))
+
 
 _QUOTE = r"[\"'`“”‘’「『]"
 _ASSIGN = rf"{_QUOTE}?\s{{0,3}}(?::=|=>|=|:)\s{{0,3}}{_QUOTE}?"

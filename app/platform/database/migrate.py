@@ -2,15 +2,17 @@
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 
 import migrations
 from app.errors import ConfigurationError
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 _FOLDER = Path(migrations.__file__).parent
 
@@ -20,8 +22,10 @@ FIRST_VERSION_REVISIONS = {f"000{number}" for number in range(1, 8)}
 """Of version 0.1; one squashed revision has replaced them (`migrations/first_version.py`)."""
 
 
-def alembic_config(dsn: str = "") -> Config:
+def alembic_config(dsn: str = "") -> "Config":
     """Alembic, told where the migrations are and which database is meant."""
+    from alembic.config import Config
+
     # In an image the file is missing; it says how new revisions are named, which is not done there.
     config = Config(_FOLDER.parent / "alembic.ini")
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
@@ -45,9 +49,15 @@ def migration_dsn(settings: Settings) -> str:
     return url.get_secret_value()
 
 
+def _scripts() -> "ScriptDirectory":
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory.from_config(alembic_config())
+
+
 def head() -> str:
     """The revision this code was written for."""
-    revision = ScriptDirectory.from_config(alembic_config()).get_current_head()
+    revision = _scripts().get_current_head()
     if revision is None:
         raise ConfigurationError("The installation holds no migrations: install kemem again.")
     return revision
@@ -60,6 +70,8 @@ async def upgrade(dsn: str, revision: str = "head") -> None:
         ConfigurationError: the login may not create roles, or the server is too old.
 
     """
+    from alembic import command
+
     await asyncio.to_thread(command.upgrade, alembic_config(dsn), revision)
 
 
@@ -94,8 +106,7 @@ def refuse_unknown(current: str | None) -> None:
             0.1 was finished; the message says what to do.
 
     """
-    script = ScriptDirectory.from_config(alembic_config())
-    known = {revision.revision for revision in script.walk_revisions()}
+    known = {revision.revision for revision in _scripts().walk_revisions()}
     if current is None or current == FIRST_VERSION_HEAD or current in known:
         return
     if current in FIRST_VERSION_REVISIONS:

@@ -17,7 +17,7 @@ from app.platform.database.failures import (
     OutcomeUnknownError,
     UnstorableTextError,
 )
-from app.platform.http.problems import MEDIA_TYPE, responses_for
+from app.platform.http.problems import MEDIA_TYPE, Problem, responses_for
 
 ACTING_USER: Final = "KeMem-User"
 
@@ -72,6 +72,8 @@ def install(app: FastAPI, *key_errors: type[DomainError]) -> None:
             document = plain()
             for operation in _operations(document):
                 _complete(operation, key_errors)
+            schemas = document["components"]["schemas"] | _problem_schemas()
+            document["components"]["schemas"] = dict(sorted(schemas.items()))
             schemes = document["components"].setdefault("securitySchemes", {})
             schemes["acting_user"] = _ACTING_USER_SCHEME
             for unused in ("HTTPValidationError", "ValidationError"):
@@ -79,6 +81,15 @@ def install(app: FastAPI, *key_errors: type[DomainError]) -> None:
         return plain()
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way
+
+
+def _problem_schemas() -> dict[str, Any]:
+    schema = Problem.model_json_schema(
+        mode="serialization", ref_template="#/components/schemas/{model}"
+    )
+    # FastAPI does not publish a default of null either.
+    del schema["properties"]["errors"]["default"]
+    return {**schema.pop("$defs", {}), Problem.__name__: schema}
 
 
 def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
