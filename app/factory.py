@@ -38,9 +38,8 @@ from app.integrations.langgraph.thread_service import SaverThreadService
 from app.language.keyless.reconciler import RulesReconciler
 from app.memory.extraction.inferring import InferenceRules, InferringService
 from app.memory.extraction.jobs import SessionJobs
-from app.memory.extraction.ledger import RunLog
 from app.memory.extraction.pipeline import Pipeline, PipelineRules
-from app.memory.extraction.reading import Limits
+from app.memory.extraction.run_policy import RunLimits
 from app.memory.extraction.service import ExtractionService
 from app.memory.feedback.service import FeedbackService
 from app.memory.graph.edit_service import GraphEditService
@@ -120,13 +119,13 @@ def _searching(at: Runtime) -> tuple[Any, ...]:
     return (at.search_ranks, at.reranker, at.embedding_ledger, at.now, at.processing)
 
 
-def _limits(at: Runtime) -> Limits:
-    return Limits(at.settings.max_extractions, at.quota)
+def _limits(at: Runtime) -> RunLimits:
+    return RunLimits(at.settings.max_extractions, at.quota)
 
 
 def _pipeline(_: Factory, at: Runtime) -> Pipeline:
     rules = PipelineRules(at.saving_rules, forgetting_policy(at.settings), RulesReconciler())
-    return Pipeline(at.database, at.embedders, RunLog(at.database), rules, at.processing)
+    return Pipeline(at.database, at.embedders, rules, at.processing)
 
 
 def _inferring(factory: Factory, at: Runtime) -> InferringService:

@@ -30,8 +30,8 @@ from app.language.parsing.parser_pool import ParserPool
 from app.memory.extraction.inference_order import INFER
 from app.memory.extraction.inferring import InferringService
 from app.memory.extraction.jobs import SessionJobs
-from app.memory.extraction.rereading import Rereading
 from app.memory.graph.jobs import GraphJobs
+from app.memory.graph.memory_reader import MemoryReader
 from app.memory.memories import bulk_delete
 from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.quantisation import EXACT_ROWS, QuantisationService
@@ -91,7 +91,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
             ),
         ),
         PROFILE: profile_jobs(runtime).derive,
-        GRAPH_TIDY: GraphJobs(runtime.work, Rereading(), runtime.now).tidy,
+        GRAPH_TIDY: GraphJobs(runtime.work, MemoryReader(), runtime.now).tidy,
         bulk_delete.KIND: bulk_delete.BulkDeletion(runtime.database),
         FORGET: ForgettingJobs(factory.get(Forgetting)).forget,
     }

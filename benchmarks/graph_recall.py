@@ -32,10 +32,10 @@ from app.identity.tenants.access import Access
 from app.language.keyless.extractor import propose
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.text.names import name_candidates, name_key
-from app.memory.extraction.graphing import note_spoken
-from app.memory.extraction.relating import Speaker, triples_of
+from app.memory.graph.memory_reader import note_mentions
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
+from app.memory.graph.triples import Speaker, triples_of
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.refreshes import GRAPH_TIDY
 from app.runtime import Runtime, open_runtime, utc_now
@@ -211,7 +211,7 @@ async def _drawn(
             writing = GraphWriter(db, access, actor=None, job_id=None, now=utc_now())
             await writing.store(place, statements)
             await writing.mention(place, mentioned)
-            await note_spoken(
+            await note_mentions(
                 EntityRepository(db, access),
                 place,
                 [(memory_id, texts[unit]) for unit, memory_id in _memories(held).items()],

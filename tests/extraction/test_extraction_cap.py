@@ -8,7 +8,7 @@ from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
 from app.main import create_app
-from app.memory.extraction.planning import MOST_REMOVALS
+from app.memory.extraction.decisions import MOST_REMOVALS
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import every_page, ok, save

@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from app.language.llm.extractor import ConversationTurn, Proposed
-from app.memory.extraction.grounds import Grounds
-from app.memory.extraction.judging import Hearing, judge
+from app.memory.extraction.evidence import EvidenceContext, WritableScopes, judge
 from app.memory.memories.gate import Gate
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
-GROUNDS = Grounds("ana", None, "talk", None)
+SCOPES = WritableScopes("ana", None, "talk", None)
 
 
 def turn(message_id: str, content: str, role="user", **rest) -> ConversationTurn:
@@ -25,8 +24,8 @@ def proposed(content="The user lives in Munich.", **rest) -> Proposed:
     return Proposed(content, **values)
 
 
-def codes(*proposals: Proposed, turns=TURNS, grounds=GROUNDS, said_back=(), gate=None) -> list:
-    drafts = judge(proposals, Hearing(turns, grounds, said_back), gate or Gate())
+def codes(*proposals: Proposed, turns=TURNS, scopes=SCOPES, said_back=(), gate=None) -> list:
+    drafts = judge(proposals, EvidenceContext(turns, scopes, said_back), gate or Gate())
     return [(draft.event, [reason.code for reason in draft.reasons]) for draft in drafts]
 
 
@@ -69,28 +68,26 @@ class TestWhoSaysSo:
 
 class TestScopes:
     def test_what_is_not_offered_is_refused_and_says_what_is(self):
-        drafts = judge([proposed(scope="project")], Hearing(TURNS, GROUNDS), Gate())
+        drafts = judge([proposed(scope="project")], EvidenceContext(TURNS, SCOPES), Gate())
 
         [reason] = drafts[0].reasons
         assert reason.code == "scope_not_allowed"
         assert reason.figures == {"scope": "project", "allowed": "user, session"}
 
     def test_a_conversation_never_writes_what_all_users_share(self):
-        grounds = Grounds("ana", "helper", "talk", "apollo")
+        scopes = WritableScopes("ana", "helper", "talk", "apollo")
 
-        assert codes(proposed(scope="agent"), grounds=grounds) == [
-            ("REJECT", ["scope_not_allowed"])
-        ]
+        assert codes(proposed(scope="agent"), scopes=scopes) == [("REJECT", ["scope_not_allowed"])]
 
     def test_a_project_is_offered_to_those_who_may_write_there(self):
-        grounds = Grounds("ana", None, "talk", "apollo")
-        [draft] = judge([proposed(scope="project")], Hearing(TURNS, grounds), Gate())
+        scopes = WritableScopes("ana", None, "talk", "apollo")
+        [draft] = judge([proposed(scope="project")], EvidenceContext(TURNS, scopes), Gate())
 
         assert (draft.place.scope, draft.place.scope_id) == ("project", "apollo")
 
     def test_the_scope_a_caller_names_is_the_only_one(self):
-        grounds = Grounds(None, "helper", scope="agent")
-        [draft] = judge([proposed(scope="agent")], Hearing(TURNS, grounds), Gate())
+        scopes = WritableScopes(None, "helper", scope="agent")
+        [draft] = judge([proposed(scope="agent")], EvidenceContext(TURNS, scopes), Gate())
 
         assert (draft.place.scope, draft.place.user_id) == ("agent", None)
 
@@ -165,20 +162,20 @@ def test_the_second_of_two_equal_statements_is_nothing_new():
 
 def test_a_secret_condemns_the_record_of_its_words():
     secret = "The key is sk-proj-" + "a1B2c3D4" * 6
-    [draft] = judge([proposed(secret)], Hearing(TURNS, GROUNDS), Gate())
+    [draft] = judge([proposed(secret)], EvidenceContext(TURNS, SCOPES), Gate())
 
     assert draft.sensitive
 
 
 def test_what_is_to_be_redacted_is_redacted_before_it_is_stored():
     secret = "The key is sk-proj-" + "a1B2c3D4" * 6
-    [draft] = judge([proposed(secret)], Hearing(TURNS, GROUNDS), Gate(secrets="redact"))
+    [draft] = judge([proposed(secret)], EvidenceContext(TURNS, SCOPES), Gate(secrets="redact"))
 
     assert draft.open
-    assert "sk-proj-" not in draft.words.text
+    assert "sk-proj-" not in draft.content.text
 
 
 def test_messages_of_a_request_are_evidence_for_judging_and_not_for_storing():
-    [draft] = judge([proposed()], Hearing(TURNS, GROUNDS, stored=False), Gate())
+    [draft] = judge([proposed()], EvidenceContext(TURNS, SCOPES, stored=False), Gate())
 
     assert (draft.event, draft.evidence) == (None, ())

@@ -6,8 +6,8 @@ import pytest
 
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
-from app.memory.extraction.drafts import Draft, Words
-from app.memory.extraction.planning import MOST_REMOVALS, Agreement
+from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits, decide
+from app.memory.extraction.drafts import Draft, EmbeddedText
 from app.memory.memories.owner import MemoryOwner
 
 PLACE = MemoryOwner("user", "ana", "ana", None, None, None)
@@ -26,15 +26,19 @@ def neighbour(memory_id: str, **rest: object) -> Neighbour:
 
 def draft(*neighbours: Neighbour, index: int = 0, **proposed: object) -> Draft:
     values = {"memory_type": "fact", "confidence": 0.9, "evidence": ("m1",)} | proposed
-    made = Draft(index, Proposed("The user lives in Munich.", **values), PLACE)
-    made.neighbours = neighbours
-    made.own = Words(made.proposed.content)
-    return made
+    content = "The user lives in Munich."
+    return Draft(
+        index,
+        Proposed(content, **values),
+        PLACE,
+        own=EmbeddedText(content),
+        neighbours=neighbours,
+    )
 
 
 def settled(one: Draft, decision: ReconcileDecision) -> Draft:
-    Agreement().settle([one], [decision])
-    return one
+    [decided], _ = decide([one], [decision], DecisionLimits())
+    return decided
 
 
 def test_a_wish_that_fits_is_granted():
@@ -115,8 +119,9 @@ def test_a_correction_somebody_saved_by_hand_is_not_mended():
 
 def test_a_memory_is_changed_once_in_a_run():
     near = neighbour("mem_1")
-    first, second = draft(near), draft(near, index=1)
-    Agreement().settle([first, second], [ReconcileDecision("SUPERSEDE", ("mem_1",))] * 2)
+    drafts = [draft(near), draft(near, index=1)]
+    decisions = [ReconcileDecision("SUPERSEDE", ("mem_1",))] * 2
+    (first, second), _ = decide(drafts, decisions, DecisionLimits())
 
     assert [first.event, second.event] == ["SUPERSEDE", "ADD"]
 
@@ -124,22 +129,22 @@ def test_a_memory_is_changed_once_in_a_run():
 @pytest.mark.parametrize("wanted", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1])
 def test_a_run_ends_at_most_ten_memories(wanted):
     drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(wanted)]
-    Agreement().settle(
-        drafts, [ReconcileDecision("SUPERSEDE", (f"mem_{n}",)) for n in range(wanted)]
-    )
+    decisions = [ReconcileDecision("SUPERSEDE", (f"mem_{n}",)) for n in range(wanted)]
+    decided, limits = decide(drafts, decisions, DecisionLimits())
 
-    events = [one.event for one in drafts]
+    events = [one.event for one in decided]
+    assert limits.left == max(MOST_REMOVALS - wanted, 0)
     assert events.count("SUPERSEDE") == min(wanted, MOST_REMOVALS)
     assert events.count("ADD") == max(wanted - MOST_REMOVALS, 0)
 
 
 def test_updates_are_no_removals():
     drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(MOST_REMOVALS + 5)]
-    Agreement().settle(
-        drafts, [ReconcileDecision("UPDATE", (f"mem_{n}",), "More.") for n in range(len(drafts))]
-    )
+    decisions = [ReconcileDecision("UPDATE", (f"mem_{n}",), "More.") for n in range(len(drafts))]
+    decided, limits = decide(drafts, decisions, DecisionLimits())
 
-    assert {one.event for one in drafts} == {"UPDATE"}
+    assert {one.event for one in decided} == {"UPDATE"}
+    assert limits.left == MOST_REMOVALS
 
 
 class TestRetractions:

@@ -4,7 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.memory.extraction.speaker_repository import SpeakerRepository
+from app.memory.graph.speaker_repository import SpeakerRepository
 from app.memory.graph.statements import GraphOwner
 from app.runtime import Runtime
 from tests.support.api import ok, save
@@ -79,5 +79,5 @@ async def test_the_entity_of_a_shared_graph_keeps_its_name(
 
     async with runtime.database.begin(acme.tenant_id) as db:
         speakers = SpeakerRepository(db, Access(acme.tenant_id))
-        assert (await speakers.settled(SHARED, "u7")).name == "u7"
-        assert (await speakers.settled(THERAPIST, "u7")).name == "Ana Kovac"
+        assert (await speakers.ensured(SHARED, "u7")).name == "u7"
+        assert (await speakers.ensured(THERAPIST, "u7")).name == "Ana Kovac"

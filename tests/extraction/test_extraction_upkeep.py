@@ -4,9 +4,15 @@ import pytest
 
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Agenda, AgendaMemory, Join, Reconciliation, Review
+from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits
 from app.memory.extraction.drafts import Draft
-from app.memory.extraction.planning import MOST_REMOVALS, Agreement
-from app.memory.extraction.upkeep import Seen, Shown, Upkeep, extended, settle
+from app.memory.extraction.maintenance import (
+    AgendaEntry,
+    AgendaSnapshot,
+    MaintenancePlan,
+    extended,
+    plan_maintenance,
+)
 from app.memory.memories.gate import Gate
 from app.memory.memories.owner import MemoryOwner
 
@@ -16,30 +22,30 @@ ELSEWHERE = MemoryOwner("session", "talk", "ana", None, "talk", None)
 
 def seen(
     number: int, *, place: MemoryOwner = PLACE, protected: bool = False, **members: object
-) -> Seen:
+) -> AgendaEntry:
     usual = {"content": f"The user said {number}.", "memory_type": "fact", "confidence": 0.9}
-    return Seen(AgendaMemory(f"mem_{number}", **(usual | members)), place, 1, protected)
+    return AgendaEntry(AgendaMemory(f"mem_{number}", **(usual | members)), place, 1, protected)
 
 
-def shown(*due: Seen, parts: tuple[Seen, ...] = ()) -> Shown:
-    return Shown(
-        Agenda(None, tuple(one.standing for one in due), tuple(one.standing for one in parts)),
-        {one.standing.memory_id: one for one in due},
-        {one.standing.memory_id: one for one in parts},
+def shown(*due: AgendaEntry, parts: tuple[AgendaEntry, ...] = ()) -> AgendaSnapshot:
+    return AgendaSnapshot(
+        Agenda(None, tuple(one.memory for one in due), tuple(one.memory for one in parts)),
+        {one.memory.memory_id: one for one in due},
+        {one.memory.memory_id: one for one in parts},
     )
 
 
 def settled(
-    agenda: Shown,
+    agenda: AgendaSnapshot,
     *,
     reviews: tuple[Review, ...] = (),
     joins: tuple[Join, ...] = (),
-    agreement: Agreement | None = None,
+    limits: DecisionLimits | None = None,
     drafts: tuple[Draft, ...] = (),
     gate: Gate | None = None,
-) -> Upkeep:
+) -> MaintenancePlan:
     answer = Reconciliation((), reviews=reviews, joins=joins)
-    return settle(agenda, answer, agreement or Agreement(), drafts, gate or Gate())
+    return plan_maintenance(agenda, answer, limits or DecisionLimits(), drafts, gate or Gate())
 
 
 def codes(one: Draft) -> list[str]:
@@ -86,7 +92,7 @@ class TestReviews:
     @pytest.mark.parametrize("wanted", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1])
     def test_at_most_ten_are_removed(self, wanted):
         due = [seen(number) for number in range(wanted)]
-        reviews = tuple(Review(one.standing.memory_id, "REMOVE") for one in due)
+        reviews = tuple(Review(one.memory.memory_id, "REMOVE") for one in due)
 
         upkeep = settled(shown(*due), reviews=reviews)
 
@@ -98,31 +104,29 @@ class TestReviews:
         ] * max(wanted - MOST_REMOVALS, 0)
 
     def test_statements_come_first(self):
-        agreement = Agreement()
-        agreement.allowance.take(MOST_REMOVALS - 1)
+        limits = DecisionLimits(left=1)
         agenda = shown(seen(1), seen(2))
         reviews = (Review("mem_1", "REMOVE"), Review("mem_2", "REMOVE"))
 
-        upkeep = settled(agenda, reviews=reviews, agreement=agreement)
+        upkeep = settled(agenda, reviews=reviews, limits=limits)
 
         assert [one.verdict for one in upkeep.reviews] == ["REMOVE", "KEEP"]
         assert upkeep.left == 0
 
     def test_what_a_statement_changes_is_not_reviewed(self):
-        agreement = Agreement()
-        agreement.ended.add("mem_1")
+        limits = DecisionLimits(changed=frozenset({"mem_1"}))
 
-        upkeep = settled(shown(seen(1)), reviews=(Review("mem_1", "REMOVE"),), agreement=agreement)
+        upkeep = settled(shown(seen(1)), reviews=(Review("mem_1", "REMOVE"),), limits=limits)
 
-        assert upkeep.reviews == []
+        assert upkeep.reviews == ()
 
     def test_what_a_statement_repeats_is_not_reviewed(self):
         said = Draft(0, Proposed("The user said 1.", "fact", 0.9, ("m1",)), PLACE)
-        said.repeats("mem_1", "known")
+        said = said.repeating("mem_1", "known")
 
         upkeep = settled(shown(seen(1)), reviews=(Review("mem_1", "REMOVE"),), drafts=(said,))
 
-        assert upkeep.reviews == []
+        assert upkeep.reviews == ()
 
     @pytest.mark.parametrize(
         ("expected", "days"), [(None, 180), (1, 2), (1824, 3648), (1825, 3650), (1826, 3650)]
@@ -150,7 +154,7 @@ class TestMerges:
             ("mem_1", "mem_2"),
             "One matter.",
         )
-        assert (one.words.text, one.proposed.confidence) == ("The user said all of it.", 0.8)
+        assert (one.content.text, one.proposed.confidence) == ("The user said all of it.", 0.8)
         assert one.place == PLACE
 
     @pytest.mark.parametrize(
@@ -206,8 +210,7 @@ class TestMerges:
         assert upkeep.left == MOST_REMOVALS - 2
 
     def test_what_was_removed_or_changed_is_not_merged(self):
-        agreement = Agreement()
-        agreement.ended.add("mem_3")
+        limits = DecisionLimits(changed=frozenset({"mem_3"}))
         upkeep = settled(
             shown(seen(1), parts=self.PARTS),
             reviews=(Review("mem_1", "REMOVE"),),
@@ -215,7 +218,7 @@ class TestMerges:
                 Join(("mem_1", "mem_2"), "The user said one and two."),
                 Join(("mem_3", "mem_4"), "The user said three and four."),
             ),
-            agreement=agreement,
+            limits=limits,
         )
 
         assert [codes(one) for one in upkeep.merges] == [["source_changed"]] * 2
@@ -261,19 +264,19 @@ class TestMerges:
         )
 
         assert one.event == "MERGE"
-        assert secret not in one.words.text
+        assert secret not in one.content.text
 
     @pytest.mark.parametrize("size", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1])
     def test_its_sources_count_as_removals(self, size):
         parts = tuple(seen(number) for number in range(size))
 
-        one = self.merged(*(each.standing.memory_id for each in parts), parts=parts)
+        one = self.merged(*(each.memory.memory_id for each in parts), parts=parts)
 
         assert codes(one) == (["removal_limit"] if size > MOST_REMOVALS else [])
 
     def test_a_refused_merge_takes_nothing_from_the_others(self):
         parts = tuple(seen(number) for number in range(16))
-        ids = [one.standing.memory_id for one in parts]
+        ids = [one.memory.memory_id for one in parts]
         joins = (
             Join(tuple(ids[:6]), "The user said the first six."),
             Join(tuple(ids[6:12]), "The user said the next six."),
@@ -287,13 +290,13 @@ class TestMerges:
 
 
 def test_without_a_model_there_is_nothing():
-    upkeep = settle(None, Reconciliation(()), Agreement(), (), Gate())
+    upkeep = plan_maintenance(None, Reconciliation(()), DecisionLimits(), (), Gate())
 
-    assert (upkeep.shown, upkeep.reviews, upkeep.merges) == (None, [], [])
+    assert (upkeep.shown, upkeep.reviews, upkeep.merges) == (None, (), ())
 
 
 def test_what_nobody_was_asked_about_was_not_looked_at():
-    upkeep = settle(shown(seen(1)), None, Agreement(), (), Gate())
+    upkeep = plan_maintenance(shown(seen(1)), None, DecisionLimits(), (), Gate())
 
-    assert upkeep.reviews == []
+    assert upkeep.reviews == ()
     assert upkeep.counted({}) == {}

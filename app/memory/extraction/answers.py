@@ -4,7 +4,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.memory.extraction.drafts import Draft
-from app.memory.extraction.work import Ran
+from app.memory.extraction.run_state import RunResult
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryAdded, MemoryRead, Outcome, Reason
@@ -12,26 +12,26 @@ from app.memory.memories.schemas import MemoryAdded, MemoryRead, Outcome, Reason
 TOLD_WHERE = {"UPDATE", "SUPERSEDE", "MERGE"}
 
 
-async def outcomes(db: AsyncSession, access: Access, ran: Ran) -> MemoryAdded:
+async def outcomes(db: AsyncSession, access: Access, result: RunResult) -> MemoryAdded:
     """One outcome per proposal, with the memory that holds it, where the caller may see it."""
     memories = MemoryRepository(db, access)
     shown: dict[str, MemoryRead] = {}
-    for memory_id in {draft.memory_id for draft in ran.drafts} - {None}:
+    for memory_id in {draft.memory_id for draft in result.drafts} - {None}:
         try:
             row = await memories.get(str(memory_id))
         except MemoryNotFoundError:
             continue
         shown[row.memory_id] = MemoryRead.model_validate(row)
-    results = [_outcome(draft, shown) for draft in ran.drafts]
+    results = [_outcome(draft, shown) for draft in result.drafts]
     results += [
         Outcome(
-            index=len(ran.drafts) + place,
+            index=len(result.drafts) + place,
             event="REJECT",
             reasons=[Reason(code="malformed", detail=one.detail, figures={"index": one.index})],
         )
-        for place, one in enumerate(ran.malformed)
+        for place, one in enumerate(result.malformed)
     ]
-    return MemoryAdded(results=results, extractor=ran.extractor, run_id=ran.run_id)
+    return MemoryAdded(results=results, extractor=result.extractor, run_id=result.run_id)
 
 
 def _outcome(draft: Draft, shown: dict[str, MemoryRead]) -> Outcome:

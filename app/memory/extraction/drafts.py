@@ -1,33 +1,40 @@
-"""Proposals on their way into memory, each with what became of it so far. Pure."""
+"""Proposals on their way into memory, each with what became of it so far. Pure values: every
+step returns another draft, so a step that is undone leaves nothing behind.
+"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
+from app.identity.agents.embedders import embed
+from app.language.llm.embedder import Embedder
 from app.language.llm.extractor import Proposed, Scope
 from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
 from app.memory.memories.gate import GateReason
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import Event
 
+STORED: frozenset[Event] = frozenset({"ADD", "UPDATE", "SUPERSEDE", "MERGE"})
+"""Events that write the words of a draft into a memory."""
 
-@dataclass(slots=True)
-class Words:
-    """A text, what it is known by, and where it lies among others; made in this order."""
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedText:
+    """A text, the hash it is compared by, and its vector; made in this order."""
 
     text: str
     content_hash: bytes = b""
-    vector: Any = None
+    vector: Any = field(default=None, compare=False)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
     """One proposal; `event` is None while nothing is decided.
 
     Args:
         evidence: ids of stored messages that say so.
-        own: the proposal's words: what neighbours are looked up by.
-        new: the words of an UPDATE or MERGE.
+        own: the proposal's text: what neighbours are looked up by.
+        new: the text of an UPDATE or MERGE.
         reasons: every rule it broke.
         target_ids: memories that it changes, ends or repeats.
         memory_id: the memory that holds it in the end.
@@ -39,11 +46,11 @@ class Draft:
     proposed: Proposed
     place: MemoryOwner
     evidence: tuple[str, ...] = ()
-    own: Words = field(default_factory=lambda: Words(""))
-    new: Words | None = None
+    own: EmbeddedText = field(default_factory=lambda: EmbeddedText(""))
+    new: EmbeddedText | None = None
     event: Event | None = None
-    reasons: list[GateReason] = field(default_factory=list)
-    neighbours: Sequence[Neighbour] = ()
+    reasons: tuple[GateReason, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
     target_ids: tuple[str, ...] = ()
     memory_id: str | None = None
     previous: str | None = None
@@ -61,66 +68,61 @@ class Draft:
         return any(reason.code == "sensitive" for reason in self.reasons)
 
     @property
-    def words(self) -> Words:
+    def content(self) -> EmbeddedText:
         """What is stored when it is."""
         return self.new or self.own
 
-    def reject(self, reasons: Sequence[GateReason]) -> None:
-        self.event = "REJECT"
-        self.reasons = [*self.reasons, *reasons]
-
-    def repeats(self, memory_id: str | None, reason: str) -> None:
-        """It is known already."""
-        self.event = "NONE"
-        self.memory_id = memory_id
-        self.target_ids = () if memory_id is None else (memory_id,)
-        self.reason = reason
-
+    @property
     def question(self) -> ReconcileQuestion:
         """What a reconciler is asked about it."""
         return ReconcileQuestion(self.proposed, self.neighbours)
 
-    def settle(self, decision: ReconcileDecision) -> None:
-        """Take over a checked decision."""
-        self.event = decision.event
-        self.target_ids = decision.memory_ids
-        self.reason = decision.reason or None
-        self.new = None
+    def rejected(self, reasons: Sequence[GateReason]) -> Self:
+        return replace(self, event="REJECT", reasons=(*self.reasons, *reasons))
+
+    def repeating(self, memory_id: str | None, reason: str) -> Self:
+        """It is known already; `memory_id` is None where the caller may not see by what."""
+        targets = () if memory_id is None else (memory_id,)
+        return replace(self, event="NONE", memory_id=memory_id, target_ids=targets, reason=reason)
+
+    def decided(self, decision: ReconcileDecision) -> Self:
+        """With a checked decision."""
+        new = None
         if decision.event in {"UPDATE", "MERGE"} and decision.content is not None:
             text = decision.content.strip()
-            self.new = Words(text) if text != self.own.text else None
-        if decision.event == "NONE" and decision.memory_ids:
-            self.memory_id = decision.memory_ids[0]
-
-    def reopen(self) -> None:
-        """Forget what was decided among neighbours that have changed since."""
-        self.event = None
-        self.new = None
-        self.target_ids = ()
-        self.memory_id = None
-        self.reason = None
-
-
-Buckets = dict[MemoryOwner, list[Draft]]
+            new = EmbeddedText(text) if text != self.own.text else None
+        known = decision.event == "NONE" and decision.memory_ids
+        return replace(
+            self,
+            event=decision.event,
+            target_ids=decision.memory_ids,
+            reason=decision.reason or None,
+            new=new,
+            memory_id=decision.memory_ids[0] if known else self.memory_id,
+        )
 
 
-def by_place(drafts: Sequence[Draft]) -> Buckets:
-    """Open drafts by where they would be stored, in one order for all, so that two runs
-    cannot wait for each other's locks.
+Buckets = Mapping[MemoryOwner, tuple[Draft, ...]]
+
+
+def by_place(drafts: Iterable[Draft]) -> Buckets:
+    """Drafts by where they would be stored, in one order for all runs, so that two of them
+    cannot wait for each other's locks; each bucket in the order of what was said.
     """
-    found: Buckets = {}
-    for draft in drafts:
-        if draft.open:
-            found.setdefault(draft.place, []).append(draft)
-    return dict(sorted(found.items(), key=lambda one: (one[0].scope, one[0].scope_id)))
+    found: dict[MemoryOwner, tuple[Draft, ...]] = {}
+    for draft in sorted(drafts, key=lambda draft: draft.index):
+        found[draft.place] = (*found.get(draft.place, ()), draft)
+    return dict(sorted(found.items(), key=lambda item: (item[0].scope, item[0].scope_id)))
 
 
-def bar(drafts: Sequence[Draft], scopes: Sequence[Scope]) -> None:
-    """Refuse what is of another scope than these, whatever was decided about it."""
-    for draft in drafts:
-        draft.reopen()
-        if draft.place.scope not in scopes:
-            draft.reject([not_allowed(draft.place.scope, scopes)])
+def barred(drafts: Iterable[Draft], scopes: Sequence[Scope]) -> tuple[Draft, ...]:
+    """Open drafts of another scope than these refused, the others as they are."""
+    return tuple(
+        draft.rejected([not_allowed(draft.place.scope, scopes)])
+        if draft.open and draft.place.scope not in scopes
+        else draft
+        for draft in drafts
+    )
 
 
 def not_allowed(scope: str, scopes: Sequence[Scope]) -> GateReason:
@@ -129,3 +131,16 @@ def not_allowed(scope: str, scopes: Sequence[Scope]) -> GateReason:
         f"Nothing of scope {scope} may be stored from here.",
         {"scope": scope, "allowed": ", ".join(scopes)},
     )
+
+
+async def embedded(embedder: Embedder, texts: Sequence[EmbeddedText]) -> list[EmbeddedText]:
+    """The texts with their vectors, in order; asks nobody where there are none.
+
+    Raises:
+        EmbeddingUnavailableError: nothing was written; safe to retry.
+
+    """
+    if not texts:
+        return []
+    vectors = await embed(embedder, [text.text for text in texts])
+    return [replace(text, vector=vector) for text, vector in zip(texts, vectors, strict=True)]

@@ -18,14 +18,19 @@ from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.extractor import ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.answers import outcomes
-from app.memory.extraction.choosing import chosen, draws_graph, instructions
-from app.memory.extraction.grounds import Grounds
+from app.memory.extraction.evidence import EvidenceContext, WritableScopes
 from app.memory.extraction.inference_order import infer
-from app.memory.extraction.judging import Hearing
 from app.memory.extraction.pipeline import Pipeline
-from app.memory.extraction.reading import Limits, principal_of, turn_of, writable_project
-from app.memory.extraction.work import Ran
-from app.memory.extraction.work import Work as Run
+from app.memory.extraction.run_policy import (
+    RunLimits,
+    instructions,
+    model_for,
+    principal_of,
+    writable_project,
+)
+from app.memory.extraction.run_state import RunRequest, RunResult
+from app.memory.extraction.session_reader import turn_of
+from app.memory.graph.triples import draws_graph
 from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError, NotInferredError
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
 from app.memory.memories.save_service import SaveService
@@ -53,7 +58,7 @@ class InferenceRules:
     auto_create: bool
     tags: Sequence[str]
     signal_window: int
-    limits: Limits
+    limits: RunLimits
 
 
 class InferringService:
@@ -97,21 +102,21 @@ class InferringService:
         self._work.refuse_disabled()
         _refuse_unusable(body)
         place = requested_owner(principal, body)
-        grounds, config = await self._settle(principal, body, place, key)
-        model = chosen(self._models, config, principal.config)
+        scopes, config = await self._settle(principal, body, place, key)
+        model = model_for(self._models, config, principal.config)
         if model.extractor.model is not None:
             await self._check_quota(principal)
         answers: list[tuple[MemoryAdded, int]] = []
 
-        async def finish(db: AsyncSession, ran: Ran) -> None:
+        async def finish(db: AsyncSession, result: RunResult) -> None:
             async with answering(db, key) as unit:
-                answer = await outcomes(db, principal.access, ran)
-                status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & ran.events.keys() else 200
+                answer = await outcomes(db, principal.access, result)
+                status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & result.events.keys() else 200
                 unit.answer(answer, status, user_id=place.user_id)
             answers.append((answer, status))
 
-        work = self._run(principal, body, grounds, config, job=None)
-        await self._pipeline.run(work, model, finish)
+        request = self._request(principal, body, scopes, config, job=None)
+        await self._pipeline.run(request, model, finish)
         return answers[-1]
 
     async def order(
@@ -152,17 +157,17 @@ class InferringService:
         if not body.infer:
             return {"events": await self._save(principal, body)}
         place = requested_owner(principal, body)
-        grounds, config = await self._settle(principal, body, place, None)
-        model = chosen(self._models, config, principal.config)
+        scopes, config = await self._settle(principal, body, place, None)
+        model = model_for(self._models, config, principal.config)
         if model.extractor.model is not None:
             async with self._work.write(job, while_disabled=True) as unit:
                 await self._rules.limits.check_quota(unit.db, principal)
 
-        async def finish(db: AsyncSession, ran: Ran) -> None:
-            await JobRepository(db, job.tenant_id).finish(job, ran.result())
+        async def finish(db: AsyncSession, result: RunResult) -> None:
+            await JobRepository(db, job.tenant_id).finish(job, result.summary())
 
         await self._pipeline.run(
-            self._run(principal, body, grounds, config, job=job), model, finish
+            self._request(principal, body, scopes, config, job=job), model, finish
         )
         return None
 
@@ -181,7 +186,7 @@ class InferringService:
         body: MemoryCreate,
         place: MemoryOwner,
         key: IdempotencyKey | None,
-    ) -> tuple[Grounds, Mapping[str, Any]]:
+    ) -> tuple[WritableScopes, Mapping[str, Any]]:
         """Make sure that everybody is there and willing, and say where memories may go."""
         await self._work.refuse_repeated(principal, key)
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -193,10 +198,10 @@ class InferringService:
                 )
             agents = AgentRepository(unit.db, principal.access)
             agent = await agents.find(place.agent_id) if place.agent_id else None
-        grounds = Grounds(
+        scopes = WritableScopes(
             place.user_id, place.agent_id, place.session_id, project_id, scope=body.scope
         )
-        return grounds, {} if agent is None else agent.config
+        return scopes, {} if agent is None else agent.config
 
     async def _check_quota(self, principal: Principal) -> None:
         async with self._work.read(principal) as db:
@@ -205,30 +210,30 @@ class InferringService:
             except DeferJobError as error:
                 raise QuotaExhaustedError(error.until - self._now()) from error
 
-    def _run(
+    def _request(
         self,
         principal: Principal,
         body: MemoryCreate,
-        grounds: Grounds,
+        scopes: WritableScopes,
         config: Mapping[str, Any],
         *,
         job: ClaimedJob | None,
-    ) -> Run:
+    ) -> RunRequest:
         said_at = self._now() if job is None else job.create_time
-        reading = readable(_said(body, said_at), self._rules.tags)
-        turns = [turn_of(one) for one in reading.turns]
+        found = readable(_said(body, said_at), self._rules.tags)
+        turns = [turn_of(one) for one in found.turns]
         given = body.model_dump(include=set(BASE) & body.model_fields_set)
-        return Run(
+        return RunRequest(
             principal=principal,
-            hearing=Hearing(turns, grounds, list(reading.said_back), stored=False),
-            request=ExtractionRequest(
+            context=EvidenceContext(turns, scopes, list(found.said_back), stored=False),
+            reading=ExtractionRequest(
                 turns,
-                signals_of(reading.turns, self._rules.signal_window),
+                signals_of(found.turns, self._rules.signal_window),
                 instructions(body.prompt, config),
-                grounds.scopes,
+                scopes.names,
             ),
             trigger="infer",
-            agent_id=grounds.agent_id,
+            agent_id=scopes.agent_id,
             job=job,
             base=given | {"metadata_": dict(body.metadata)},
             graph=draws_graph(config, principal.config) and body.visibility != "owner_only",

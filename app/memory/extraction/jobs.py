@@ -15,15 +15,16 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.jobs import RESCUE, TO_SEQ, read_now, rescue_now
+from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Access
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.choosing import chosen
-from app.memory.extraction.expiry import expire_short
 from app.memory.extraction.pipeline import Pipeline
-from app.memory.extraction.reading import DISABLED, MESSAGES, Limits, Reading, SessionReader
 from app.memory.extraction.repository import ExtractionRepository
-from app.memory.extraction.work import Ran, Trigger
+from app.memory.extraction.run_policy import DISABLED, SWITCHED_OFF, RunLimits, model_for
+from app.memory.extraction.run_state import RunResult, Trigger
+from app.memory.extraction.session_reader import MESSAGES, SessionReader, UnreadMessages
+from app.memory.memories.record_repository import RecordRepository, rewrite
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
@@ -32,8 +33,7 @@ from app.platform.work.unit import Work
 BUSY = timedelta(seconds=1)
 """How long a job waits while another reads the same session."""
 
-SWITCHED_OFF = timedelta(minutes=5)
-"""How long work waits before it looks whether MEMORY_ENABLED is true again."""
+ENDED = "the session has ended"
 
 log = structlog.get_logger()
 
@@ -50,7 +50,7 @@ class SessionJobs:
         work: Work,
         pipeline: Pipeline,
         models: ModelCatalogue,
-        limits: Limits,
+        limits: RunLimits,
         tags: Sequence[str],
         now: Callable[[], datetime],
     ) -> None:
@@ -78,88 +78,116 @@ class SessionJobs:
             # Before the watermark is read: who ends in between has moved it.
             if await ExtractionRepository(db, Access(job.tenant_id)).is_being_read(job):
                 raise DeferJobError(self._now() + BUSY, "session_busy")
-            reading = await SessionReader(db, job, self._tags).read(most=_most(job))
-            summary = _told_all(job, reading)
+            unread = await SessionReader(db, job, self._tags).read(most=_most(job))
+            summary = _told_all(job, unread)
             if summary:
-                reading = await SessionReader(db, job, self._tags).read(whole=True)
-            if not reading.paused and not reading.news:
-                await self._pass_over(db, job, reading, "nothing_to_extract")
+                unread = await SessionReader(db, job, self._tags).read(whole=True)
+            if not unread.paused and not unread.news:
+                await self._pass_over(db, job, unread, "nothing_to_extract")
                 return
-            if reading.paused:
-                await self._expire(db, reading, job)
-        if reading.paused:
+            if unread.paused:
+                await self._expire(db, unread, job)
+        if unread.paused:
             # What was said before the pause stays owed.
             raise DeferJobError(self._now() + DISABLED, "memory_paused")
-        model = chosen(self._models, reading.config, reading.principal.config)
+        model = model_for(self._models, unread.config, unread.principal.config)
         trigger: Trigger = "end" if summary else _trigger(job)
         if model.extractor.model is not None:
             async with self._work.read(job) as db:
-                await self._limits.check(db, reading, trigger, self._now)
-        work = reading.work(job, trigger, summary=summary)
+                await self._limits.check(
+                    db, unread.principal, unread.session.session_id, trigger, self._now
+                )
         finish = self._finish_end if summary else self._finish
         try:
-            await self._pipeline.run(work, model, partial(finish, job, reading))
+            await self._pipeline.run(
+                unread.request(job, trigger, summary=summary), model, partial(finish, job, unread)
+            )
         except ModelUnavailableError as error:
-            if error.fault is None or not (summary or reading.messages == 1):
+            if error.fault is None or not (summary or unread.messages == 1):
                 raise
             # The endpoint answered and will answer so again: one message must not bar the
             # rest of its session. The failed run stays in the log.
             async with self._work.write(job, while_disabled=True) as unit:
-                await self._pass_over(unit.db, job, reading, "unreadable")
+                await self._pass_over(unit.db, job, unread, "unreadable")
 
     async def _pass_over(
-        self, db: AsyncSession, job: ClaimedJob, reading: Reading, skipped: str
+        self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages, skipped: str
     ) -> None:
         """Finish without a run."""
-        moved = reading.last > reading.session.last_extracted_seq
-        await self._move(db, reading)
-        if reading.more or (moved and job.payload.get("end")):
-            await self._go_on(db, job, reading)
-        if not reading.more:
-            await self._expire(db, reading, job)
+        moved = unread.last > unread.session.last_extracted_seq
+        await self._move(db, unread)
+        if unread.more or (moved and job.payload.get("end")):
+            await self._go_on(db, job, unread)
+        if not unread.more:
+            await self._expire(db, unread, job)
         await JobRepository(db, job.tenant_id).finish(job, {"skipped": skipped})
 
-    async def _finish(self, job: ClaimedJob, reading: Reading, db: AsyncSession, ran: Ran) -> None:
+    async def _finish(
+        self, job: ClaimedJob, unread: UnreadMessages, db: AsyncSession, result: RunResult
+    ) -> None:
         """What belongs into the transaction of a chunk's results."""
-        await self._move(db, reading)
-        if reading.more or job.payload.get("end"):
-            await self._go_on(db, job, reading)
-        result = ran.result()
-        if not reading.more:
+        await self._move(db, unread)
+        if unread.more or job.payload.get("end"):
+            await self._go_on(db, job, unread)
+        summary = result.summary()
+        if not unread.more:
             # Before the experience is told, which a model may refuse to do.
-            result["expired"] = await self._expire(db, reading, job)
-        await JobRepository(db, job.tenant_id).finish(job, result)
+            summary["expired"] = await self._expire(db, unread, job)
+        await JobRepository(db, job.tenant_id).finish(job, summary)
 
     async def _finish_end(
-        self, job: ClaimedJob, reading: Reading, db: AsyncSession, ran: Ran
+        self, job: ClaimedJob, unread: UnreadMessages, db: AsyncSession, result: RunResult
     ) -> None:
         """What belongs into the transaction of a session's experience."""
-        expired = await self._expire(db, reading, job)
-        await JobRepository(db, job.tenant_id).finish(job, ran.result() | {"expired": expired})
+        expired = await self._expire(db, unread, job)
+        await JobRepository(db, job.tenant_id).finish(job, result.summary() | {"expired": expired})
 
-    async def _move(self, db: AsyncSession, reading: Reading) -> None:
+    async def _move(self, db: AsyncSession, unread: UnreadMessages) -> None:
         """Raises WatermarkMovedError."""
-        span = reading.span
-        moved = await ExtractionRepository(db, reading.principal.access).move_watermark(
+        span = unread.span
+        moved = await ExtractionRepository(db, unread.principal.access).move_watermark(
             span.session_id, read=span.read, last=span.last
         )
         if not moved:
             raise WatermarkMovedError
 
-    async def _expire(self, db: AsyncSession, reading: Reading, job: ClaimedJob) -> int:
+    async def _expire(self, db: AsyncSession, unread: UnreadMessages, job: ClaimedJob) -> int:
         """What ends with the session, which a rescue does not read to its end."""
         if job.kind == RESCUE:
             return 0
-        return await expire_short(db, reading, job, self._now())
+        return await _expire_short_term(db, unread, job, self._now())
 
-    async def _go_on(self, db: AsyncSession, job: ClaimedJob, reading: Reading) -> None:
+    async def _go_on(self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages) -> None:
         payload: dict[str, Any] = dict(job.payload) | {"continued": True, "most": _most(job)}
         if job.kind == RESCUE:
-            to_seq = max(reading.last, payload.get(TO_SEQ, 0))
-            order = rescue_now(reading.session, to_seq=to_seq, creator=job.creator, payload=payload)
+            to_seq = max(unread.last, payload.get(TO_SEQ, 0))
+            order = rescue_now(unread.session, to_seq=to_seq, creator=job.creator, payload=payload)
         else:
-            order = read_now(reading.session, creator=job.creator, payload=payload)
+            order = read_now(unread.session, creator=job.creator, payload=payload)
         await JobRepository(db, job.tenant_id).schedule(order)
+
+
+async def _expire_short_term(
+    db: AsyncSession, unread: UnreadMessages, job: ClaimedJob, at: datetime
+) -> int:
+    """Let memories of tier short that count in this session alone expire; how many.
+
+    They keep their words for `as_of`, and the purge takes them like others that expired. A
+    session that was reopened meanwhile keeps them.
+    """
+    access, session_id = unread.principal.access, unread.session.session_id
+    session = await SessionRepository(db, access).get(session_id, lock=True)
+    if session.status != 0:
+        return 0
+    rows = await ExtractionRepository(db, access).lock_short(session_id)
+    changes = [await rewrite(db, row, {"expires_at": at}, "UPDATE") for row in rows]
+    await RecordRepository(db, access).note(
+        [change for change in changes if change is not None],
+        actor=unread.principal.key_id,
+        reason=ENDED,
+        job_id=job.job_id,
+    )
+    return len(rows)
 
 
 def _most(job: ClaimedJob) -> int:
@@ -171,10 +199,10 @@ def _most(job: ClaimedJob) -> int:
     return max(most >> (job.attempts - 1), 1)
 
 
-def _told_all(job: ClaimedJob, reading: Reading) -> bool:
+def _told_all(job: ClaimedJob, unread: UnreadMessages) -> bool:
     """Whether an ended session is read to its end, and only its experience is left."""
-    unread = reading.last > reading.session.last_extracted_seq
-    return bool(job.payload.get("end")) and reading.ended and not reading.paused and not unread
+    news = unread.last > unread.session.last_extracted_seq
+    return bool(job.payload.get("end")) and unread.ended and not unread.paused and not news
 
 
 def _trigger(job: ClaimedJob) -> Trigger:

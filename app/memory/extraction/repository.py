@@ -1,16 +1,30 @@
 """SQL for extraction: what is unread, how far it was read, and the log of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    cast,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.jobs import EXTRACT, RESCUE
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository
+from app.identity.agents.retention import Eviction
 from app.identity.projects.models import Project
 from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
@@ -18,12 +32,19 @@ from app.identity.users.models import User
 from app.identity.users.repository import visible_user_ids
 from app.memory.extraction.errors import RunNotFoundError
 from app.memory.extraction.models import ExtractionRun
+from app.memory.memories.eviction_repository import EvictionRepository
 from app.memory.memories.models import ContextInjection, Memory
+from app.memory.memories.owner import MemoryOwner
+from app.memory.memories.repository import current
+from app.memory.memories.visibility_sql import visible
 from app.platform.database.keyset import after
 from app.platform.jobs.models import Job
 from app.platform.jobs.orders import ClaimedJob
 
 DAY = timedelta(hours=24)
+
+DERIVED = and_(Memory.source == "ai", Memory.memory_type != "correction")
+"""What a person saved is a person's to end, and so is what mends a mistake."""
 
 _COUNTS = and_(
     Memory.status == "active",
@@ -187,11 +208,51 @@ class ExtractionRepository:
         )
         return rows.all()
 
+    async def lock_derived(self, memory_ids: Iterable[str]) -> dict[str, Memory]:
+        """Those of these memories that count still, locked and up to date."""
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id == func.any(cast(sorted(memory_ids), ARRAY(Text))),
+                current(),
+                visible(self._access),
+                DERIVED,
+            )
+            .order_by(Memory.memory_id)
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        return {row.memory_id: row for row in rows}
+
+    async def lock_weakest(
+        self, place: MemoryOwner, *, keep: int, eviction: Eviction, limit: int
+    ) -> Sequence[Memory]:
+        """Extracted memories of a bucket beyond the `keep` strongest, weakest first, locked.
+
+        What a person saved is never among them, nor corrections that `eviction.py` spares.
+        """
+        ids = await EvictionRepository(self._db, self._access).weakest(
+            asdict(place), keep=keep, eviction=eviction, limit=limit
+        )
+        rows = await self._db.scalars(
+            select(Memory)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.memory_id.in_(ids),
+                Memory.status == "active",
+            )
+            .order_by(Memory.memory_id)
+            .with_for_update()
+        )
+        found = {row.memory_id: row for row in rows}
+        return [found[memory_id] for memory_id in ids if memory_id in found]
+
     async def add_run(self, values: Mapping[str, Any]) -> None:
         await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
 
     async def finish_run(
-        self, run_id: str, outcomes: Mapping[str, int], upkeep: Mapping[str, Any]
+        self, run_id: str, outcomes: Mapping[str, int], maintenance: Mapping[str, Any]
     ) -> None:
         await self._db.execute(
             update(ExtractionRun)
@@ -199,7 +260,7 @@ class ExtractionRepository:
             .values(
                 status="committed",
                 outcomes=dict(outcomes),
-                upkeep=dict(upkeep),
+                upkeep=dict(maintenance),
                 finish_time=func.clock_timestamp(),
             )
             .execution_options(synchronize_session=False)

@@ -12,10 +12,9 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.choosing import chosen
 from app.memory.extraction.errors import ExtractionLimitError
-from app.memory.extraction.reading import Limits
 from app.memory.extraction.repository import DAY, ExtractionRepository
+from app.memory.extraction.run_policy import RunLimits, model_for
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
@@ -35,7 +34,7 @@ class ExtractionService:
         self,
         work: Work,
         models: ModelCatalogue,
-        limits: Limits,
+        limits: RunLimits,
         now: Callable[[], datetime],
     ) -> None:
         self._work = work
@@ -66,7 +65,7 @@ class ExtractionService:
 
         """
         self._work.refuse_disabled()
-        model = chosen(self._models, await self._config(principal, session_id), principal.config)
+        model = model_for(self._models, await self._config(principal, session_id), principal.config)
         async with self._work.write(principal, key) as unit:
             session = await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
             target = session.last_sequence_no

@@ -3,18 +3,16 @@
 One job, one bucket, one transaction: a worker killed anywhere leaves all of it owed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
-
-from sqlalchemy.ext.asyncio import AsyncSession
+from typing import Final
 
 from app.identity.tenants.access import Access
 from app.identity.tenants.repository import TenantRepository
+from app.memory.graph.memory_reader import MemoryReader
 from app.memory.graph.owner_repository import OwnerRepository
 from app.memory.graph.refresh_repository import GraphRefresh
 from app.memory.graph.relation_repository import RelationTimeline
-from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import bucket_of, reworded, to_read
 from app.memory.memories.repository import MemoryRepository
 from app.platform.jobs.errors import DeferJobError
@@ -25,23 +23,6 @@ from app.platform.work.unit import Work
 SWITCHED_OFF: Final = timedelta(minutes=5)
 DISABLED: Final = timedelta(hours=1)
 """How long work waits before it looks again whether it may go on."""
-
-
-class MemoryReader(Protocol):
-    """Reads memories that no run has read, for the graph; extraction has one."""
-
-    async def read(
-        self,
-        db: AsyncSession,
-        access: Access,
-        memories: Sequence[Memory],
-        config: Mapping[str, Any],
-        *,
-        job_id: str,
-        now: datetime,
-    ) -> dict[str, int]:
-        """Write whom they speak of; counts for the job's result."""
-        ...
 
 
 class GraphJobs:

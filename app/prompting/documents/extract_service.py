@@ -16,14 +16,17 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.choosing import chosen, draws_graph, instructions
-from app.memory.extraction.grounds import Grounds
-from app.memory.extraction.jobs import SWITCHED_OFF
-from app.memory.extraction.judging import Hearing
+from app.memory.extraction.evidence import EvidenceContext, WritableScopes
 from app.memory.extraction.pipeline import Pipeline
-from app.memory.extraction.reading import Limits, principal_of
-from app.memory.extraction.work import Ran
-from app.memory.extraction.work import Work as Run
+from app.memory.extraction.run_policy import (
+    SWITCHED_OFF,
+    RunLimits,
+    instructions,
+    model_for,
+    principal_of,
+)
+from app.memory.extraction.run_state import RunRequest, RunResult
+from app.memory.graph.triples import draws_graph
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
@@ -54,7 +57,7 @@ class FileExtractService:
         work: Work,
         pipeline: Pipeline,
         models: ModelCatalogue,
-        limits: Limits,
+        limits: RunLimits,
         now: Callable[[], datetime],
     ) -> None:
         self._now = now
@@ -101,7 +104,7 @@ class FileExtractService:
             await refuse_outsiders(unit.db, principal, scope, scope_id)
             ids = {f"{scope}_id": scope_id}
             config = await _config(unit.db, principal, ids.get("agent_id"))
-            model = chosen(self._models, config, principal.config)
+            model = model_for(self._models, config, principal.config)
             order = Order(
                 kind=EXTRACT_FILE,
                 key=_key(file_id, scope, scope_id, body.prompt),
@@ -139,8 +142,8 @@ class FileExtractService:
             principal = await principal_of(db, job)
             file = (await FileRepository(db, principal.access).get(None, payload["file_id"])).file
             config = await _config(db, principal, ids.get("agent_id"))
-        model = chosen(self._models, config, principal.config)
-        grounds = Grounds(
+        model = model_for(self._models, config, principal.config)
+        scopes = WritableScopes(
             user_id=ids.get("user_id"),
             agent_id=ids.get("agent_id"),
             project_id=ids.get("project_id"),
@@ -152,9 +155,9 @@ class FileExtractService:
             if model.extractor.model is not None:
                 async with self._work.write(job, while_disabled=True) as unit:
                     await self._limits.check_quota(unit.db, principal)
-            work = _work(principal, file, grounds, passages, job, config)
-            ran = await self._pipeline.run(work, model, _nothing_more)
-            for event, count in ran.events.items():
+            request = _request(principal, file, scopes, passages, job, config)
+            result = await self._pipeline.run(request, model, _nothing_more)
+            for event, count in result.events.items():
                 events[event] = events.get(event, 0) + count
             after = passages[-1].ordinal
         return {"file_id": file.file_id, "extractor": model.extractor.name, "events": events}
@@ -176,28 +179,28 @@ def _key(file_id: str, scope: str, scope_id: str, prompt: str | None) -> str:
     return f"{whole}/{sha256(prompt.encode()).hexdigest()[:16]}" if prompt else whole
 
 
-def _work(
+def _request(
     principal: Principal,
     file: File,
-    grounds: Grounds,
+    scopes: WritableScopes,
     passages: Sequence[Passage],
     job: ClaimedJob,
     config: Mapping[str, Any],
-) -> Run:
+) -> RunRequest:
     turns = [
         ConversationTurn(one.passage_id, "user", one.content, one.create_time) for one in passages
     ]
     wishes = instructions(job.payload.get("prompt"), config)
-    return Run(
+    return RunRequest(
         principal=principal,
-        hearing=Hearing(turns, grounds),
-        request=ExtractionRequest(
+        context=EvidenceContext(turns, scopes),
+        reading=ExtractionRequest(
             turns,
             prompt=f"{DOCUMENT} {wishes}" if wishes else DOCUMENT,
-            scopes=grounds.scopes,
+            scopes=scopes.names,
         ),
         trigger="explicit",
-        agent_id=grounds.agent_id,
+        agent_id=scopes.agent_id,
         job=job,
         base={
             "source": "knowledge_base",
@@ -227,5 +230,5 @@ async def _config(
     return {} if agent is None else agent.config
 
 
-async def _nothing_more(_db: AsyncSession, _ran: Ran) -> None:
+async def _nothing_more(_db: AsyncSession, _result: RunResult) -> None:
     """The job ends with the last run, and each run may be repeated."""

@@ -4,52 +4,49 @@ The caller holds the buckets' locks. What a memory that ended had to say ends wi
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.language.text.names import name_key, name_keys
+from app.language.text.names import name_key
 from app.memory.extraction.drafts import Draft
-from app.memory.extraction.relating import ENDING, KEPT, Speaker, graph_place, statements_of
-from app.memory.extraction.speaker_repository import SpeakerRepository
-from app.memory.extraction.work import Work
+from app.memory.extraction.run_state import RunState
+from app.memory.graph.memory_reader import note_mentions
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphOwner, RelationStatement
+from app.memory.graph.speaker_repository import SpeakerRepository
+from app.memory.graph.statements import GraphOwner, RelationStatement, fits
+from app.memory.graph.triples import SPEAKERS, Speaker, graph_place, triples_of
 from app.memory.graph.writer import GraphWriter
 
-MOST_KEYS: Final = 1_000
-"""Pieces of one statement that are looked up as names."""
+KEPT: Final = frozenset({"ADD", "UPDATE", "SUPERSEDE", "MERGE", "NONE"})
+"""Events after which a memory says what the draft said."""
+
+ENDING: Final = frozenset({"SUPERSEDE", "DELETE"})
+"""Events whose targets hold no longer."""
 
 ENDED: Final = "the memory that said so has ended"
 
 
-class Graphing:
+class DraftGraphWriter:
     """Writes the relations of one run's drafts. Never begins or ends a transaction."""
 
-    def __init__(
-        self,
-        db: AsyncSession,
-        work: Work,
-        *,
-        model: str,
-        vectors: Mapping[str, Any],
-        now: datetime,
-    ) -> None:
-        """Prepare for names whose `vectors` of `model` are known by `name_key`."""
-        access = work.principal.access
-        self._work = work
+    def __init__(self, db: AsyncSession, state: RunState, now: datetime) -> None:
+        """Prepare for the names whose vectors `state` has."""
+        request = state.request
+        access = request.principal.access
+        self._request = request
         self._speakers = SpeakerRepository(db, access)
         self._entities = EntityRepository(db, access)
         self._graph = GraphWriter(
             db,
             access,
-            actor=work.principal.key_id or None,
-            job_id=work.job_id,
+            actor=request.principal.key_id or None,
+            job_id=request.job_id,
             now=now,
-            embedding_model=model,
-            vectors=vectors,
+            embedding_model=state.embedder.name,
+            vectors=state.name_vectors,
         )
 
     async def write(self, drafts: Sequence[Draft]) -> dict[str, int]:
@@ -58,8 +55,8 @@ class Graphing:
         Called when every draft has its end. Returns counts for the job's result.
         """
         counts: dict[str, int] = defaultdict(int)
-        if self._work.graph:
-            said = "\n".join(name_key(turn.content) for turn in self._work.hearing.turns)
+        if self._request.graph:
+            said = "\n".join(name_key(turn.content) for turn in self._request.context.turns)
             for place, own in _by_place(drafts).items():
                 for name, count in (await self._of_place(place, own, said)).items():
                     counts[name] += count
@@ -90,41 +87,22 @@ class Graphing:
         return counts
 
     async def _speaker(self, place: GraphOwner) -> Speaker | None:
-        user_id = self._work.hearing.grounds.user_id
+        user_id = self._request.context.scopes.user_id
         if user_id is None or place.scope == "agent":
             return None
-        return await self._speakers.settled(place, user_id)
+        return await self._speakers.ensured(place, user_id)
 
     async def _mention(self, place: GraphOwner, drafts: Sequence[Draft]) -> None:
         """Note of every memory that was kept which entities of its bucket it names."""
-        await note_spoken(
+        await note_mentions(
             self._entities,
             place,
             [
-                (draft.memory_id, draft.words.text)
+                (draft.memory_id, draft.content.text)
                 for draft in drafts
                 if draft.memory_id is not None and not draft.proposed.retracts
             ],
         )
-
-
-async def note_spoken(
-    entities: EntityRepository, place: GraphOwner, texts: Iterable[tuple[str, str]]
-) -> None:
-    """Note of memories, by id and words, which entities of their bucket they name."""
-    spoken: dict[str, list[str]] = {}
-    for memory_id, text in texts:
-        for key in name_keys(text, most=MOST_KEYS):
-            spoken.setdefault(key, []).append(memory_id)
-    if not spoken:
-        return
-    rows = [
-        *(await entities.by_keys(place, spoken)).items(),
-        *await entities.by_aliases(place, spoken),
-    ]
-    await entities.note_mentions(
-        (memory_id, row.entity_id) for key, row in rows for memory_id in spoken[key]
-    )
 
 
 def _by_place(drafts: Sequence[Draft]) -> dict[GraphOwner, list[Draft]]:
@@ -147,3 +125,29 @@ def _ended(drafts: Sequence[Draft]) -> list[str]:
         if draft.event == "DELETE" or memory_id != draft.memory_id
     ]
     return list(dict.fromkeys(ended))
+
+
+def names_in(drafts: Sequence[Draft]) -> list[str]:
+    """Names of a run that are not the user's, by which what is near may be found, each once."""
+    found: dict[str, str] = {}
+    for draft in drafts:
+        if draft.open and draft.place.scope != "session":
+            for relation in draft.proposed.relations:
+                for name in (relation.source, relation.destination):
+                    if fits(name) and name_key(name) not in SPEAKERS:
+                        found.setdefault(name_key(name), name)
+    return list(found.values())
+
+
+def statements_of(draft: Draft, speaker: Speaker | None, said: str) -> list[RelationStatement]:
+    """The triples of a stored draft, in order; none whose names nobody said.
+
+    Args:
+        speaker: who "user" is; None where nobody in particular spoke.
+        said: everything that was read, in normal form.
+
+    """
+    proposed = draft.proposed
+    memory_ids = () if draft.memory_id is None or proposed.retracts else (draft.memory_id,)
+    said = f"{said} {name_key(proposed.content)}"
+    return triples_of(proposed, speaker, said, evidence=draft.evidence, memory_ids=memory_ids)

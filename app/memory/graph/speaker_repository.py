@@ -11,10 +11,10 @@ from app.identity.tenants.access import Access
 from app.identity.users.models import User
 from app.language.keyless.attributes import attribute_of
 from app.language.text.names import name_key
-from app.memory.extraction.relating import Speaker
 from app.memory.graph.models import GraphEntity
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphOwner, fits
+from app.memory.graph.triples import Speaker
 from app.memory.memories.models import Memory
 
 NAME = "user.name"
@@ -54,7 +54,7 @@ class SpeakerRepository:
         )
         return written.strip() if written is not None and fits(written) else user_id
 
-    async def settled(self, place: GraphOwner, user_id: str) -> Speaker:
+    async def ensured(self, place: GraphOwner, user_id: str) -> Speaker:
         """The user as statements of this place must name them, so that they stay one entity.
 
         Somebody who has the user's name in the graph already, while the user is there by their

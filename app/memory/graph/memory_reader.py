@@ -4,9 +4,9 @@ No model is asked: what somebody wrote without having it inferred costs no token
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,20 +14,21 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access
 from app.language.keyless.relations import relations_of
 from app.language.llm.extractor import Proposed
-from app.language.text.names import name_key
-from app.memory.extraction.choosing import draws_graph
-from app.memory.extraction.graphing import note_spoken
-from app.memory.extraction.relating import graph_place, triples_of
-from app.memory.extraction.speaker_repository import SpeakerRepository
+from app.language.text.names import name_key, name_keys
 from app.memory.graph.repository import EntityRepository
+from app.memory.graph.speaker_repository import SpeakerRepository
 from app.memory.graph.statements import GraphOwner
+from app.memory.graph.triples import draws_graph, graph_place, triples_of
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
 
+MOST_KEYS: Final = 1_000
+"""Pieces of one statement that are looked up as names."""
 
-class Rereading:
-    """A `MemoryReader` of the graph's. Never begins or ends a transaction."""
+
+class MemoryReader:
+    """Reads memories for the graph. Never begins or ends a transaction."""
 
     async def read(
         self,
@@ -47,7 +48,7 @@ class Rereading:
             speaker = None
             proposals = [(row, _proposed(row)) for row in rows]
             if place.user_id is not None and any(one.relations for _, one in proposals):
-                speaker = await speakers.settled(place, place.user_id)
+                speaker = await speakers.ensured(place, place.user_id)
             statements = [
                 statement
                 for row, proposed in proposals
@@ -66,7 +67,7 @@ class Rereading:
                 counts["relations"] += written.relations_added
                 counts["entities"] += written.entities_created
             texts = [(row.memory_id, row.content) for row in rows]
-            await note_spoken(EntityRepository(db, access), place, texts)
+            await note_mentions(EntityRepository(db, access), place, texts)
         return counts
 
     async def _by_place(
@@ -96,6 +97,25 @@ class Rereading:
             if place is not None and drawn[row.agent_id]:
                 found[place].append(row)
         return found
+
+
+async def note_mentions(
+    entities: EntityRepository, place: GraphOwner, texts: Iterable[tuple[str, str]]
+) -> None:
+    """Note of memories, by id and words, which entities of their bucket they name."""
+    spoken: dict[str, list[str]] = {}
+    for memory_id, text in texts:
+        for key in name_keys(text, most=MOST_KEYS):
+            spoken.setdefault(key, []).append(memory_id)
+    if not spoken:
+        return
+    rows = [
+        *(await entities.by_keys(place, spoken)).items(),
+        *await entities.by_aliases(place, spoken),
+    ]
+    await entities.note_mentions(
+        (memory_id, row.entity_id) for key, row in rows for memory_id in spoken[key]
+    )
 
 
 def _proposed(row: Memory) -> Proposed:

@@ -1,12 +1,11 @@
-"""What a model wishes of old memories, held to what is allowed. Pure.
+"""What a model asks for of old memories, held to what is allowed. Pure.
 
-As in `planning.py`: it may name only what it was shown, may not touch what is protected, and
-takes what it ends from the one allowance of the run, after the run's statements.
+As in `decisions.py`: it may name only what it was shown, may not touch what is protected, and
+takes what it ends from the one limit of the run, after the run's statements.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.language.llm.extractor import LONGEST_VALID_DAYS, Proposed
@@ -21,8 +20,8 @@ from app.language.llm.reconciler import (
 )
 from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
-from app.memory.extraction.drafts import Draft, Words
-from app.memory.extraction.planning import MOST_REMOVALS, Agreement
+from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits
+from app.memory.extraction.drafts import Draft, EmbeddedText
 from app.memory.memories.gate import Gate, GateReason, Proposal
 from app.memory.memories.owner import MemoryOwner
 
@@ -33,60 +32,66 @@ STALE = GateReason("stale", "Nobody has spoken of it for as long as it was thoug
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AgendaEntry:
     """A memory on the agenda, and what of it must not have changed when it is acted on."""
 
-    standing: AgendaMemory
+    memory: AgendaMemory
     place: MemoryOwner
     version: int
     protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AgendaSnapshot:
     """What a model is shown of old memories; by id."""
 
     agenda: Agenda = NO_AGENDA
-    due: Mapping[str, Seen] = field(default_factory=dict)
-    parts: Mapping[str, Seen] = field(default_factory=dict)
+    due: Mapping[str, AgendaEntry] = field(default_factory=dict)
+    parts: Mapping[str, AgendaEntry] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Reviewed:
+@dataclass(frozen=True, slots=True)
+class ReviewDecision:
     """What is to become of a memory that was due; `reasons` say what spoke against more."""
 
-    seen: Seen
+    entry: AgendaEntry
     verdict: ReviewVerdict
     reason: str
-    reasons: list[GateReason]
+    reasons: tuple[GateReason, ...]
 
     @property
     def memory_id(self) -> str:
-        return self.seen.standing.memory_id
+        return self.entry.memory.memory_id
 
 
-@dataclass(slots=True)
-class Upkeep:
-    """What came of an agenda.
+@dataclass(frozen=True, slots=True)
+class MaintenancePlan:
+    """What is to become of an agenda.
 
     Args:
         left: how many memories the run may still end.
         shown: None where no model is there to look.
         merges: each with event MERGE, or REJECT and every rule that it broke.
+        unknown: how many reviews named a memory that was not shown.
 
     """
 
     left: int
-    shown: Shown | None = None
-    reviews: list[Reviewed] = field(default_factory=list)
-    merges: list[Draft] = field(default_factory=list)
+    shown: AgendaSnapshot | None = None
+    reviews: tuple[ReviewDecision, ...] = ()
+    merges: tuple[Draft, ...] = ()
     unknown: int = 0
 
     @property
     def granted(self) -> list[Draft]:
         return [merge for merge in self.merges if merge.event == "MERGE"]
 
-    def counted(self, done: Counter[str]) -> dict[str, Any]:
+    def with_merges(self, merges: Sequence[Draft]) -> "MaintenancePlan":
+        """With the same merges as they are after another step; each is known by its index."""
+        later = {merge.index: merge for merge in merges}
+        return replace(self, merges=tuple(later.get(merge.index, merge) for merge in self.merges))
+
+    def counted(self, done: Mapping[str, int]) -> dict[str, Any]:
         """What the log of runs keeps of it: ids, codes and numbers.
 
         Args:
@@ -100,7 +105,7 @@ class Upkeep:
             counts["unknown"] = self.unknown
         if self.shown.parts:
             first = next(iter(self.shown.parts.values()))
-            counts["category"] = category(first.place, first.standing.memory_type) | {
+            counts["category"] = category(first.place, first.memory.memory_type) | {
                 "shown": len(self.shown.parts)
             }
         return counts
@@ -116,105 +121,121 @@ def category(place: MemoryOwner, memory_type: str) -> dict[str, Any]:
     }
 
 
-def settle(
-    shown: Shown | None,
+def plan_maintenance(
+    shown: AgendaSnapshot | None,
     answer: Reconciliation | None,
-    agreement: Agreement,
+    limits: DecisionLimits,
     drafts: Sequence[Draft],
     gate: Gate,
-) -> Upkeep:
+) -> MaintenancePlan:
     """What is granted of an answer, after the statements of the run were decided about.
 
     Args:
         shown: None where no model is there to look.
         answer: None when nobody was asked: then nothing was looked at.
-        agreement: what the statements end and how much they leave.
+        limits: what the statements change and how much they leave.
         drafts: the run's; what one of them repeats is not stale.
         gate: judges the words of a merge like any other.
 
     """
     if shown is None or answer is None:
-        return Upkeep(agreement.allowance.left, None if shown is None else Shown())
+        return MaintenancePlan(limits.left, None if shown is None else AgendaSnapshot())
     said_again = {draft.memory_id for draft in drafts if draft.event == "NONE"}
-    upkeep = Upkeep(0, shown)
-    upkeep.unknown = sum(one.memory_id not in shown.due for one in answer.reviews)
-    given = {one.memory_id: one for one in reversed(answer.reviews)}
-    for memory_id, seen in shown.due.items():
-        if memory_id not in agreement.ended and memory_id not in said_again:
-            upkeep.reviews.append(_reviewed(seen, given.get(memory_id), agreement))
-    joined: set[str] = set()
+    unknown = sum(review.memory_id not in shown.due for review in answer.reviews)
+    given = {review.memory_id: review for review in reversed(answer.reviews)}
+    reviews: list[ReviewDecision] = []
+    for memory_id, entry in shown.due.items():
+        if memory_id not in limits.changed and memory_id not in said_again:
+            review, limits = _reviewed(entry, given.get(memory_id), limits)
+            reviews.append(review)
+    named: frozenset[str] = frozenset()
+    merges: list[Draft] = []
     # Whoever was shown nothing has nothing to join.
     for number, join in enumerate(answer.joins if shown.parts else ()):
-        upkeep.merges.append(_merge(number, join, shown, agreement, joined, gate))
-    upkeep.left = agreement.allowance.left
-    return upkeep
+        merge, limits = _merge(number, join, shown, limits, named, gate)
+        named |= frozenset(join.memory_ids)
+        merges.append(merge)
+    return MaintenancePlan(limits.left, shown, tuple(reviews), tuple(merges), unknown)
 
 
-def _reviewed(seen: Seen, review: Review | None, agreement: Agreement) -> Reviewed:
+def _reviewed(
+    entry: AgendaEntry, review: Review | None, limits: DecisionLimits
+) -> tuple[ReviewDecision, DecisionLimits]:
     if review is None:
         # Kept, so that it is not shown in every run to a model that passes it over.
-        return Reviewed(seen, "KEEP", "The model gave no verdict.", [STALE])
+        return ReviewDecision(entry, "KEEP", "The model gave no verdict.", (STALE,)), limits
     reasons = [STALE]
     verdict = review.verdict
     if verdict == "REMOVE":
-        if seen.protected:
+        if entry.protected:
             reasons.append(_PROTECTED)
-        elif not agreement.allowance.take(1):
+        elif not limits.allow(1):
             reasons.append(_LIMIT)
         if len(reasons) > 1:
             verdict = "KEEP"
         else:
-            agreement.ended.add(seen.standing.memory_id)
-    return Reviewed(seen, verdict, review.reason, reasons)
+            limits = limits.after([entry.memory.memory_id], removed=True)
+    return ReviewDecision(entry, verdict, review.reason, tuple(reasons)), limits
 
 
 def _merge(
     number: int,
     join: Join,
-    shown: Shown,
-    agreement: Agreement,
-    joined: set[str],
+    shown: AgendaSnapshot,
+    limits: DecisionLimits,
+    named: frozenset[str],
     gate: Gate,
-) -> Draft:
-    """The draft of a merge; refused when a rule is broken, and then nothing is taken."""
+) -> tuple[Draft, DecisionLimits]:
+    """The draft of a merge; refused when a rule is broken, and then nothing is taken.
+
+    Args:
+        named: memories that earlier merges of the answer name.
+
+    """
     ids = tuple(dict.fromkeys(join.memory_ids))
-    parts = [shown.parts[one] for one in ids if one in shown.parts]
-    sure = [one.standing.confidence for one in parts] or [1.0]
+    parts = [shown.parts[memory_id] for memory_id in ids if memory_id in shown.parts]
+    sure = [part.memory.confidence for part in parts] or [1.0]
     given = min(sure) if join.confidence is None else join.confidence
     confidence = min(given, max(sure))
     judged = gate.redacted(Proposal(join.content, confidence))
-    words = Words(judged.content.strip())
-    kinds = {(one.place, one.standing.memory_type) for one in parts}
+    text = judged.content.strip()
     first = parts[0] if parts else next(iter(shown.parts.values()))
     draft = Draft(
         number,
-        Proposed(words.text, first.standing.memory_type, confidence, ()),
+        Proposed(text, first.memory.memory_type, confidence, ()),
         first.place,
-        own=words,
+        own=EmbeddedText(text),
         target_ids=ids,
         reason=join.reason or None,
     )
+    reasons = [*_broken(ids, parts, limits, named), *gate.check(judged)]
+    if rule := addresses_model(text):
+        reasons.append(GateReason("injection", "It addresses the model.", {"rule": rule}))
+    if not reasons and not limits.allow(len(ids)):
+        reasons = [_LIMIT]
+    if reasons:
+        return draft.rejected(reasons), limits
+    draft = replace(draft, event="MERGE", own=EmbeddedText(text, content_hash(text)))
+    return draft, limits.after(ids, removed=True)
+
+
+def _broken(
+    ids: Sequence[str],
+    parts: Sequence[AgendaEntry],
+    limits: DecisionLimits,
+    named: frozenset[str],
+) -> list[GateReason]:
+    """Every rule about its sources that a merge breaks."""
+    kinds = {(part.place, part.memory.memory_type) for part in parts}
     rules = [
         (len(parts) == len(ids) and len(ids) > 0, _UNKNOWN),
         (len(ids) != 1, _TOO_FEW),
         (len(kinds) <= 1, _MIXED),
-        (not any(one.protected for one in parts), _PROTECTED),
-        (joined.isdisjoint(ids), _OVERLAP),
-        (agreement.ended.isdisjoint(ids), _CHANGED),
+        (not any(part.protected for part in parts), _PROTECTED),
+        (named.isdisjoint(ids), _OVERLAP),
+        (limits.changed.isdisjoint(ids), SOURCE_CHANGED),
     ]
-    reasons = [reason for kept, reason in rules if not kept] + gate.check(judged)
-    if rule := addresses_model(words.text):
-        reasons.append(GateReason("injection", "It addresses the model.", {"rule": rule}))
-    joined.update(ids)
-    if not reasons and not agreement.allowance.take(len(ids)):
-        reasons = [_LIMIT]
-    if reasons:
-        draft.reject(reasons)
-        return draft
-    agreement.ended.update(ids)
-    words.content_hash = content_hash(words.text)
-    draft.event = "MERGE"
-    return draft
+    return [reason for kept, reason in rules if not kept]
 
 
 def extended(expected_valid_days: int | None) -> int:
@@ -230,5 +251,4 @@ _UNKNOWN = GateReason("unknown_memory", "It names a memory that was not shown.",
 _TOO_FEW = GateReason("too_few_sources", "It takes two memories to merge.", {"minimum": 2})
 _MIXED = GateReason("scope_mismatch", "Its memories are of several scopes or types.", {})
 _OVERLAP = GateReason("overlap", "Another merge names one of its memories.", {})
-_CHANGED = GateReason("source_changed", "One of its memories was changed or ended.", {})
-SOURCE_CHANGED = _CHANGED
+SOURCE_CHANGED = GateReason("source_changed", "One of its memories was changed or ended.", {})

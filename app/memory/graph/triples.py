@@ -1,4 +1,4 @@
-"""From the statements of a run to triples of the graph. Pure.
+"""From what was said to triples of the graph, and whether there is to be a graph. Pure.
 
 A relation stands and falls with the statement that it came with: what was refused makes none,
 and place, evidence, confidence and time are the statement's.
@@ -6,27 +6,23 @@ and place, evidence, confidence and time are the statement's.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from app.language.llm.extractor import Proposed, ProposedRelation
 from app.language.text.names import name_key
-from app.memory.extraction.drafts import Draft
 from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement, fits
 from app.memory.memories.owner import MemoryOwner
 
 PERSON: Final = "person"
+
+GRAPH: Final = "graph"
+"""The switch of the graph in the settings of an agent or a tenant."""
 
 SPEAKERS: Final = frozenset(
     {"user", "the user", "i", "me", "myself", "speaker", "the speaker"}
     | {"用户", "本用户", "使用者", "我", "本人", "用戶", "使用者本人", "用户本人"}
 )
 """Names by which models call the user, in their normal form."""
-
-KEPT: Final = frozenset({"ADD", "UPDATE", "SUPERSEDE", "MERGE", "NONE"})
-"""Events after which a memory says what the draft said."""
-
-ENDING: Final = frozenset({"SUPERSEDE", "DELETE"})
-"""Events whose targets hold no longer."""
 
 _ATTRIBUTE_OF: Final[Mapping[str, frozenset[str]]] = {
     "residence": frozenset({"lives_in", "resides_in", "located_in"}),
@@ -41,7 +37,7 @@ _ATTRIBUTE_OF: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The user of a run in the graph: `name` is theirs where it is known, else their id."""
+    """The user of a run as an entity: `name` is theirs where it is known, else their id."""
 
     user_id: str
     name: str
@@ -50,7 +46,7 @@ class Speaker:
     def named(self) -> NamedEntity:
         return NamedEntity(self.name, PERSON)
 
-    def is_meant(self, name: str) -> bool:
+    def has_name(self, name: str) -> bool:
         """Whether a name is one of the user's."""
         return name_key(name) in {*SPEAKERS, name_key(self.user_id), name_key(self.name)}
 
@@ -68,31 +64,12 @@ def graph_place(place: MemoryOwner) -> GraphOwner | None:
     )
 
 
-def names_in(drafts: Sequence[Draft]) -> list[str]:
-    """Names of a run that are not the user's, by which what is near may be found, each once."""
-    found: dict[str, str] = {}
-    for draft in drafts:
-        if draft.open and draft.place.scope != "session":
-            for one in draft.proposed.relations:
-                for name in (one.source, one.destination):
-                    if fits(name) and name_key(name) not in SPEAKERS:
-                        found.setdefault(name_key(name), name)
-    return list(found.values())
-
-
-def statements_of(draft: Draft, speaker: Speaker | None, said: str) -> list[RelationStatement]:
-    """The triples of a stored draft, in order; none whose names nobody said.
-
-    Args:
-        speaker: who "user" is; None where nobody in particular spoke.
-        said: everything that was read, in normal form. A model that translates a name, or
-            brings one of its own, makes no relation.
-
+def draws_graph(*configs: Mapping[str, Any]) -> bool:
+    """Whether what is said of whom goes into the graph: unless the agent, else the tenant, says
+    `graph: false`.
     """
-    proposed = draft.proposed
-    memory_ids = () if draft.memory_id is None or proposed.retracts else (draft.memory_id,)
-    said = f"{said} {name_key(proposed.content)}"
-    return triples_of(proposed, speaker, said, evidence=draft.evidence, memory_ids=memory_ids)
+    given = (config.get(GRAPH) for config in configs)
+    return next((switch for switch in given if isinstance(switch, bool)), True)
 
 
 def triples_of(
@@ -103,7 +80,14 @@ def triples_of(
     evidence: Sequence[str],
     memory_ids: Sequence[str],
 ) -> list[RelationStatement]:
-    """The triples of a statement; see `statements_of`."""
+    """The triples of a statement, in order; none whose names nobody said.
+
+    Args:
+        speaker: who "user" is; None where nobody in particular spoke.
+        said: everything that was read, in normal form. A model that translates a name, or
+            brings one of its own, makes no relation.
+
+    """
     return [
         RelationStatement(
             source,
@@ -132,7 +116,7 @@ def _named(
 
 
 def _entity(name: str, entity_type: str, speaker: Speaker | None, said: str) -> NamedEntity | None:
-    if speaker is not None and speaker.is_meant(name):
+    if speaker is not None and speaker.has_name(name):
         return speaker.named
     key = name_key(name)
     if key in SPEAKERS or not fits(name) or key not in said:

@@ -1,33 +1,94 @@
 """Which proposals stand: evidence, scope, the gate, injections and echoes. Pure.
 
 Every rule is asked and every broken one reported, as the gate does. What a model proposed is
-judged like anything else: it is a wish until the code agrees.
+judged like anything else: it is a request until the code agrees.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from app.language.llm.extractor import ConversationTurn, Proposed
+from app.language.llm.extractor import ConversationTurn, Proposed, Scope
 from app.language.text.echoes import is_echo
 from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
 from app.language.text.signals import find_signals
 from app.language.text.uploads import scrub_upload_mentions
-from app.memory.extraction.drafts import Draft, Words, not_allowed
-from app.memory.extraction.grounds import Grounds
+from app.memory.extraction.drafts import Draft, EmbeddedText, not_allowed
 from app.memory.memories.gate import Gate, GateReason, Proposal
+from app.memory.memories.owner import MemoryOwner
 
 SAID_BY_EITHER = {"decision", "event"}
 """What may rest on an assistant's word alone."""
-
 
 ATTACKS = {"prompt_markup", "override", "reveal", "safety_off", "secrecy"}
 """Rules of `text/injections.py` that no honest message breaks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class WritableScopes:
+    """Who took part in what is read, and so where its statements may be stored.
+
+    Args:
+        agent_id: whose private memories they become; None lets every agent of the user see
+            them.
+        session_id: the conversation, when there is one.
+        project_id: its project, when the user may write there.
+        scope: the only scope there is, when the caller has named one.
+
+    """
+
+    user_id: str | None
+    agent_id: str | None = None
+    session_id: str | None = None
+    project_id: str | None = None
+    scope: Scope | None = None
+
+    @property
+    def names(self) -> tuple[Scope, ...]:
+        """For whom a proposal may be meant here, the usual one first."""
+        if self.scope is not None:
+            return (self.scope,)
+        ids = {"user": self.user_id, "session": self.session_id, "project": self.project_id}
+        everyone: tuple[Scope, ...] = ("user", "session", "project")
+        return tuple(scope for scope in everyone if ids[scope] is not None)
+
+    @property
+    def usual(self) -> MemoryOwner:
+        """The usual place."""
+        place = self.place_of(self.names[0])
+        assert place is not None  # noqa: S101 (the first scope is one of those allowed)
+        return place
+
+    def place_of(self, scope: Scope) -> MemoryOwner | None:
+        """Columns of a memory of this scope; None when it is not allowed here.
+
+        Knowledge that all users of an agent share is only ever saved when a caller asks for
+        it by name: a conversation cannot write into it.
+        """
+        if scope not in self.names:
+            return None
+        ids = {
+            "user": self.user_id,
+            "session": self.session_id,
+            "project": self.project_id,
+            "agent": self.agent_id,
+        }
+        scope_id = ids[scope]
+        if scope_id is None:
+            return None
+        return MemoryOwner(
+            scope=scope,
+            scope_id=scope_id,
+            user_id=None if scope == "agent" else self.user_id,
+            agent_id=self.agent_id,
+            session_id=self.session_id,
+            project_id=self.project_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceContext:
     """What proposals are judged by.
 
     Args:
@@ -38,35 +99,35 @@ class Hearing:
     """
 
     turns: Sequence[ConversationTurn]
-    grounds: Grounds
+    scopes: WritableScopes
     said_back: Sequence[str] = ()
     stored: bool = True
 
 
-def judge(proposals: Sequence[Proposed], hearing: Hearing, gate: Gate) -> list[Draft]:
+def judge(proposals: Sequence[Proposed], context: EvidenceContext, gate: Gate) -> tuple[Draft, ...]:
     """One draft per proposal, in order; those that broke a rule are rejected.
 
     The second of two equal statements of a run is nothing new.
     """
-    turns = {turn.message_id: turn for turn in hearing.turns}
-    confirmed = _confirmed(hearing.turns)
-    drafts = [
-        _judged(index, one, hearing, gate, turns, confirmed) for index, one in enumerate(proposals)
-    ]
-    first: dict[tuple[object, bytes], Draft] = {}
-    for draft in drafts:
-        if (
-            draft.open
-            and first.setdefault((draft.place, draft.own.content_hash), draft) is not draft
-        ):
-            draft.repeats(None, "the same statement came twice in this run")
-    return drafts
+    turns = {turn.message_id: turn for turn in context.turns}
+    confirmed = _confirmed(context.turns)
+    seen: set[tuple[MemoryOwner, bytes]] = set()
+    drafts: list[Draft] = []
+    for index, proposed in enumerate(proposals):
+        draft = _judged(index, proposed, context, gate, turns, confirmed)
+        key = (draft.place, draft.own.content_hash)
+        if draft.open and key in seen:
+            draft = draft.repeating(None, "the same statement came twice in this run")
+        elif draft.open:
+            seen.add(key)
+        drafts.append(draft)
+    return tuple(drafts)
 
 
 def _judged(
     index: int,
     proposed: Proposed,
-    hearing: Hearing,
+    context: EvidenceContext,
     gate: Gate,
     turns: Mapping[str, ConversationTurn],
     confirmed: set[str],
@@ -76,20 +137,20 @@ def _judged(
     proposed = replace(
         proposed, content=redacted.content, source_error=redacted.source_error or None
     )
-    place = hearing.grounds.place(proposed.scope)
-    evidence = proposed.evidence if hearing.stored else ()
-    words = Words(proposed.content)
-    draft = Draft(index, proposed, place or hearing.grounds.first, evidence, words)
+    scopes = context.scopes
+    place = scopes.place_of(proposed.scope)
+    evidence = proposed.evidence if context.stored else ()
     reasons = gate.check(redacted)
     if place is None:
-        reasons.append(not_allowed(proposed.scope, hearing.grounds.scopes))
+        reasons.append(not_allowed(proposed.scope, scopes.names))
     reasons += _unsupported(proposed, turns, confirmed)
-    reasons += _hostile(proposed, hearing, turns)
+    reasons += _hostile(proposed, context, turns)
+    text = proposed.content
     if reasons:
-        draft.reject(reasons)
-    else:
-        words.content_hash = content_hash(words.text)
-    return draft
+        own = EmbeddedText(text)
+        return Draft(index, proposed, place or scopes.usual, evidence, own).rejected(reasons)
+    own = EmbeddedText(text, content_hash(text))
+    return Draft(index, proposed, place or scopes.usual, evidence, own)
 
 
 def _unsupported(
@@ -131,7 +192,7 @@ def _confirmed(turns: Sequence[ConversationTurn]) -> set[str]:
 
 
 def _hostile(
-    proposed: Proposed, hearing: Hearing, turns: Mapping[str, ConversationTurn]
+    proposed: Proposed, context: EvidenceContext, turns: Mapping[str, ConversationTurn]
 ) -> list[GateReason]:
     """Text that addresses the model, and text that was only said back."""
     said_by = [turns[one] for one in proposed.evidence if one in turns]
@@ -145,8 +206,8 @@ def _hostile(
         return [
             GateReason("injection", "It addresses the model instead of telling.", {"rule": rule})
         ]
-    own_words = [turn.content for turn in hearing.turns if turn.role == "user"]
-    covered = is_echo(proposed.content, hearing.said_back, own_words)
+    own_words = [turn.content for turn in context.turns if turn.role == "user"]
+    covered = is_echo(proposed.content, context.said_back, own_words)
     if covered is None:
         return []
     return [

@@ -1,8 +1,8 @@
-"""Reading a session behind its watermark: which messages, for whom, under which limits."""
+"""Read: what a session holds behind its watermark, and for whom it may be remembered."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,18 +14,19 @@ from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
 from app.errors import DisabledError
 from app.identity.agents.repository import AgentRepository
-from app.identity.projects.repository import ProjectRepository
-from app.identity.tenants.access import Access, Principal
-from app.identity.tenants.repository import TenantRepository
-from app.identity.usage.quota import Quota, exhausted
-from app.identity.usage.repository import UsageRepository
+from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
-from app.memory.extraction.choosing import draws_graph, instructions
-from app.memory.extraction.grounds import Grounds
-from app.memory.extraction.judging import Hearing
-from app.memory.extraction.repository import DAY, ExtractionRepository, Recalled
-from app.memory.extraction.work import Span, Trigger, Work
+from app.memory.extraction.evidence import EvidenceContext, WritableScopes
+from app.memory.extraction.repository import ExtractionRepository, Recalled
+from app.memory.extraction.run_policy import (
+    DISABLED,
+    instructions,
+    principal_of,
+    writable_project,
+)
+from app.memory.extraction.run_state import MessageSpan, RunRequest, Trigger
+from app.memory.graph.triples import draws_graph
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 
@@ -46,17 +47,9 @@ SYSTEM_TEXTS = 20
 RECALLED = 200
 """How many memories that stood in the session's context are told from news, the last ones."""
 
-EXEMPT_RUNS = 20
-"""Runs of a day beside the automatic ones: at the end of a session."""
-
-DISABLED = timedelta(hours=1)
-"""How long work of who is disabled waits before it looks again."""
-
-WRITING_ROLES = {"owner", "admin", "editor"}
-
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class UnreadMessages:
     """What a session holds behind its watermark.
 
     Args:
@@ -71,7 +64,7 @@ class Reading:
 
     principal: Principal
     session: Session
-    grounds: Grounds
+    scopes: WritableScopes
     config: Mapping[str, Any]
     turns: Sequence[ConversationTurn]
     said_back: Sequence[str]
@@ -82,8 +75,8 @@ class Reading:
     paused: bool
 
     @property
-    def span(self) -> Span:
-        return Span(self.session.session_id, self.session.last_extracted_seq, self.last)
+    def span(self) -> MessageSpan:
+        return MessageSpan(self.session.session_id, self.session.last_extracted_seq, self.last)
 
     @property
     def ended(self) -> bool:
@@ -94,19 +87,19 @@ class Reading:
         """Whether a user said something that was not read yet."""
         return any(turn.role == "user" and not turn.context for turn in self.turns)
 
-    def work(self, job: ClaimedJob, trigger: Trigger, *, summary: bool = False) -> Work:
+    def request(self, job: ClaimedJob, trigger: Trigger, *, summary: bool = False) -> RunRequest:
         """The run that reads this."""
-        request = ExtractionRequest(
+        reading = ExtractionRequest(
             self.turns,
             frozenset(job.signals),
             instructions(job.payload.get("prompt"), self.config),
-            self.grounds.scopes,
+            self.scopes.names,
             self.recalled,
         )
-        return Work(
+        return RunRequest(
             principal=self.principal,
-            hearing=Hearing(self.turns, self.grounds, self.said_back),
-            request=request,
+            context=EvidenceContext(self.turns, self.scopes, self.said_back),
+            reading=reading,
             trigger=trigger,
             agent_id=self.session.agent_id,
             span=self.span,
@@ -114,35 +107,6 @@ class Reading:
             summary=summary,
             graph=draws_graph(self.config, self.principal.config),
         )
-
-
-async def principal_of(db: AsyncSession, job: ClaimedJob) -> Principal:
-    """Whoever asked for the work, with the tenant's settings as they are now.
-
-    Raises:
-        DeferJobError: the tenant is disabled.
-
-    """
-    tenant = await TenantRepository(db, job.tenant_id).get()
-    if tenant.status == 0:
-        raise DeferJobError(datetime.now(UTC) + DISABLED, "tenant_disabled")
-    return Principal(
-        Access(job.tenant_id),
-        job.creator or "",
-        frozenset({"write"}),
-        tenant.config,
-        tuple(tenant.embedding_models),
-    )
-
-
-async def writable_project(
-    db: AsyncSession, access: Access, project_id: str | None, user_id: str | None
-) -> str | None:
-    """The project, when the user may write there."""
-    if project_id is None or user_id is None:
-        return None
-    role = await ProjectRepository(db, access).role_of(project_id, user_id)
-    return project_id if role in WRITING_ROLES else None
 
 
 class SessionReader:
@@ -154,7 +118,7 @@ class SessionReader:
         self._job = job
         self._tags = tags
 
-    async def read(self, *, whole: bool = False, most: int = MESSAGES) -> Reading:
+    async def read(self, *, whole: bool = False, most: int = MESSAGES) -> UnreadMessages:
         """What is unread, with what came just before it.
 
         Args:
@@ -194,10 +158,10 @@ class SessionReader:
         project_id = await writable_project(
             self._db, principal.access, session.project_id, session.user_id
         )
-        return Reading(
+        return UnreadMessages(
             principal=principal,
             session=session,
-            grounds=Grounds(session.user_id, None, session_id, project_id),
+            scopes=WritableScopes(session.user_id, None, session_id, project_id),
             config={} if agent is None else agent.config,
             turns=turns,
             said_back=[*told, *said_back, *injected(recalled)],
@@ -253,11 +217,11 @@ def turns_of(
 ) -> tuple[list[ConversationTurn], list[str]]:
     """Turns in order, and what was only said back to the model."""
     captured = [message for message in (*context, *fresh) if message.captured]
-    reading = readable([said(message) for message in captured], tags)
+    found = readable([said(message) for message in captured], tags)
     known = {message.message_id for message in context}
-    turns = [turn_of(one) for one in reading.turns]
+    turns = [turn_of(turn) for turn in found.turns]
     return [replace(turn, context=turn.message_id in known) for turn in turns], list(
-        reading.said_back
+        found.said_back
     )
 
 
@@ -280,46 +244,3 @@ def turn_of(captured: CapturedTurn) -> ConversationTurn:
     return ConversationTurn(
         captured.message_id, captured.role, captured.text, captured.said_at, captured.name
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a day allows: runs per session, calls and tokens per tenant."""
-
-    automatic_runs: int
-    quota: Quota
-
-    async def check(
-        self,
-        db: AsyncSession,
-        reading: Reading,
-        trigger: Trigger,
-        now: Callable[[], datetime],
-    ) -> None:
-        """Whether a model may read now.
-
-        Raises:
-            DeferJobError: not before some time; the watermark keeps what is unread.
-
-        """
-        access = reading.principal.access
-        await self.check_quota(db, reading.principal)
-        limits: Mapping[Trigger, tuple[list[str], int]] = {
-            "automatic": (["automatic"], self.automatic_runs),
-            "end": (["end"], EXEMPT_RUNS),
-        }
-        if trigger not in limits:
-            return
-        triggers, most = limits[trigger]
-        count, first = await ExtractionRepository(db, access).model_runs(
-            reading.session.session_id, triggers
-        )
-        if count >= most:
-            raise DeferJobError((first or now()) + DAY, "rate_limited")
-
-    async def check_quota(self, db: AsyncSession, principal: Principal) -> None:
-        """Raises DeferJobError when the tenant's day is used up."""
-        totals = await UsageRepository(db, principal.tenant_id).today()
-        used_up = exhausted(totals, self.quota.overridden(principal.config))
-        if used_up is not None:
-            raise DeferJobError(used_up.until, used_up.reason)

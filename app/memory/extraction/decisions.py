@@ -1,0 +1,244 @@
+"""What a reconciler asks for, held to what is allowed, in the order in which statements of one
+run decide about each other. Pure.
+
+Limits are enforced here, after a model has answered, and never trusted to it: it may name only
+memories it was shown, may not touch what is protected, and may end only so many.
+
+Somebody may say "I live in Munich" and, ten minutes later in the same run, "I moved to Berlin".
+So statements about the same thing are decided in batches: a draft waits for the earlier ones it
+conflicts with, and then has what became of them among its neighbours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.language.llm.reconciler import Neighbour, ReconcileDecision
+from app.memory.extraction.drafts import STORED, Draft
+
+MOST_REMOVALS = 10
+"""How many memories one run may end."""
+
+PREFIX = "draft:"
+"""Begins the id of a neighbour that is not stored yet; no stored id does."""
+
+_NEEDED = {"UPDATE": (1, 1), "SUPERSEDE": (1, 20), "MERGE": (1, 20), "DELETE": (1, 1)}
+"""How many memories each event names."""
+
+_ENDS = {"SUPERSEDE", "MERGE", "DELETE"}
+_REWORDS = {"UPDATE", "MERGE"}
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLimits:
+    """What one run may still do, and what it has done to memories so far.
+
+    Args:
+        left: how many more memories it may end.
+        changed: memories that a decision of the run ends or changes.
+
+    """
+
+    left: int = MOST_REMOVALS
+    changed: frozenset[str] = frozenset()
+
+    def allow(self, removals: int) -> bool:
+        return removals <= self.left
+
+    def after(self, memory_ids: Sequence[str], *, removed: bool) -> "DecisionLimits":
+        """What is left once these memories are changed, or removed."""
+        spent = len(memory_ids) if removed else 0
+        return DecisionLimits(self.left - spent, self.changed | set(memory_ids))
+
+
+def decide(
+    drafts: Sequence[Draft], decisions: Sequence[ReconcileDecision], limits: DecisionLimits
+) -> tuple[list[Draft], DecisionLimits]:
+    """The drafts, each with the nearest decision that is allowed, and what is left after them.
+
+    Args:
+        decisions: one per draft, in order.
+
+    """
+    decided = []
+    for draft, wanted in zip(drafts, decisions, strict=True):
+        decision, limits = permitted(draft, wanted, limits)
+        decided.append(draft.decided(decision))
+    return decided, limits
+
+
+def permitted(
+    draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
+) -> tuple[ReconcileDecision, DecisionLimits]:
+    """The decision, or the nearest one that loses and destroys nothing."""
+    wanted = tuple(dict.fromkeys(decision.memory_ids))
+    if decision.event == "SUPERSEDE" and wanted:
+        wanted = (*wanted, *_other_values(draft, wanted, limits))
+    if draft.proposed.retracts and decision.event not in {"DELETE", "NONE"}:
+        decision = replace(decision, event="DELETE")
+    if decision.event == "ADD":
+        return ReconcileDecision("ADD", reason=decision.reason), limits
+    objection = _objection(draft, replace(decision, memory_ids=wanted), limits)
+    removed = decision.event in _ENDS
+    if objection is None and removed and not limits.allow(len(wanted)):
+        objection = f"a run ends at most {MOST_REMOVALS} memories"
+    if objection is not None:
+        # A statement is kept beside what may not be touched; a retraction changes nothing.
+        kept = ReconcileDecision("NONE") if draft.proposed.retracts else ReconcileDecision("ADD")
+        return replace(kept, reason=objection), limits
+    if decision.event == "NONE":
+        return ReconcileDecision("NONE", wanted[:1], reason=decision.reason), limits
+    return replace(decision, memory_ids=wanted), limits.after(wanted, removed=removed)
+
+
+def _other_values(draft: Draft, wanted: Sequence[str], limits: DecisionLimits) -> list[str]:
+    """Further memories that give a value of the same attribute: only one value can hold."""
+    attribute = draft.proposed.attribute
+    return [
+        near.memory_id
+        for near in draft.neighbours
+        if attribute is not None
+        and near.attribute == attribute
+        and near.memory_id not in wanted
+        and near.memory_id not in limits.changed
+        and not _protected(near, draft)
+    ]
+
+
+def _objection(draft: Draft, decision: ReconcileDecision, limits: DecisionLimits) -> str | None:
+    """Why a decision may not be carried out."""
+    known = {neighbour.memory_id: neighbour for neighbour in draft.neighbours}
+    wanted = decision.memory_ids
+    if any(memory_id not in known for memory_id in wanted):
+        return "the decision named a memory it was not shown"
+    if decision.event == "NONE":
+        return None
+    least, most = _NEEDED[decision.event]
+    if not least <= len(wanted) <= most:
+        return "the decision did not fit the memories it named"
+    if decision.event in _REWORDS and not (decision.content or "").strip():
+        return "the decision brought no text"
+    if any(_protected(known[memory_id], draft) for memory_id in wanted):
+        return "that memory is protected: a person saved it, or it is a correction"
+    taken = limits.changed & set(wanted)
+    return "another statement of this run changed that memory" if taken else None
+
+
+def _protected(neighbour: Neighbour, draft: Draft) -> bool:
+    """A correction may be mended by another one; what a person saved may not."""
+    if not neighbour.protected:
+        return False
+    return not (
+        neighbour.memory_type == "correction"
+        and draft.proposed.memory_type == "correction"
+        and not neighbour.saved_by_person
+    )
+
+
+class ConflictGroups:
+    """Which drafts of a run are about the same thing, and how near they are to each other."""
+
+    def __init__(self, drafts: Sequence[Draft], floor: float) -> None:
+        """Compare open drafts, in order; takes time and space with the square of their number.
+
+        Args:
+            floor: the similarity from which two are about the same thing.
+
+        """
+        self._drafts = drafts
+        self._rows = {draft.index: row for row, draft in enumerate(drafts)}
+        self._floor = floor
+        vectors = np.stack([draft.own.vector for draft in drafts]) if drafts else np.zeros((0, 1))
+        self._similarity = vectors @ vectors.T
+
+    def before(self, draft: Draft) -> list[int]:
+        """Indexes of earlier drafts about the same thing, in order."""
+        row = self._rows[draft.index]
+        near = set(np.flatnonzero(self._similarity[row, :row] >= self._floor).tolist())
+        attribute = draft.proposed.attribute
+        return [
+            other.index
+            for number, other in enumerate(self._drafts[:row])
+            if other.place == draft.place
+            and (
+                number in near or (attribute is not None and attribute == other.proposed.attribute)
+            )
+        ]
+
+    def batches(self) -> list[list[Draft]]:
+        """Drafts in the order in which they may be decided about; each batch at once."""
+        turn: dict[int, int] = {}
+        batches: list[list[Draft]] = []
+        for draft in self._drafts:
+            number = max((turn[index] for index in self.before(draft)), default=-1) + 1
+            turn[draft.index] = number
+            if number == len(batches):
+                batches.append([])
+            batches[number].append(draft)
+        return batches
+
+    def neighbours(
+        self, draft: Draft, stored: Sequence[Neighbour], decided: Mapping[int, Draft]
+    ) -> tuple[Neighbour, ...]:
+        """What a draft is compared with, nearest first, after earlier drafts were decided about.
+
+        What they end is gone, and what they rewrite or add is there under `pending_id`.
+        """
+        related = [decided[index] for index in self.before(draft)]
+        gone = {
+            memory_id
+            for earlier in related
+            if earlier.event in {"SUPERSEDE", "MERGE", "DELETE", "UPDATE"}
+            for memory_id in earlier.target_ids
+        }
+        fresh = [
+            self._as_neighbour(earlier, draft)
+            for earlier in related
+            if earlier.event in STORED and pending_id(earlier) not in gone
+        ]
+        # Said later than what is stored: it comes first where both are as near.
+        left = (near for near in stored if near.memory_id not in gone)
+        return tuple(sorted([*reversed(fresh), *left], key=lambda near: -near.similarity))
+
+    def _as_neighbour(self, earlier: Draft, draft: Draft) -> Neighbour:
+        proposed = earlier.proposed
+        attribute = proposed.attribute
+        # The latest value is the one that a newer value replaces.
+        latest = attribute is not None and attribute == draft.proposed.attribute
+        row, column = self._rows[earlier.index], self._rows[draft.index]
+        similarity = min(max(float(self._similarity[row, column]), 0.0), 1.0)
+        return Neighbour(
+            memory_id=pending_id(earlier),
+            content=earlier.content.text,
+            memory_type=proposed.memory_type,
+            confidence=proposed.confidence,
+            similarity=1.0 if latest else similarity,
+            protected=proposed.memory_type == "correction",
+            attribute=attribute,
+            valid_from=proposed.valid_from,
+            valid_to=proposed.valid_to,
+        )
+
+
+def pending_id(draft: Draft) -> str:
+    """A draft's id as a neighbour of later drafts, while it is not stored."""
+    return f"{PREFIX}{draft.index}"
+
+
+def with_stored_ids(draft: Draft, stored: Mapping[str, str | None]) -> Draft:
+    """The draft with stored ids in the place of pending ones, once those are stored.
+
+    What named a draft that came to nothing takes nobody's place any more.
+    """
+    known = [stored.get(one) if one.startswith(PREFIX) else one for one in draft.target_ids]
+    targets = tuple(dict.fromkeys(one for one in known if one is not None))
+    memory_id = draft.memory_id
+    if memory_id is not None and memory_id.startswith(PREFIX):
+        memory_id = stored.get(memory_id)
+    event = draft.event
+    if event in {"SUPERSEDE", "UPDATE", "MERGE"} and not targets:
+        event = "ADD"
+    elif event == "DELETE" and not targets:
+        event = "NONE"
+    return replace(draft, target_ids=targets, memory_id=memory_id, event=event)

@@ -1,0 +1,323 @@
+"""Writing what a run decided: memories, history, verdicts, in one transaction of the caller's.
+
+The caller holds the buckets' locks. Whatever stands here is written with the job's end and
+the watermark, or not at all.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.agents.retention import Policies
+from app.identity.tenants.repository import TenantRepository
+from app.language.llm.extractor import Malformed
+from app.memory.extraction.decisions import pending_id, with_stored_ids
+from app.memory.extraction.drafts import STORED, Draft, by_place
+from app.memory.extraction.repository import ExtractionRepository
+from app.memory.extraction.run_state import NeighboursMovedError, RunState
+from app.memory.memories.duplicates import EXPIRED, make_room
+from app.memory.memories.errors import MemoryNotFoundError
+from app.memory.memories.eviction_repository import OVER_CAPACITY
+from app.memory.memories.gate import GateReason
+from app.memory.memories.models import Memory
+from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
+from app.memory.memories.repository import MemoryRepository, SameText
+from app.memory.memories.save_service import cut_short, superseded
+from app.memory.memories.verdicts import verdict_row
+from app.platform.database.ids import new_id
+
+SOURCE = "ai"
+MOST_EVIDENCE = 100
+
+
+class DraftWriter:
+    """Writes one run's drafts. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, state: RunState, now: datetime) -> None:
+        """Prepare for drafts of `state`; `now` is when what ends, ends."""
+        self._db = db
+        self._request = state.request
+        self._run_id = state.run_id
+        self._extractor = state.model.extractor.name
+        self._model = state.embedder.name
+        self._now = now
+        access = state.request.principal.access
+        self._memories = MemoryRepository(db, access)
+        self._locks = ExtractionRepository(db, access)
+        self._records = RecordRepository(db, access)
+
+    async def store(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Carry out what was decided, in order, and keep a history line for each change.
+
+        Returns:
+            The drafts, each with the memory that holds it now.
+
+        Raises:
+            NeighboursMovedError: a memory that is to change was deleted or archived meanwhile.
+
+        """
+        if any(draft.event in STORED for draft in drafts):
+            tenants = TenantRepository(self._db, self._request.principal.tenant_id)
+            await tenants.note_model(self._model)
+        stored: dict[str, str | None] = {}
+        written = []
+        for draft in drafts:
+            done = await self._carry_out(with_stored_ids(draft, stored))
+            stored[pending_id(done)] = None if done.event == "DELETE" else done.memory_id
+            written.append(done)
+        return written
+
+    async def _carry_out(self, draft: Draft) -> Draft:
+        if draft.event in STORED:
+            twin = await self._twin(draft)
+            if twin is not None:
+                known = twin.row.memory_id if twin.shown else None
+                return draft.repeating(known, "it is remembered already")
+        return await self._write(draft)
+
+    async def _write(self, draft: Draft) -> Draft:
+        match draft.event:
+            case "ADD":
+                return await self._add(draft, "ADD")
+            case "UPDATE":
+                return await self._update(draft)
+            case "SUPERSEDE":
+                return await self._end_targets(await self._add(draft, "ADD"))
+            case "MERGE":
+                return await self._merge(draft)
+            case "DELETE":
+                return await self._retire(draft)
+        return draft
+
+    async def _twin(self, draft: Draft) -> SameText | None:
+        """Another memory that says exactly that; one that counts no longer makes room."""
+        own_hash = draft.content.content_hash
+        found = await self._memories.same_hash(asdict(draft.place), [own_hash])
+        same = found.get(own_hash)
+        if same is None or same.row.memory_id in draft.target_ids:
+            return None
+        if same.past:
+            await self._note(await make_room(self._memories, same.row), EXPIRED)
+            return None
+        return same
+
+    async def _add(self, draft: Draft, event: str) -> Draft:
+        draft = replace(draft, memory_id=new_id("mem"))
+        [row] = await self._memories.add_all([self._row(draft)])
+        await self._note([MemoryChange(event, None, snapshot(row))], draft.reason)
+        return draft
+
+    async def _merge(self, draft: Draft) -> Draft:
+        """One memory for several: a new one, or the one of them that has its words already."""
+        rows = [await self._target(memory_id) for memory_id in draft.target_ids]
+        own_hash = draft.content.content_hash
+        kept = next((row for row in rows if row.content_hash == own_hash), None)
+        if kept is None:
+            draft = await self._add(draft, "MERGE")
+        else:
+            draft = replace(draft, memory_id=kept.memory_id)
+        return await self._end_targets(draft)
+
+    async def _end_targets(self, draft: Draft) -> Draft:
+        """Let what the draft takes the place of end where it begins."""
+        previous = []
+        at = self._begins(draft)
+        for memory_id in draft.target_ids:
+            if memory_id == draft.memory_id:
+                continue
+            old = await self._target(memory_id)
+            previous.append(old.content)
+            changes = await cut_short(self._db, self._memories, old, at)
+            changes.append(await superseded(self._db, old, draft.memory_id or "", at))
+            await self._note(changes, draft.reason)
+        return replace(draft, previous="\n".join(previous) or None)
+
+    async def _target(self, memory_id: str) -> Memory:
+        """A memory that is to change, locked.
+
+        Raises:
+            NeighboursMovedError: it was deleted or archived since it was looked at, which needs
+                no bucket's lock.
+
+        """
+        try:
+            row = await self._memories.get(memory_id, lock=True)
+        except MemoryNotFoundError as error:
+            raise NeighboursMovedError from error
+        if row.status != "active":
+            raise NeighboursMovedError
+        return row
+
+    def _begins(self, draft: Draft) -> datetime:
+        """Since when the new statement holds: as it says itself, at the latest now."""
+        return min(draft.proposed.valid_from or self._now, self._now)
+
+    async def _update(self, draft: Draft) -> Draft:
+        row = await self._target(draft.target_ids[0])
+        draft = replace(draft, previous=row.content, memory_id=row.memory_id)
+        proposed = draft.proposed
+        values = {
+            "content": draft.content.text,
+            "content_hash": draft.content.content_hash,
+            "embedding": draft.content.vector,
+            "embedding_model": self._model,
+            "confidence": max(row.confidence, proposed.confidence),
+            "evidence": list(dict.fromkeys([*row.evidence, *draft.evidence]))[-MOST_EVIDENCE:],
+            "attribute": proposed.attribute or row.attribute,
+            "expected_valid_days": proposed.expected_valid_days or row.expected_valid_days,
+        }
+        await self._rewrite(row, values, "UPDATE", draft.reason)
+        return draft
+
+    async def _retire(self, draft: Draft) -> Draft:
+        """End what holds no longer. It keeps its words, and is found as of before."""
+        row = await self._target(draft.target_ids[0])
+        draft = replace(draft, previous=row.content, memory_id=row.memory_id)
+        end = max(self._now, row.valid_from or self._now)
+        values = {"status": "superseded", "valid_to": min(row.valid_to or end, end)}
+        await self._rewrite(row, values, "DELETE", draft.reason)
+        return draft
+
+    async def _rewrite(
+        self, row: Memory, values: Mapping[str, Any], event: str, reason: str | None
+    ) -> None:
+        change = await rewrite(self._db, row, values, event)
+        if change is not None:
+            await self._note([change], reason)
+
+    async def trim(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        policies: Policies,
+        left: int,
+        spared: Collection[str],
+    ) -> list[Draft]:
+        """Archive the weakest extracted memories beyond the cap of each bucket.
+
+        Args:
+            drafts: the run's, stored.
+            policies: what the agents of the buckets say of their cap.
+            left: how many memories the run may still end.
+            spared: ids of those that stand for others, which would be lost with them.
+
+        Returns:
+            The drafts; one that is among the weakest was not kept, and says so.
+
+        """
+        refused: dict[int, Draft] = {}
+        for place, own in by_place(drafts).items():
+            if left <= 0 or not any(draft.event in {"ADD", "SUPERSEDE"} for draft in own):
+                continue
+            policy = policies.of(place.agent_id)
+            if not policy.enabled or policy.max_facts == 0:
+                continue
+            over = await self._locks.lock_weakest(
+                place, keep=policy.max_facts, eviction=policy.eviction, limit=left
+            )
+            left -= len(over)
+            fresh = {draft.memory_id: draft for draft in own}
+            for row in over:
+                draft = fresh.get(row.memory_id)
+                if row.memory_id in spared or (draft is not None and draft.target_ids):
+                    # What it took the place of has ended: both would be lost.
+                    continue
+                before = snapshot(row)
+                await self._memories.archive(row)
+                await self._note([MemoryChange("ARCHIVE", before, snapshot(row))], OVER_CAPACITY)
+                if draft is not None:
+                    refused[draft.index] = draft.rejected([_over(policy.max_facts)])
+        return [refused.get(draft.index, draft) for draft in drafts]
+
+    async def record_verdicts(
+        self, drafts: Sequence[Draft], malformed: Sequence[Malformed] = ()
+    ) -> tuple[Draft, ...]:
+        """Keep a verdict for every proposal, refused ones and those that are none too.
+
+        Returns:
+            The drafts, each with the id of its verdict.
+
+        """
+        rows = [self._verdict(draft) for draft in drafts]
+        refused = [self._malformed(entry) for entry in malformed]
+        if rows or refused:
+            await self._records.decide([*rows, *refused])
+        return tuple(
+            replace(draft, decision_id=str(row["decision_id"]))
+            for draft, row in zip(drafts, rows, strict=True)
+        )
+
+    def _verdict(self, draft: Draft) -> dict[str, Any]:
+        return verdict_row(
+            self._request.principal,
+            place=asdict(draft.place),
+            content=draft.proposed.content,
+            source=SOURCE,
+            accepted=draft.event in STORED or draft.event == "DELETE",
+            reasons=draft.reasons,
+            memory_id=draft.memory_id,
+            event=draft.event,
+            evidence=draft.evidence,
+            job_id=self._request.job_id,
+            run_id=self._run_id,
+        )
+
+    def _malformed(self, entry: Malformed) -> dict[str, Any]:
+        return verdict_row(
+            self._request.principal,
+            place=asdict(self._request.context.scopes.usual),
+            content="",
+            source=SOURCE,
+            accepted=False,
+            reasons=[GateReason("malformed", entry.detail, {"index": entry.index})],
+            event="REJECT",
+            job_id=self._request.job_id,
+            run_id=self._run_id,
+        )
+
+    async def _note(self, changes: Sequence[MemoryChange], reason: str | None) -> None:
+        await self._records.note(
+            changes,
+            actor=self._request.principal.key_id,
+            reason=reason,
+            job_id=self._request.job_id,
+        )
+
+    def _row(self, draft: Draft) -> dict[str, Any]:
+        proposed = draft.proposed
+        base = dict(self._request.base if draft.base is None else draft.base)
+        metadata = base.pop("metadata_", {}) | {"extractor": self._extractor}
+        begins = proposed.valid_from
+        if begins is None and draft.event in {"SUPERSEDE", "MERGE"}:
+            begins = self._begins(draft)
+        columns = {
+            "tenant_id": self._request.principal.tenant_id,
+            "memory_id": draft.memory_id,
+            "content": draft.content.text,
+            "content_hash": draft.content.content_hash,
+            "memory_type": proposed.memory_type,
+            "attribute": proposed.attribute,
+            "tier": "short" if draft.place.scope == "session" else "long",
+            "source": SOURCE,
+            "source_id": draft.place.session_id,
+            "source_error": proposed.source_error,
+            "evidence": list(draft.evidence),
+            "confidence": proposed.confidence,
+            "visibility": "members",
+            "external_id": None,
+            "valid_from": begins,
+            "valid_to": proposed.valid_to,
+            "expected_valid_days": proposed.expected_valid_days,
+            "expires_at": None,
+            "embedding": draft.content.vector,
+            "embedding_model": self._model,
+            "creator": self._request.principal.key_id,
+        }
+        return columns | asdict(draft.place) | base | {"metadata_": metadata}
+
+
+def _over(cap: int) -> GateReason:
+    return GateReason(OVER_CAPACITY, "Stronger memories fill the bucket.", {"cap": cap})
