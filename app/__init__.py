@@ -1,1 +1,1 @@
-"""The KeMem service: rooms in a row, workshops beside them; `docs/map.md` shows the plan."""
+"""The KeMem service in eight layers; `docs/map.md` draws them."""

@@ -1,4 +1,4 @@
-"""What the settings say, in the words of the rooms. Pure."""
+"""What the settings say, as the rules of each package. Pure."""
 
 from datetime import timedelta
 

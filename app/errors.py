@@ -10,7 +10,7 @@ DomainError
 ├── TooManyRequestsError   429, with the seconds to wait
 └── UnavailableError       503, for now: try again
 
-A room's own errors are in its `errors.py`; those that every room raises are at the end.
+A package's own errors are in its `errors.py`; those that many packages raise are at the end.
 """
 
 from collections.abc import Mapping, Sequence

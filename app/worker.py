@@ -1,4 +1,4 @@
-"""Who does which kind of work: the rooms' handlers, gathered for one worker.
+"""Which handler does which kind of job: all of them, for one worker.
 
 `kemem serve` runs such a worker beside the API, `kemem worker` runs one alone.
 """

@@ -1,4 +1,4 @@
-"""Every table, for Alembic; the one list that sees all rooms."""
+"""Every table there is: for Alembic, exports and erasure."""
 
 from sqlalchemy import MetaData
 

@@ -6,10 +6,10 @@ import pytest
 from httpx import AsyncClient
 
 from tests.support.api import append, every_page, ok, problem, save
-from tests.support.rooms import RoomContract
+from tests.support.crud_contract import CrudContract
 
 
-class TestAgents(RoomContract):
+class TestAgents(CrudContract):
     path = "/agents"
     id_field = "agent_id"
     prefix = "agt_"

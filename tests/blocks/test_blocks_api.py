@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.prompting.blocks.repository import BlockRepository
 from app.runtime import Runtime
 from tests.support.api import counts, dump, every_page, execute, fields, ok, problem, tables_with
-from tests.support.rooms import RoomContract
+from tests.support.crud_contract import CrudContract
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.world import rows_of
@@ -26,7 +26,7 @@ async def patch(client: AsyncClient, block_id: str, **changes):
     return await client.patch(f"/blocks/{block_id}", json=changes, headers=ANYWAY)
 
 
-class TestBlocks(RoomContract):
+class TestBlocks(CrudContract):
     path = "/blocks"
     id_field = "block_id"
     prefix = "blk_"

@@ -229,12 +229,12 @@ class HeldEmbedder:
 
 
 @asynccontextmanager
-async def reading(runtime: Runtime, workshop: ParserPool, embedders=None) -> AsyncIterator[None]:
+async def reading(runtime: Runtime, parsers: ParserPool, embedders=None) -> AsyncIterator[None]:
     """A worker that reads files with such parts, and does nothing else."""
     jobs = FileJobs(
         runtime.work,
         embedders or runtime.embedders,
-        workshop,
+        parsers,
         runtime.now,
     )
     worker = Worker(

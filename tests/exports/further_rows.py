@@ -1,4 +1,4 @@
-"""Rows that a world lacks: of rooms that need a model, and the odd ones an export trips over."""
+"""Rows that a world lacks: of packages that need a model, and the odd ones an export trips over."""
 
 import asyncpg
 

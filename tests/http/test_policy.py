@@ -586,7 +586,7 @@ class TestDocument:
     def test_every_operation_on_one_row_says_that_it_may_be_missing(self, name: str) -> None:
         assert "_not_found`" in DOCUMENTED[name]["responses"]["404"]["description"]
 
-    def test_tags_stand_in_the_order_of_the_rooms(self) -> None:
+    def test_tags_stand_in_the_order_of_the_layers(self) -> None:
         tags = [tag["name"] for tag in DOCUMENT["tags"]]
 
         assert tags == [

@@ -25,7 +25,7 @@ OF_ROOMS = {
     "graph_entities", "graph_aliases", "graph_relations", "graph_changes", "profiles",
     "profile_values", "profile_history", "folders", "files", "file_chunks", "passages",
 }  # fmt: skip
-"""Where `fill_rooms` leaves words."""
+"""Where `fill_tables` leaves words."""
 
 EVERYWHERE = OF_SESSIONS | OF_THE_USER | OF_ROOMS | {
     "memories", "memory_history", "gate_decisions", "memory_feedback", "idempotency_keys", "jobs",
@@ -85,7 +85,7 @@ async def insert(dsn: str, table: str, **values: Any) -> None:
     await execute(dsn, f"INSERT INTO {table} ({columns}) VALUES ({places})", *values.values())
 
 
-async def fill_rooms(dsn: str, caller: Caller, memory_id: str) -> None:
+async def fill_tables(dsn: str, caller: Caller, memory_id: str) -> None:
     """Rows of the graph, the profile and documents: Ana's, and what a project has of hers."""
     own = {"tenant_id": caller.tenant_id}
     placed = own | {"scope": "user", "scope_id": "ana", "user_id": "ana"}
@@ -187,7 +187,7 @@ async def fill_all(
     ok(await client.post("/sessions/s9/extract", json=asked), 202)
     key = {"key_name": f"{SECRET} {CHINESE}", "scopes": ["read"], "user_id": "ana"}
     ok(await client.post("/keys", json=key), 201)
-    await fill_rooms(dsn, caller, saved["memory_id"])
+    await fill_tables(dsn, caller, saved["memory_id"])
     return saved
 
 

@@ -4,11 +4,11 @@ import pytest
 from httpx import AsyncClient
 
 from tests.support.api import every_page, execute, ok, problem
-from tests.support.rooms import RoomContract
+from tests.support.crud_contract import CrudContract
 from tests.support.tenants import Caller
 
 
-class TestProjects(RoomContract):
+class TestProjects(CrudContract):
     path = "/projects"
     id_field = "project_id"
     prefix = "prj_"

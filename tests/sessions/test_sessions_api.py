@@ -4,10 +4,10 @@ import pytest
 from httpx import AsyncClient
 
 from tests.support.api import append, every_page, fields, ok, problem
-from tests.support.rooms import RoomContract
+from tests.support.crud_contract import CrudContract
 
 
-class TestSessions(RoomContract):
+class TestSessions(CrudContract):
     path = "/sessions"
     id_field = "session_id"
     prefix = "ses_"

@@ -6,11 +6,11 @@ import pytest
 from httpx import AsyncClient
 
 from tests.support.api import append, every_page, execute, ok, problem, save
-from tests.support.rooms import RoomContract
+from tests.support.crud_contract import CrudContract
 from tests.support.tenants import Caller
 
 
-class TestUsers(RoomContract):
+class TestUsers(CrudContract):
     path = "/users"
     id_field = "user_id"
     prefix = "usr_"

@@ -5,7 +5,7 @@ import ssl
 import sys
 from datetime import UTC, datetime
 
-import app.governance.tables  # noqa: F401 (foreign keys lead to tables of other rooms)
+import app.governance.tables  # noqa: F401 (foreign keys lead to tables of other packages)
 from app.governance.webhooks.delivery import Deliverer
 from app.governance.webhooks.targets import Targets
 from app.platform.database.engine import open_database

@@ -1,5 +1,5 @@
-"""What rooms further to the right keep for a session: its checkpoints, and calls that wait for
-a human. Sessions, messages and compaction are handed a `CheckpointStore` and know no more of it.
+"""What higher layers keep for a session: its checkpoints, and tool calls that wait for a human.
+Sessions, messages and compaction are handed a `CheckpointStore` and know no more of it.
 """
 
 from collections.abc import Mapping, Sequence

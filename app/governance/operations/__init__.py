@@ -1,1 +1,1 @@
-"""Room of operations: jobs as an operator sees them, and upkeep on a schedule."""
+"""Jobs as an operator sees them, and scheduled maintenance."""

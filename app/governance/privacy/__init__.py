@@ -1,1 +1,1 @@
-"""Room 8: letting go of a person, a project, a session or an agent, with all they hold."""
+"""Erasure of a person, a project, a session or an agent with all they hold."""

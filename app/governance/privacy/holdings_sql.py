@@ -56,7 +56,7 @@ READ = "knowledge_base"
 
 
 class Holdings:
-    """Of one tenant. Whether the caller may see the thing is its own room's to say, first."""
+    """Of one tenant. Whether the caller may see it is checked before, by its own package."""
 
     def __init__(self, tenant_id: str) -> None:
         self._tenant_id = tenant_id

@@ -1,1 +1,1 @@
-"""Room of webhooks: whom to tell of changes, and the log of having told."""
+"""Webhooks: whom to notify of changes, deliveries and their log."""

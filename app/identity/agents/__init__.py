@@ -1,1 +1,1 @@
-"""Room 2: applications that use memory."""
+"""Agents: the applications that use memory, their settings and their embedders."""

@@ -49,7 +49,7 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Any:
 
 
 class Spending(Protocol):
-    """Where it is noted what embedding and reranking cost: the ledger, in a room to the right."""
+    """Where it is noted what embedding and reranking cost: the ledger of `usage`."""
 
     def note(
         self,

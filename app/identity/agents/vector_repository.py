@@ -12,7 +12,7 @@ from app.identity.agents.embedders import InForce
 class VectorRepository:
     """Vectors of one tenant's rows of one kind. Never begins or ends a transaction.
 
-    A room that keeps vectors says in SQL which of its rows wait. All statements may name
+    A package that keeps vectors says in SQL which of its rows wait. All statements may name
     `:tenant_id`.
     """
 

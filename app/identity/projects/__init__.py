@@ -1,1 +1,1 @@
-"""Room 4: groups of users who share memories."""
+"""Projects: groups of users who share memories, their members and roles."""

@@ -25,7 +25,7 @@ from app.platform.database.versioned import apply_changes
 
 
 def visible_project_ids(access: Access, roles: Collection[Role] | None = None) -> Select[str]:
-    """Ids of the projects a caller may see, for other rooms' statements.
+    """Ids of the projects a caller may see, for the statements of other packages.
 
     Args:
         roles: only those in which a restricted caller has one of them.

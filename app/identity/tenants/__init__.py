@@ -1,1 +1,1 @@
-"""Room 1: who is calling."""
+"""Tenants and API keys: who is calling."""

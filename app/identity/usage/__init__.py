@@ -1,1 +1,1 @@
-"""Room of the ledger: calls and tokens of models, and daily quotas."""
+"""Calls and tokens of models, by day, and daily quotas."""

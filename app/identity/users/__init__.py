@@ -1,1 +1,1 @@
-"""Room 3: whom an agent talks to."""
+"""Users: the people an agent talks to."""

@@ -19,7 +19,7 @@ from app.platform.database.versioned import apply_changes
 
 
 def visible_user_ids(access: Access) -> Select[str]:
-    """Ids of the users a caller may see, for other rooms' statements."""
+    """Ids of the users a caller may see, for the statements of other packages."""
     statement = select(User.user_id).where(User.tenant_id == access.tenant_id)
     if access.agent_id is not None:
         statement = statement.where(User.agent_id == access.agent_id)

@@ -1,1 +1,1 @@
-"""Workshop: PostgreSQL, and no room."""
+"""PostgreSQL: connections, transactions, roles, and what every table shares."""

@@ -1,1 +1,1 @@
-"""Workshop: HTTP, and no room."""
+"""HTTP: errors, health, documentation, middleware and uploads."""

@@ -1,1 +1,1 @@
-"""Workshop of durable work: schedule, claim, lease, heartbeat, retry, give up."""
+"""Durable work: order, claim, lease, heartbeat, retry, give up."""

@@ -1,1 +1,1 @@
-"""Workshop of the outbox: events written with the change they tell of."""
+"""Events, written in the transaction of the change that they report."""

@@ -1,4 +1,4 @@
-"""The kinds of value that cross HTTP, each with its bounds; every room's schemas use them."""
+"""The kinds of value that cross HTTP, each with its bounds; all schemas use them."""
 
 import math
 from datetime import UTC, datetime

@@ -1,1 +1,1 @@
-"""Room: editable texts of limited length that always stand in the context."""
+"""Editable texts of limited length that are always in the context."""

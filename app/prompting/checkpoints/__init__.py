@@ -1,1 +1,1 @@
-"""Room: full images of a session that it can be put back to, and approvals."""
+"""Images of a session that it can be restored from, and approvals."""

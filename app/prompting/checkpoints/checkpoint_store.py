@@ -1,4 +1,6 @@
-"""What the rooms to the left are handed: checkpoints and approvals in their transactions."""
+"""What sessions, messages and compaction are handed: checkpoints and approvals in their
+transactions.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,1 +1,1 @@
-"""Room: summaries, and the pointer behind which messages leave the window."""
+"""Summaries, and the pointer behind which messages leave the window."""

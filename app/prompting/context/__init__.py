@@ -1,1 +1,1 @@
-"""Room: what goes to the model before a call."""
+"""What goes to the model before a call."""

@@ -42,12 +42,12 @@ class FileJobs:
         self,
         work: Work,
         embedders: Embedders,
-        workshop: ParserPool,
+        parsers: ParserPool,
         now: Callable[[], datetime],
     ) -> None:
         self._work = work
         self._embedders = embedders
-        self._workshop = workshop
+        self._parsers = parsers
         self._now = now
 
     async def ingest(self, job: ClaimedJob) -> dict[str, Any] | None:
@@ -81,7 +81,7 @@ class FileJobs:
     async def _ingest(self, job: ClaimedJob) -> None:
         principal, agent_id, file = await self._begin(job)
         content = self._content(principal, file)
-        parsed = await self._workshop.read(KINDS[file.content_type], content)
+        parsed = await self._parsers.read(KINDS[file.content_type], content)
         done = await self._agree(job, principal, parsed)
         embedder = await self._embedders.for_writing(principal, agent_id)
         while done < len(parsed.pieces):

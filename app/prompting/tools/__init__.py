@@ -1,1 +1,1 @@
-"""Room: memory as functions that a model may call."""
+"""Memory as functions that a model may call."""

@@ -9,8 +9,8 @@ from tests.support.api import every_page, execute, fields, ok, problem
 from tests.support.tenants import Caller
 
 
-class RoomContract:
-    """Create, get, list and change one kind of thing; a room says what its things look like."""
+class CrudContract:
+    """Create, get, list and change one kind of resource; a subclass says what it looks like."""
 
     path: ClassVar[str]
     id_field: ClassVar[str]
