@@ -11,7 +11,7 @@ class Retention:
     Args:
         deleted: what was deleted, refused or expired: the setting MEMORY_PURGE_DAYS.
         jobs: jobs that succeeded or were cancelled.
-        upkeep: those of them that only did maintenance or notified webhooks, of which there are many.
+        upkeep: those that only did maintenance or notified webhooks, of which there are many.
         dead_jobs: jobs that somebody should have looked at.
         extraction_runs: the log of which model read what.
         deliveries: what webhooks were told.
