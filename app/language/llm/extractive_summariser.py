@@ -76,14 +76,14 @@ class ExtractiveSummariser:
 
     async def summarise(self, request: SummaryRequest) -> Summary:
         """As the port says, within the words asked for; never fails, costs nothing."""
-        characters = sum(len(one.text[:READ]) for one in request.lines)
+        characters = sum(len(line.text[:READ]) for line in request.lines)
         characters += sum(map(len, request.earlier))
         return Summary(await read_text(characters, extract, request))
 
 
 def extract(request: SummaryRequest) -> str:
     """The quotations, in the order in which they were said, a line for each speaker's turn."""
-    known = [_terms(one) for text in request.earlier for one in sentences(text)]
+    known = [_terms(sentence) for text in request.earlier for sentence in sentences(text)]
     if request.lines:
         found = _said(request.lines) or _said(request.lines, trivial=True)
     else:
@@ -92,8 +92,8 @@ def extract(request: SummaryRequest) -> str:
     chosen: list[int] = []
     for place in _in_turns(found, _ranked(found)):
         more = sorted([*chosen, place])
-        fresh = not _alike(found[place], known + [found[one].terms for one in chosen])
-        if fresh and word_count(_written([found[one] for one in more])) <= request.words:
+        fresh = not _alike(found[place], known + [found[at].terms for at in chosen])
+        if fresh and word_count(_written([found[at] for at in more])) <= request.words:
             chosen = more
     if not chosen and found:
         chosen = [max(range(len(found)), key=lambda place: len(found[place].terms))]
@@ -102,15 +102,15 @@ def extract(request: SummaryRequest) -> str:
 
 
 def _said(lines: Sequence[SummaryLine], *, trivial: bool = False) -> list[_Sentence]:
-    chinese = mostly_characters(" ".join(one.text[:READ] for one in lines))
+    chinese = mostly_characters(" ".join(line.text[:READ] for line in lines))
     return [
         sentence
-        for place, one in enumerate(lines)
-        if trivial or one.speaker != "user" or not is_trivial(one.text)
+        for place, line in enumerate(lines)
+        if trivial or line.speaker != "user" or not is_trivial(line.text)
         for sentence in _sentences(
-            one.text[:READ].strip() or f"[{', '.join(one.calls)}]",
-            one.speaker,
-            _label(one, chinese),
+            line.text[:READ].strip() or f"[{', '.join(line.calls)}]",
+            line.speaker,
+            _label(line, chinese),
             place,
             trivial=trivial,
         )
@@ -133,15 +133,15 @@ def _quoted(earlier: Sequence[str]) -> list[_Sentence]:
         else:
             speaker = _SPEAKERS[labelled["word"]]
             said = _sentences(labelled["text"], speaker, labelled["label"], place)
-        found += [replace(one, source=source) for one in said]
+        found += [replace(sentence, source=source) for sentence in said]
     return found
 
 
 def _sentences(
     text: str, speaker: str, label: str, line: int, *, trivial: bool = False
 ) -> Iterable[_Sentence]:
-    for one in sentences(text):
-        short, _ = cut_at_sentence(one, lambda part: word_count(part) <= LONGEST)
+    for sentence in sentences(text):
+        short, _ = cut_at_sentence(sentence, lambda part: word_count(part) <= LONGEST)
         # In one line, so that it reads as one when it is quoted again.
         short = " ".join(short.split())
         if short and (trivial or not is_trivial(short)):
@@ -175,7 +175,7 @@ def _ranked(found: Sequence[_Sentence]) -> list[int]:
     if len(found) < 2:
         return list(range(len(found)))
     graph = rustworkx.PyDiGraph.from_adjacency_matrix(_nearness(found))
-    attention = {place: _ATTENTION[one.speaker] for place, one in enumerate(found)}
+    attention = {place: _ATTENTION[sentence.speaker] for place, sentence in enumerate(found)}
     ranks = rustworkx.pagerank(graph, weight_fn=float, personalization=attention, max_iter=200)
     return sorted(range(len(found)), key=lambda place: (ranks[place], place), reverse=True)
 
@@ -198,22 +198,22 @@ def _in_turns(found: Sequence[_Sentence], ranked: Sequence[int]) -> list[int]:
 def _nearness(found: Sequence[_Sentence]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """How many terms two sentences share, over how many they could."""
     columns: dict[str, int] = {}
-    for one in found:
-        for term in one.terms:
+    for sentence in found:
+        for term in sentence.terms:
             columns.setdefault(term, len(columns))
     holds = np.zeros((len(found), len(columns) or 1))
-    for row, one in enumerate(found):
-        holds[row, [columns[term] for term in one.terms]] = 1.0
-    lengths = np.array([math.log1p(len(one.terms)) for one in found])
+    for row, sentence in enumerate(found):
+        holds[row, [columns[term] for term in sentence.terms]] = 1.0
+    lengths = np.array([math.log1p(len(sentence.terms)) for sentence in found])
     nearness: np.ndarray[tuple[int, int], np.dtype[np.float64]] = holds @ holds.T
     nearness /= np.maximum(lengths[:, None] + lengths[None, :], 1e-9)
     np.fill_diagonal(nearness, 0.0)
     return nearness
 
 
-def _alike(one: _Sentence, others: Iterable[frozenset[str]]) -> bool:
+def _alike(sentence: _Sentence, others: Iterable[frozenset[str]]) -> bool:
     return any(
-        len(one.terms & other) > ALIKE * min(len(one.terms), len(other))
+        len(sentence.terms & other) > ALIKE * min(len(sentence.terms), len(other))
         for other in others
         if other
     )
@@ -221,11 +221,11 @@ def _alike(one: _Sentence, others: Iterable[frozenset[str]]) -> bool:
 
 def _written(chosen: Sequence[_Sentence]) -> str:
     lines = []
-    for (_, label), group in groupby(chosen, lambda one: (one.line, one.label)):
+    for (_, label), group in groupby(chosen, lambda sentence: (sentence.line, sentence.label)):
         joined = ""
-        for one in group:
+        for sentence in group:
             apart = "" if not joined or mostly_characters(joined) else " "
-            joined += apart + one.text
+            joined += apart + sentence.text
         colon = ": " if label.isascii() else "："
         lines.append(f"{label}{colon}{joined}" if label else joined)
     return "\n".join(lines)

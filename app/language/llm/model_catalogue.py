@@ -103,8 +103,8 @@ class ChatCatalogue(Generic[Made]):
     @property
     def available(self) -> tuple[str, ...]:
         """The handles a caller may name."""
-        one = self._keyless_handle
-        return (one,) if self._client is None else (one, "openai/<model>")
+        keyless = self._keyless_handle
+        return (keyless,) if self._client is None else (keyless, "openai/<model>")
 
     def resolve(self, handle: str) -> Made:
         """What does the work for a handle somebody wrote; the default's gives the default.

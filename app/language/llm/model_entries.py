@@ -49,9 +49,9 @@ def read_relations(value: Any) -> tuple[tuple[ProposedRelation, ...], list[str]]
         return (), ["relations: no list"]
     found: dict[ProposedRelation, None] = {}
     faults: list[str] = []
-    for number, one in enumerate(value[:MOST_RELATIONS], 1):
+    for number, relation in enumerate(value[:MOST_RELATIONS], 1):
         try:
-            found[_relation(one)] = None
+            found[_relation(relation)] = None
         except MalformedRelationError as error:
             faults.append(f"relation {number} unusable: {error}")
     surplus = len(value) - MOST_RELATIONS
@@ -209,7 +209,9 @@ def _scope(value: Any) -> Any:
 
 def _evidence(value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value]
-    ids = [_evidence_id(one) for one in values[:_MOST_EVIDENCE] if one is not None and one != ""]
+    ids = [
+        _evidence_id(item) for item in values[:_MOST_EVIDENCE] if item is not None and item != ""
+    ]
     return tuple(dict.fromkeys(ids))
 
 
@@ -300,7 +302,7 @@ def read_experience(value: Any, message_ids: Mapping[str, str], scope: Scope) ->
 
 
 def _messages(statement: _StatementEntry, message_ids: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(message_ids.get(one, one) for one in statement.evidence))
+    return tuple(dict.fromkeys(message_ids.get(name, name) for name in statement.evidence))
 
 
 def _checked(form: type[_S], value: Any) -> _S:

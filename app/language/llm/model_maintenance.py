@@ -37,8 +37,8 @@ class MaintenanceSheet:
 
     @classmethod
     def of(cls, agenda: Agenda) -> "MaintenanceSheet":
-        due = {f"d{number}": one for number, one in enumerate(agenda.due, start=1)}
-        parts = {f"p{number}": one for number, one in enumerate(agenda.parts, start=1)}
+        due = {f"d{number}": memory for number, memory in enumerate(agenda.due, start=1)}
+        parts = {f"p{number}": memory for number, memory in enumerate(agenda.parts, start=1)}
         lines = []
         if due and agenda.today is not None:
             lines.append(line(kind="today", date=agenda.today.isoformat()))
@@ -46,29 +46,29 @@ class MaintenanceSheet:
             line(
                 kind="due",
                 id=name,
-                text=cut(one.content, _LONGEST_SHOWN),
-                type=one.memory_type,
-                since=day(one.since),
-                days=one.days,
-                expected=one.expected_valid_days,
+                text=cut(memory.content, _LONGEST_SHOWN),
+                type=memory.memory_type,
+                since=day(memory.since),
+                days=memory.days,
+                expected=memory.expected_valid_days,
             )
-            for name, one in due.items()
+            for name, memory in due.items()
         ]
         lines += [
             line(
                 kind="part",
                 id=name,
-                text=one.content,
-                type=one.memory_type,
-                since=day(one.since),
-                confidence=round(one.confidence, 2),
+                text=memory.content,
+                type=memory.memory_type,
+                since=day(memory.since),
+                confidence=round(memory.confidence, 2),
             )
-            for name, one in parts.items()
+            for name, memory in parts.items()
         ]
         return cls(
             lines,
-            {name: one.memory_id for name, one in due.items()},
-            {name: one.memory_id for name, one in parts.items()},
+            {name: memory.memory_id for name, memory in due.items()},
+            {name: memory.memory_id for name, memory in parts.items()},
         )
 
     @property

@@ -96,7 +96,7 @@ class ModelProfiler:
         """As the port says. Evidence that is no memory of the request is dropped, and a value
         with none left with it.
         """
-        ids = {f"m{number}": one.memory_id for number, one in enumerate(request.known, 1)}
+        ids = {f"m{number}": memory.memory_id for number, memory in enumerate(request.known, 1)}
         answer = await self._chat.answer(
             profile_prompt(request.subject, request.slots, request.now.date().isoformat()),
             _rendered(request),
@@ -107,12 +107,12 @@ class ModelProfiler:
         )
         slots = {slot.name: slot for slot in request.slots}
         entries = answer.data.get("values")
-        found = [_read(one, slots, ids) for one in entries] if isinstance(entries, list) else []
+        found = [_read(entry, slots, ids) for entry in entries] if isinstance(entries, list) else []
         # A slot that is named twice: the first counts.
         first: dict[str, DerivedValue] = {}
-        for one in found:
-            if one is not None:
-                first.setdefault(one.slot, one)
+        for value in found:
+            if value is not None:
+                first.setdefault(value.slot, value)
         return Derivation(list(first.values()), answer.use)
 
 
@@ -121,11 +121,11 @@ def _rendered(request: ProfileRequest) -> str:
         line(
             kind="memory",
             id=f"m{number}",
-            type=one.memory_type,
-            since=day(one.since),
-            text=cut(one.content, LONGEST_MEMORY),
+            type=memory.memory_type,
+            since=day(memory.since),
+            text=cut(memory.content, LONGEST_MEMORY),
         )
-        for number, one in enumerate(request.known, 1)
+        for number, memory in enumerate(request.known, 1)
     )
 
 
@@ -149,16 +149,16 @@ def _object(**members: Any) -> dict[str, Any]:
     }
 
 
-def _read(one: Any, slots: Mapping[str, Slot], ids: Mapping[str, str]) -> DerivedValue | None:
+def _read(entry: Any, slots: Mapping[str, Slot], ids: Mapping[str, str]) -> DerivedValue | None:
     """A value of the answer; None for what is none, or stands on nothing that was shown."""
-    if not isinstance(one, Mapping) or not isinstance(one.get("slot"), str):
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("slot"), str):
         return None
-    slot = slots.get(one["slot"].strip())
-    evidence = one.get("evidence")
+    slot = slots.get(entry["slot"].strip())
+    evidence = entry.get("evidence")
     if slot is None or not isinstance(evidence, list):
         return None
     known = [ids[name] for name in map(_short, evidence) if name in ids]
-    value = _value(slot, one)
+    value = _value(slot, entry)
     if not known or not value:
         return None
     return DerivedValue(slot.name, value, tuple(dict.fromkeys(known)))
@@ -171,9 +171,9 @@ def _short(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _value(slot: Slot, one: Mapping[str, Any]) -> SlotValue | None:
+def _value(slot: Slot, entry: Mapping[str, Any]) -> SlotValue | None:
     """Text or entries, wherever the model wrote them."""
-    text, entries = one.get("text"), one.get("entries")
+    text, entries = entry.get("text"), entry.get("entries")
     if slot.kind == "list":
         given = entries if isinstance(entries, list) else [text]
         return [storable(each) for each in given if isinstance(each, str) and storable(each)]

@@ -139,7 +139,7 @@ def _word(value: Any) -> str:
 
 def _words(value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [] if value is None else [value]
-    return tuple(dict.fromkeys(_word(one) for one in values))
+    return tuple(dict.fromkeys(_word(item) for item in values))
 
 
 class _DecisionEntry(BaseModel):
@@ -181,7 +181,7 @@ def _decision(
     """The model's decision, or ADD where following it would lose or destroy something."""
     if entry is None:
         return _added("The model decided nothing.")
-    near = {one.memory_id for one in question.neighbours}
+    near = {neighbour.memory_id for neighbour in question.neighbours}
     named = tuple(memory_ids.get(name.lower(), "") for name in entry.memories)
     if not near.issuperset(named):
         return _added("The model named an unknown memory.")

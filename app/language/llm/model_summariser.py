@@ -161,10 +161,10 @@ class ModelSummariser:
 
 def rendered(request: SummaryRequest) -> str:
     """The request's data, one object per line: first what was summarised before."""
-    longest = allowance([len(one.text) for one in request.lines])
+    longest = allowance([len(message.text) for message in request.lines])
     return "\n".join(
         [line(kind="summary", text=text) for text in request.earlier]
-        + [_message(one, longest) for one in request.lines]
+        + [_message(message, longest) for message in request.lines]
     )
 
 
@@ -183,14 +183,14 @@ def allowance(lengths: Sequence[int], *, most: int = CHARACTERS) -> int:
     return max(longest, SHORTEST)
 
 
-def _message(one: SummaryLine, longest: int) -> str:
+def _message(message: SummaryLine, longest: int) -> str:
     return line(
         kind="message",
-        role=one.speaker,
-        event=one.event_type,
-        name=one.name,
-        calls=list(one.calls),
-        text=cut(one.text, longest),
+        role=message.speaker,
+        event=message.event_type,
+        name=message.name,
+        calls=list(message.calls),
+        text=cut(message.text, longest),
     )
 
 
@@ -200,10 +200,10 @@ def _is_ours(text: str) -> bool:
     return len(words) >= _PIECE and any(words in ours for ours in _OURS)
 
 
-def _sum(one: ModelUse, other: ModelUse) -> ModelUse:
+def _sum(first: ModelUse, second: ModelUse) -> ModelUse:
     return ModelUse(
-        one.calls + other.calls,
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.latency_ms + other.latency_ms,
+        first.calls + second.calls,
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.latency_ms + second.latency_ms,
     )

@@ -119,7 +119,7 @@ class EstimatedTokens:
         for length, words in Counter(map(len, _WORD.findall(text))).items():
             past = _LETTER_PAST_4 * max(0, length - 4) + _LETTER_PAST_9 * max(0, length - 9)
             total += words * (1 + past)
-        total += sum(times * _weight(one) for one, times in Counter(text).items())
+        total += sum(times * _weight(character) for character, times in Counter(text).items())
         return max(1, math.ceil(total))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:

@@ -98,7 +98,7 @@ def guessed(sample: bytes) -> str | None:
     fits = [(fit, encoding) for encoding, fit in _fits(sample) if fit is not None]
     if fits:
         # Of those that fit equally well the first is the most common.
-        return max(fits, key=lambda one: one[0])[1]
+        return max(fits, key=lambda fitting: fitting[0])[1]
     guess = from_bytes(sample).best()
     if guess is None or not _is_text(str(guess)):
         return None
@@ -286,9 +286,9 @@ def _encoding(content: bytes, *, declares: bool) -> str:
     damage = _damage(content)
     if damage is None:
         return "utf-8"
-    told = _DECLARED.search(content[:4096]) if declares else None
-    if told is not None:
-        name = told[1].decode("ascii")
+    declared = _DECLARED.search(content[:4096]) if declares else None
+    if declared is not None:
+        name = declared[1].decode("ascii")
         if name.lower().replace("-", "_") in _NO_ENCODINGS:
             raise ParseError("encoding", _UNREADABLE)
         return name

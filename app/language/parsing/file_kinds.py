@@ -112,7 +112,7 @@ def _claims(file_name: str, content_type: str | None) -> list[str]:
     known = _BY_ENDING.get(ending)
     by_name = CONTENT_TYPES[known] if known else mimetypes.guess_type(file_name)[0]
     by_sender = (content_type or "").partition(";")[0].strip().lower()
-    return [one for one in (by_name, by_sender) if one and one not in _SAYS_NOTHING]
+    return [claim for claim in (by_name, by_sender) if claim and claim not in _SAYS_NOTHING]
 
 
 def _agreed(kind: FileKind, claims: list[str]) -> FileKind | RefusedFile:
@@ -124,7 +124,7 @@ def _agreed(kind: FileKind, claims: list[str]) -> FileKind | RefusedFile:
 
 
 def _refused(found: str, claims: list[str]) -> RefusedFile:
-    lie = next((one for one in claims if one in _BY_TYPE), None)
+    lie = next((claim for claim in claims if claim in _BY_TYPE), None)
     if lie is not None:
         return RefusedFile("type_mismatch", found, lie)
     return RefusedFile("unsupported_media_type", found)
@@ -136,9 +136,9 @@ def _text_kind(head: bytes, claims: list[str]) -> FileKind | RefusedFile:
             return RefusedFile("type_mismatch", "text/plain", claim)
     kinds = [_BY_TYPE[claim] for claim in claims if claim in _BY_TYPE]
     # Programs call any text plain.
-    told = next((one for one in kinds if one != "text"), None)
-    if told is not None:
-        return told
+    claimed = next((kind for kind in kinds if kind != "text"), None)
+    if claimed is not None:
+        return claimed
     if not kinds and _HTML.match(head.decode("latin-1")):
         return "html"
     return "text"
@@ -189,4 +189,4 @@ def _name_of(head: bytes) -> str:
         found = puremagic.magic_string(head)
     except (puremagic.PureError, ValueError):
         found = []
-    return next((one.mime_type for one in found if one.mime_type), "application/octet-stream")
+    return next((match.mime_type for match in found if match.mime_type), "application/octet-stream")

@@ -67,17 +67,17 @@ class ParserPool:
 
         """
         async with self._turns:
-            told = await self._told(kind, content)
-        if "code" in told:
-            raise ParseError(told["code"], told["detail"])
+            answer = await self._ask(kind, content)
+        if "code" in answer:
+            raise ParseError(answer["code"], answer["detail"])
         return ParsedDocument(
-            f"{told['parser']} {VERSION}",
-            told["pages"],
-            told["characters"],
-            [TextPassage(*piece) for piece in told["pieces"]],
+            f"{answer['parser']} {VERSION}",
+            answer["pages"],
+            answer["characters"],
+            [TextPassage(*piece) for piece in answer["pieces"]],
         )
 
-    async def _told(self, kind: FileKind, content: AsyncIterable[bytes]) -> dict[str, Any]:
+    async def _ask(self, kind: FileKind, content: AsyncIterable[bytes]) -> dict[str, Any]:
         """What the parser's process answers.
 
         Raises:
@@ -129,6 +129,6 @@ async def _hand_on(
 def _read(answer: bytes, code: int | None) -> dict[str, Any]:
     """Raises ParseError when the process ended without an answer."""
     if code == 0:
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        parsed: dict[str, Any] = json.loads(answer)
+        return parsed
     raise ParseError("parser_failed", "The parser broke off: the file is damaged or far too large.")

@@ -48,12 +48,12 @@ def _refuse_bombs(content: bytes, limits: DocumentLimits) -> None:
             parts = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         raise ParseError("malformed", "It is broken, so that Word could not open it.") from None
-    if any(one.flag_bits & 1 for one in parts):
+    if any(part.flag_bits & 1 for part in parts):
         raise ParseError("encrypted", "It is protected by a password.")
-    unpacked = sum(one.file_size for one in parts)
+    unpacked = sum(part.file_size for part in parts)
     squeezed = any(
-        one.file_size > SMALL_PART and one.file_size > RATIO * max(one.compress_size, 1)
-        for one in parts
+        part.file_size > SMALL_PART and part.file_size > RATIO * max(part.compress_size, 1)
+        for part in parts
     )
     if squeezed or unpacked > limits.unpacked or len(parts) > MOST_PARTS:
         raise ParseError("too_large", "Unpacked it is far larger than a document may be.")

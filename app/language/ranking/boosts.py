@@ -92,8 +92,8 @@ def parsed_weights(text: str, names: Sequence[str] = BOOSTS) -> dict[str, float]
 
     """
     weights: dict[str, float] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
-        name, _, value = (one.strip() for one in part.partition("="))
+    for part in filter(None, (item.strip() for item in text.split(","))):
+        name, _, value = (side.strip() for side in part.partition("="))
         if name not in names:
             raise InvalidWeightsError(f"{name} is no weight; they are {', '.join(names)}.")
         if name in weights:

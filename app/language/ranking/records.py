@@ -73,16 +73,16 @@ def record_sql(columns: Sequence[Column]) -> str:
     """SQL for a row as one record."""
     # A null would take the whole record with it.
     return " || ".join(
-        f"boolsend(({one.expression}) IS TRUE)"
-        if one.sql_type == "bool"
-        else f"{_WIRE[one.sql_type][0]}({one.expression})"
-        for one in columns
+        f"boolsend(({column.expression}) IS TRUE)"
+        if column.sql_type == "bool"
+        else f"{_WIRE[column.sql_type][0]}({column.expression})"
+        for column in columns
     )
 
 
 def read_records(packed: bytes | None, columns: Sequence[Column]) -> Records:
     """The records, one per row, in the order of the rows."""
-    layout = np.dtype([(one.name, _WIRE[one.sql_type][1]) for one in columns])
+    layout = np.dtype([(column.name, _WIRE[column.sql_type][1]) for column in columns])
     return np.frombuffer(packed or b"", dtype=layout)
 
 
@@ -155,9 +155,11 @@ def query_columns(
         Column("ranked_similarity", "float4", _number(ranked_similarity)),
         *(
             Column(
-                f"product_{number}", "float4", product_sql(terms, statement.bind(one, "sparsevec"))
+                f"product_{number}",
+                "float4",
+                product_sql(terms, statement.bind(vector, "sparsevec")),
             )
-            for number, one in enumerate(asked.packed.vectors)
+            for number, vector in enumerate(asked.packed.vectors)
         ),
         Column("named", "float4", product_sql(terms, statement.bind(asked.marks, "sparsevec"))),
         *text_columns(words),

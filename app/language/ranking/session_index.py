@@ -28,11 +28,11 @@ class SessionIndex:
         first = np.ones(len(session), dtype=np.bool_)
         first[1:] = session[1:] != session[:-1]
         starts = np.flatnonzero(first)
-        one, two = (
+        next_row, second_row = (
             ((session[gap:] == session[:-gap]) & (session[gap:] != 0)).astype(np.float32)
             for gap in (1, 2)
         )
-        return cls(starts, np.cumsum(first) - 1, session[starts] != 0, (one, two))
+        return cls(starts, np.cumsum(first) - 1, session[starts] != 0, (next_row, second_row))
 
     def gather(self, values: Floats, near: float, far: float) -> Floats:
         """Return, along the last axis, the sum of what stands one and two seats away."""

@@ -262,6 +262,6 @@ def _whole(pattern: str) -> str:
 
 
 _COMPILED: Final = tuple(
-    (name, lazy_pattern("|".join(f"(?:{_whole(one)})" for one in patterns), re.MULTILINE))
+    (name, lazy_pattern("|".join(f"(?:{_whole(pattern)})" for pattern in patterns), re.MULTILINE))
     for name, patterns in RULES
 )

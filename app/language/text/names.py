@@ -155,8 +155,8 @@ def name_keys(text: str, *, most: int) -> list[str]:
     plain = normalise(text)
     whole = _PARTED.sub("", plain)
     runs = list(_KEY_RUN.finditer(whole))
-    long = (_PARTED.sub("", one[0]) for one in _CJK_NAME.finditer(plain))
-    found = dict.fromkeys([one for one in long if len(one) > LONGEST_CJK_NAME][:most])
+    long = (_PARTED.sub("", name[0]) for name in _CJK_NAME.finditer(plain))
+    found = dict.fromkeys([name for name in long if len(name) > LONGEST_CJK_NAME][:most])
     for place, run in enumerate(runs):
         pieces = _cjk_keys(run[0]) if has_cjk(run[0]) else _word_keys(whole, runs, place)
         for piece in pieces:
@@ -184,4 +184,4 @@ def _word_keys(whole: str, runs: list[re.Match[str]], place: int) -> list[str]:
         piece = whole[begin : last.end()]
         bare = _FINAL_S.sub("", piece)
         pieces += [bare] if bare == piece else [bare, piece]
-    return [one for one in pieces if len(one) > 1 and one not in STOP_WORDS[ENGLISH]]
+    return [piece for piece in pieces if len(piece) > 1 and piece not in STOP_WORDS[ENGLISH]]

@@ -73,7 +73,7 @@ def redact(text: str, kinds: Collection[Kind] = KINDS) -> str:
     itself once that is gone, so it is looked for again.
     """
     for _ in range(ROUNDS):
-        findings = [one for one in find_sensitive(text) if one.kind in kinds]
+        findings = [finding for finding in find_sensitive(text) if finding.kind in kinds]
         if not findings:
             break
         text = _replace(text, findings, kinds)

@@ -42,7 +42,7 @@ def sentences(text: str) -> list[str]:
     """The text's sentences in order, without the space around them."""
     places = [0, *_ends(text)]
     found = (text[a:b].strip() for a, b in zip(places, [*places[1:], len(text)], strict=True))
-    return [one for one in found if one]
+    return [sentence for sentence in found if sentence]
 
 
 def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:

@@ -30,16 +30,16 @@ def checked_result(before: P, after: object, validate: Validate) -> P:
     given = getattr(after, before.ITEMS)
     if not isinstance(given, list | tuple):
         raise InvalidResultError(f"{before.ITEMS} is no list")
-    for one in fields(before):
-        if one.name != before.ITEMS and getattr(after, one.name) != getattr(before, one.name):
-            raise InvalidResultError(f"{one.name} was changed")
-    known = {one.id: one for one in before.items}
+    for field in fields(before):
+        if field.name != before.ITEMS and getattr(after, field.name) != getattr(before, field.name):
+            raise InvalidResultError(f"{field.name} was changed")
+    known = {item.id: item for item in before.items}
     items = []
-    for one in given:
-        if not isinstance(one, Item) or one.id not in known:
+    for item in given:
+        if not isinstance(item, Item) or item.id not in known:
             raise InvalidResultError("something was added, or is there twice")
-        items.append(_item(known.pop(one.id), one, validate))
-    _check_missing(before, [one.id for one in items], known)
+        items.append(_item(known.pop(item.id), item, validate))
+    _check_missing(before, [item.id for item in items], known)
     changes: dict[str, Any] = {before.ITEMS: tuple(items)}
     return replace(before, **changes)
 
@@ -54,7 +54,9 @@ def _item(before: Item, after: Item, validate: Validate) -> Item:
     if type(after) is not type(before):
         raise InvalidResultError("an item is of another kind")
     changed = {
-        one.name for one in fields(before) if getattr(after, one.name) != getattr(before, one.name)
+        field.name
+        for field in fields(before)
+        if getattr(after, field.name) != getattr(before, field.name)
     }
     if not changed:
         return before
@@ -73,9 +75,9 @@ def _check_missing(before: Point, kept: list[str], missing: dict[str, Item]) -> 
     """
     if missing and not before.MAY_DROP:
         raise InvalidResultError("nothing can be dropped here")
-    if any(one.bound for one in missing.values()):
+    if any(item.bound for item in missing.values()):
         raise InvalidResultError("something was dropped that another needs")
     if not before.MAY_REORDER:
-        order = [one.id for one in before.items if one.id not in missing]
+        order = [item.id for item in before.items if item.id not in missing]
         if kept != order:
             raise InvalidResultError("the order was changed")

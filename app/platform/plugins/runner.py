@@ -186,7 +186,7 @@ class ProcessorChain:
 
     def at(self, point: str) -> bool:
         """Whether one of them is asked at `point`."""
-        return any(point in one.loaded.points for one in self.runners)
+        return any(point in runner.loaded.points for runner in self.runners)
 
     async def ask(self, given: P, validate: Validate) -> P:
         """The point as the last of them leaves it; each sees what the one before it left.
@@ -195,9 +195,9 @@ class ProcessorChain:
             ProcessorFailedError: one failed that may not.
 
         """
-        for one in self.runners:
-            if given.NAME in one.loaded.points:
-                given = await one.ask(given, validate)
+        for runner in self.runners:
+            if given.NAME in runner.loaded.points:
+                given = await runner.ask(given, validate)
         return given
 
 
@@ -216,17 +216,17 @@ class Processors:
 
     def chain(self, names: Sequence[str]) -> ProcessorChain:
         """Those of `names` that are allowed, in the deployment's order."""
-        return ProcessorChain([one for name, one in self.runners.items() if name in names])
+        return ProcessorChain([runner for name, runner in self.runners.items() if name in names])
 
     def check(self, config: Mapping[str, Any]) -> None:
         """Raises InvalidProcessorsError: `config` names one that is not allowed here."""
         chosen = config.get(CONFIG)
         if chosen is None:
             return
-        known = isinstance(chosen, list) and all(one in self.names for one in chosen)
+        known = isinstance(chosen, list) and all(name in self.names for name in chosen)
         if not known or len(set(chosen)) != len(chosen):
             raise InvalidProcessorsError(self.names)
 
 
 def processors_of(loaded: Sequence[LoadedProcessor]) -> Processors:
-    return Processors({one.name: ProcessorRunner(one) for one in loaded})
+    return Processors({processor.name: ProcessorRunner(processor) for processor in loaded})
