@@ -59,14 +59,14 @@ async def test_the_command_that_runs_the_server_leaves_last(data_dir):
             host_is_in.set()
             await guest_is_in.wait()
 
-    async def guest() -> list[str]:
+    async def client() -> list[str]:
         await host_is_in.wait()
         async with open_embedded(data_dir, share=True) as dsn:
             guest_is_in.set()
             await guest_may_go.wait()
             return await notes(dsn)
 
-    hosting, visiting = asyncio.create_task(host()), asyncio.create_task(guest())
+    hosting, visiting = asyncio.create_task(host()), asyncio.create_task(client())
     await guest_is_in.wait()
     done, _ = await asyncio.wait([hosting], timeout=1)
     assert not done

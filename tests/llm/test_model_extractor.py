@@ -278,7 +278,7 @@ class TestEntry:
     async def test_keeps_a_scope_that_is_not_allowed_here(
         self, server: OpenAIServer, extractor: ModelExtractor, scope: str
     ):
-        """So that the room refuses it where everyone can see."""
+        """So that the service refuses it where everyone can see."""
         assert (await only(server, extractor, scope=scope)).scope == scope
 
     @pytest.mark.parametrize(

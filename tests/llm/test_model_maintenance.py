@@ -217,7 +217,7 @@ class TestMerges:
             ],
         )
 
-        # How many it takes, and whether they overlap, is judged by the room.
+        # How many it takes, and whether they overlap, is judged by the caller.
         assert found.joins == (
             Join(("mem_3", "mem_1"), "全部。", 0.8),
             Join(("mem_2",), "Alone.", 1.0, "So."),

@@ -272,7 +272,7 @@ async def handed(content, size=2**16):
         yield content[start : start + size]
 
 
-class TestWorkshop:
+class TestParserPool:
     async def test_reads_in_a_process_of_its_own(self):
         parsed = await ParserPool().read("docx", handed(word(CHINESE)))
 

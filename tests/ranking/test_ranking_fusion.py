@@ -87,13 +87,13 @@ def loop_idf(held, documents):
     return math.log(1 + (documents - held + 0.5) / (held + 0.5))
 
 
-def loop_around(features, seats, values, row, near, far):
-    """What stands one and two seats from a row in its session, weighed."""
-    seat, session = seats[row], features.session[row]
+def loop_around(features, positions, values, row, near, far):
+    """What stands one and two places from a row in its session, weighed."""
+    position, session = positions[row], features.session[row]
     total = 0.0
     for other, value in enumerate(values):
         if session and features.session[other] == session:
-            away = abs(seats[other] - seat)
+            away = abs(positions[other] - position)
             total += value * {1: near, 2: far}.get(away, 0.0)
     return total
 
@@ -143,13 +143,13 @@ def loop_base(features, traits, boosts, words):
 def loop_total(features, bucket, traits, boosts):
     number = range(len(features.lengths))
     sorted_rows = sorted(number, key=lambda i: (features.session[i], features.order[i]))
-    seats = {row: seat for seat, row in enumerate(sorted_rows)}
+    positions = {row: position for position, row in enumerate(sorted_rows)}
     emphasis = [math.sqrt(c) for c in traits.term_counts]
     weights = [loop_idf(int(h), bucket.rows) * e
                for h, e in zip(bucket.holders, emphasis, strict=True)]  # fmt: skip
 
     def around(values, row, near=boosts.near, far=boosts.far):
-        return loop_around(features, seats, values, row, near, far)
+        return loop_around(features, positions, values, row, near, far)
 
     counts = [[float(c[i]) + around(c, i) for c in features.counts.T] for i in number]
     lengths = [float(features.lengths[i]) + around(features.lengths, i) for i in number]
@@ -163,7 +163,7 @@ def loop_total(features, bucket, traits, boosts):
     totals = []
     for i in number:
         total = base[i] + around(base, i, boosts.adjacent, 0.0)
-        before = sorted_rows[seats[i] - 1] if seats[i] else None
+        before = sorted_rows[positions[i] - 1] if positions[i] else None
         if before is not None and features.session[i]:
             same = features.session[before] == features.session[i]
             total += boosts.answer * base[before] * (same and asks[before])

@@ -53,7 +53,7 @@ class TestWords:
         assert parse_query(query, NOW).traits.cjk == share
 
 
-class TestEssence:
+class TestRankedTexts:
     @pytest.mark.parametrize(
         ("query", "ranked_texts"),
         [

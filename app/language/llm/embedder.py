@@ -60,7 +60,7 @@ class EmbeddingUse:
     """What embedding, or reranking, cost so far; all zero for what needs no provider."""
 
     calls: int = 0
-    """What a client repeats by itself is one call."""
+    """What a client repeats on its own counts as one call."""
 
     failures: int = 0
     """How many of the calls brought nothing."""

@@ -60,7 +60,7 @@ class _Sentence:
     line: int
     terms: frozenset[str]
     source: int = 0
-    """Of several summaries, which one it stands in."""
+    """Which of several summaries it is in."""
 
 
 class ExtractiveSummariser:

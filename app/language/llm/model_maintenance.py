@@ -1,8 +1,8 @@
 """What a model is shown besides new statements, and what it says of that, made strict.
 
 Old memories go by names of their own, so that what it decides of them and of what is near to
-a statement cannot be mixed up. An entry that does not hold together changes nothing; limits
-and protection are the room's.
+a statement cannot be mixed up. An inconsistent entry changes nothing; limits
+and protection are applied by the caller.
 """
 
 from collections.abc import Mapping, Sequence
@@ -146,7 +146,7 @@ _E = TypeVar("_E", bound=BaseModel)
 
 
 def _entries(form: type[_E], values: Any) -> list[_E]:
-    """Those of a list that hold together; none when there is no list."""
+    """The consistent entries of a list; none when there is no list."""
     found = []
     for value in values[:_MOST_ENTRIES] if isinstance(values, list) else []:
         try:

@@ -86,21 +86,21 @@ def fuse(
 ) -> Fused:
     """Rate every row for the query; never NaN, nothing is changed in place."""
     order = np.lexsort((features.order, features.session))
-    seats = SessionIndex.of(features.session[order])
-    words = _LexicalArm.of(features, bucket, traits, boosts, order, seats)
+    index = SessionIndex.of(features.session[order])
+    words = _LexicalArm.of(features, bucket, traits, boosts, order, index)
     vectors = _DenseArm.of(features.cosine, order, boosts)
     share = vectors.share(traits, boosts, worded=bool(words.alone.any()))
 
     dense = vectors.heard(words.alone)
     # Without a vector a row's words speak for it, in context as alone.
     base = _mixed(words.in_context, vectors.heard(words.in_context), share)
-    asked_before = seats.after(base * _asks(features)[order])
+    asked_before = index.after(base * _asks(features)[order])
 
     parts = {
         "lexical": _put_back(words.alone, order),
         "dense": _put_back(dense, order),
         "near": _put_back(base - _mixed(words.alone, dense, share), order),
-        "adjacent": _put_back(seats.gather(base, boosts.adjacent, 0.0), order),
+        "adjacent": _put_back(index.gather(base, boosts.adjacent, 0.0), order),
         "answer": _put_back(asked_before, order) * np.float32(boosts.answer),
         "session": _put_back(words.session, order) * np.float32(boosts.session),
         "speaker": features.named * np.float32(boosts.speaker),
@@ -134,28 +134,28 @@ class _LexicalArm:
         traits: QueryTraits,
         boosts: Boosts,
         order: Ints,
-        seats: SessionIndex,
+        index: SessionIndex,
     ) -> "_LexicalArm":
         counts = np.ascontiguousarray(features.counts[order].T)
         # Said twice is asked for more, but not twice as much.
         emphasis = np.sqrt(traits.term_counts.astype(np.float32))
         weights = rarity(bucket.holders, bucket.rows) * emphasis
         lengths = features.lengths[order].astype(np.float32)
-        wide_lengths = lengths + seats.gather(lengths, boosts.near, boosts.far)
+        wide_lengths = lengths + index.gather(lengths, boosts.near, boosts.far)
         wide_mean = bucket.mean_length * _mean(wide_lengths) / (_mean(lengths) or 1.0)
-        totals = seats.totals(lengths)
+        totals = index.totals(lengths)
 
         alone, wide, sessions = (np.zeros_like(each) for each in (lengths, lengths, totals))
         step = max(1, _BLOCK // max(1, len(lengths)))
         for part in (slice(start, start + step) for start in range(0, len(weights), step)):
             block = counts[part].astype(np.float32)
             alone += bm25(block, lengths, weights[part], bucket.mean_length)
-            whole = seats.totals(block)
+            whole = index.totals(block)
             rare = rarity(np.count_nonzero(whole, axis=1), len(totals)) * emphasis[part]
             sessions += bm25(whole, totals, rare, _mean(totals))
-            block += seats.gather(block, boosts.near, boosts.far)
+            block += index.gather(block, boosts.near, boosts.far)
             wide += bm25(block, wide_lengths, weights[part], wide_mean)
-        return cls(_arm(alone, boosts.rrf), _arm(wide, boosts.rrf), seats.spread(_scaled(sessions)))
+        return cls(_arm(alone, boosts.rrf), _arm(wide, boosts.rrf), index.spread(_scaled(sessions)))
 
 
 @dataclass(frozen=True, slots=True)

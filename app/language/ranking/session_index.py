@@ -35,7 +35,7 @@ class SessionIndex:
         return cls(starts, np.cumsum(first) - 1, session[starts] != 0, (next_row, second_row))
 
     def gather(self, values: Floats, near: float, far: float) -> Floats:
-        """Return, along the last axis, the sum of what stands one and two seats away."""
+        """Return, along the last axis, the sum of what stands one and two rows away."""
         sums = np.zeros_like(values)
         for gap, weight in ((1, near), (2, far)):
             if weight and values.shape[-1] > gap:

@@ -2,7 +2,7 @@
 
 The kernel keeps a socket's whole path in 108 bytes with the closing zero (macOS: 104).
 A data folder may be deeper than that, or named in a way that some client takes for a
-list of hosts; then a short folder elsewhere stands in.
+list of hosts; then a short folder elsewhere is used.
 """
 
 import hashlib

@@ -127,7 +127,7 @@ class ProcessorRunner:
         return ended.value
 
     def _leave(self, call: "asyncio.Future[_CallOutcome]") -> None:
-        """Let go of a call that is still at work, and count it until it ends."""
+        """Leave a call that is still at work, and count it until it ends."""
         if call.done():
             return
         self._left.add(call)
