@@ -1,5 +1,10 @@
-"""create_app(): the routers around one runtime."""
+"""The service as an ASGI application: the routers around one runtime.
 
+`app`, as in `uvicorn app.main:app`, is made when it is first asked for, so that importing this
+module reads no settings. It needs DATABASE_URL; `kemem serve` brings a database along.
+"""
+
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypedDict
@@ -10,6 +15,7 @@ from app.conversation.messages.router import router as messages
 from app.conversation.messages.router import search_router, window_router
 from app.conversation.sessions.router import router as sessions
 from app.conversation.sessions.state_router import router as states
+from app.errors import ConfigurationError
 from app.factory import Factory
 from app.governance.exports.router import router as exports
 from app.governance.forgetting.router import router as forgetting
@@ -32,14 +38,17 @@ from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
 from app.platform.http import docs, health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
+from app.platform.observability.logging import configure_logging
 from app.prompting.blocks.router import router as blocks
 from app.prompting.checkpoints.router import router as checkpoints
 from app.prompting.compaction.router import router as compaction
 from app.prompting.context.router import router as context
 from app.prompting.documents.router import router as folders
 from app.prompting.tools.router import router as tools
-from app.runtime import Runtime
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings, load_settings
 from app.version import VERSION
+from app.worker import working
 
 DESCRIPTION = """
 Memory for AI agents on plain PostgreSQL. Paste your key under **Authorize** and try any route.
@@ -151,3 +160,41 @@ def create_app(
     openapi.install(app, *KEY_ERRORS)
     app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes)
     return app
+
+
+def application(settings: Settings, *, pretty: bool = False) -> FastAPI:
+    """The service with a runtime of its own, opened at start, and the worker that belongs to it.
+
+    Args:
+        pretty: log for people, not for machines.
+
+    Raises:
+        ConfigurationError: there is no DATABASE_URL.
+
+    """
+    configure_logging(settings.log_level, pretty=pretty)
+    if settings.database_url is None:
+        raise ConfigurationError(
+            "DATABASE_URL is not set. Set it, or run `kemem serve`, which brings a PostgreSQL of "
+            "its own along."
+        )
+    opening = _open_with_worker(settings, settings.database_url.get_secret_value())
+    return create_app(opening, request_max_bytes=settings.request_max_bytes)
+
+
+@asynccontextmanager
+async def _open_with_worker(settings: Settings, dsn: str) -> AsyncIterator[Runtime]:
+    async with open_runtime(settings, dsn) as runtime, working(runtime, dsn):
+        yield runtime
+
+
+def __getattr__(name: str) -> FastAPI:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        made = application(load_settings())
+    except ConfigurationError as error:
+        # Whoever starts the server reads a sentence, as from `kemem serve`, and no traceback.
+        sys.exit(f"kemem: {error}")
+    globals()["app"] = made
+    return made

@@ -1,7 +1,7 @@
 """Serving HTTP: the sockets, the signals, and what is opened and closed around them.
 
 With the embedded database one process holds everything. With DATABASE_URL several may run:
-uvicorn's own supervisor then starts each from `application`.
+uvicorn's own supervisor then starts each from `application` of `main.py`.
 """
 
 import asyncio
@@ -20,11 +20,10 @@ from typing_extensions import override
 from uvicorn.supervisors import Multiprocess
 
 from app.errors import ConfigurationError
-from app.main import create_app
+from app.main import application, create_app
 from app.platform.jobs.worker import Worker
-from app.platform.observability.logging import configure_logging
-from app.runtime import Runtime, open_runtime
-from app.settings import Settings, load_settings
+from app.runtime import Runtime
+from app.settings import Settings
 from app.worker import working
 
 log = structlog.get_logger()
@@ -206,31 +205,3 @@ def serve_many(settings: Settings, listener: socket.socket, *, pretty: bool) -> 
     config = _config(factory, settings)
     config.factory = True
     Multiprocess(config, sockets=[listener]).run()
-
-
-def application(settings: Settings, *, pretty: bool = False) -> ASGIApp:
-    """The service as one of several processes runs it.
-
-    Raises:
-        ConfigurationError: there is no DATABASE_URL.
-
-    """
-    configure_logging(settings.log_level, pretty=pretty)
-    if settings.database_url is None:
-        raise ConfigurationError(
-            "Without DATABASE_URL only `kemem serve` can run the service: it brings the "
-            "database along."
-        )
-    opening = _open_with_worker(settings, settings.database_url.get_secret_value())
-    return create_app(opening, request_max_bytes=settings.request_max_bytes)
-
-
-@asynccontextmanager
-async def _open_with_worker(settings: Settings, dsn: str) -> AsyncIterator[Runtime]:
-    async with open_runtime(settings, dsn) as runtime, working(runtime, dsn):
-        yield runtime
-
-
-def app_from_environment() -> ASGIApp:
-    """For other servers: `uvicorn --factory app.serving:app_from_environment`."""
-    return application(load_settings())
