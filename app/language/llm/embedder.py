@@ -69,6 +69,7 @@ class EmbeddingUse:
     """As the provider counted them; 0 where it does not say."""
 
     def add(self, other: "EmbeddingUse") -> None:
+        """Add what another call cost."""
         self.calls += other.calls
         self.failures += other.failures
         self.input_tokens += other.input_tokens
@@ -96,13 +97,19 @@ class Embedder(Protocol):
         ...
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """The length of every vector."""
+        ...
 
     @property
-    def duplicate_threshold(self) -> DuplicateThreshold: ...
+    def duplicate_threshold(self) -> DuplicateThreshold:
+        """The cosine from which two memories are compared as duplicates."""
+        ...
 
     @property
-    def dense_share(self) -> DenseShare: ...
+    def dense_share(self) -> DenseShare:
+        """How much of a search the vectors of this embedder deserve."""
+        ...
 
     @property
     def neighbour_floor(self) -> float:

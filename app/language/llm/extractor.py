@@ -169,7 +169,9 @@ class Extractor(Protocol):
         ...
 
     @property
-    def prompt_version(self) -> str | None: ...
+    def prompt_version(self) -> str | None:
+        """The version of what the model is told; None without a model."""
+        ...
 
     async def extract(self, request: ExtractionRequest) -> Extraction:
         """Proposals in the order of what was said; the same request may be sent again.

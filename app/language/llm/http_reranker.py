@@ -149,10 +149,10 @@ class HTTPReranker:
             return scores
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
-                told = await self._ask(_shown(query), [_shown(documents[at]) for at in places])
+                answered = await self._ask(_shown(query), [_shown(documents[at]) for at in places])
         except TimeoutError:
             raise RerankUnavailableError("timeout") from None
-        for index, score in zip(told, unit_scores(list(told.values())), strict=True):
+        for index, score in zip(answered, unit_scores(list(answered.values())), strict=True):
             scores[places[index]] = score
         return scores
 

@@ -147,14 +147,14 @@ def _letters(text: str) -> str:
 def _fits(value: Any, schema: JsonSchema) -> bool:
     """Whether a mended value has no member too many, and no text that runs on into the next."""
     if "anyOf" in schema:
-        return any(_fits(value, one) for one in schema["anyOf"])
+        return any(_fits(value, choice) for choice in schema["anyOf"])
     if isinstance(value, str):
         return _LEFT_OVER.search(value) is None
     if isinstance(value, list):
-        return all(_fits(one, schema.get("items", {})) for one in value)
+        return all(_fits(item, schema.get("items", {})) for item in value)
     if isinstance(value, dict):
         known = schema.get("properties", {})
-        return all(name in known and _fits(one, known[name]) for name, one in value.items())
+        return all(name in known and _fits(member, known[name]) for name, member in value.items())
     return True
 
 

@@ -146,6 +146,7 @@ def _words(value: Any) -> str:
 
 
 def remark(value: Any) -> str | None:
+    """A text that may be stored; None for what is none, or blank."""
     return (storable(value) or None) if isinstance(value, str) else None
 
 

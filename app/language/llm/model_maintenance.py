@@ -37,6 +37,7 @@ class MaintenanceSheet:
 
     @classmethod
     def of(cls, agenda: Agenda) -> "MaintenanceSheet":
+        """The lines for an agenda; none for an empty one."""
         due = {f"d{number}": memory for number, memory in enumerate(agenda.due, start=1)}
         parts = {f"p{number}": memory for number, memory in enumerate(agenda.parts, start=1)}
         lines = []

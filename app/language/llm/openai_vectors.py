@@ -30,9 +30,9 @@ _MOST_TOKENS: Final = 1_000_000_000
 
 def _tokens(usage: Any) -> int:
     """Tokens read, as the provider counted them; nothing said, or nonsense, is 0."""
-    told = usage if isinstance(usage, dict) else {}
+    counts = usage if isinstance(usage, dict) else {}
     # Embeddings write no tokens, and some providers give the total alone.
-    for count in (told.get("prompt_tokens"), told.get("total_tokens")):
+    for count in (counts.get("prompt_tokens"), counts.get("total_tokens")):
         if isinstance(count, int | float) and math.isfinite(count):
             return min(max(int(count), 0), _MOST_TOKENS)
     return 0

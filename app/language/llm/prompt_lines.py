@@ -40,6 +40,7 @@ def line(**members: object) -> str:
 
 
 def day(time: datetime | None) -> str | None:
+    """The date of a time, without the time of day."""
     return None if time is None else time.date().isoformat()
 
 

@@ -167,7 +167,9 @@ class Reconciler(Protocol):
         ...
 
     @property
-    def model(self) -> str | None: ...
+    def model(self) -> str | None:
+        """The provider's name of the model; None without one."""
+        ...
 
     async def reconcile(
         self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA

@@ -101,6 +101,7 @@ class SearchStatement:
         self.values: list[object] = []
 
     def bind(self, value: object, sql_type: str) -> str:
+        """Add a value; gives the SQL that stands for it."""
         self.values.append(value)
         return f"CAST(${len(self.values) + 1} AS {sql_type})"
 

@@ -25,6 +25,7 @@ class SessionIndex:
 
     @classmethod
     def of(cls, session: Ints) -> "SessionIndex":
+        """Index rows that are sorted by session and order."""
         first = np.ones(len(session), dtype=np.bool_)
         first[1:] = session[1:] != session[:-1]
         starts = np.flatnonzero(first)

@@ -72,7 +72,7 @@ def differs(a: str, b: str) -> Difference | None:
     counts_b, rest_b = take_quantities(form_b)
     if counts_differ(counts_a, counts_b):
         return "number"
-    said_a, said_b = _Said(rest_a), _Said(rest_b)
+    said_a, said_b = _StatementParts(rest_a), _StatementParts(rest_b)
     opposed = _opposed(rest_a, rest_b)
     if said_a.negative != said_b.negative:
         # "Is not open" and "is closed": two differences that undo each other.
@@ -84,7 +84,9 @@ def differs(a: str, b: str) -> Difference | None:
     return _name_or_term(a, b, said_a, said_b)
 
 
-def _name_or_term(a: str, b: str, said_a: "_Said", said_b: "_Said") -> Difference | None:
+def _name_or_term(
+    a: str, b: str, said_a: "_StatementParts", said_b: "_StatementParts"
+) -> Difference | None:
     if _names(a) - _words(_form(b)) or _names(b) - _words(_form(a)):
         return "name"
     if _reordered(a, b):
@@ -164,7 +166,7 @@ def _replaced_beside_more(a: list[str], b: list[str]) -> bool:
     return between and alone and a[left] not in b and b[right] not in a
 
 
-class _Said:
+class _StatementParts:
     """A statement without its numbers, taken apart into what it says and what it denies."""
 
     def __init__(self, text: str) -> None:
@@ -178,7 +180,7 @@ class _Said:
         self.denied = {_next_words(plain, match.end()) for match in matches} - {()}
         self.tokens = _content(_NEGATION.sub(" ", plain))
 
-    def denies_what(self, other: "_Said") -> bool:
+    def denies_what(self, other: "_StatementParts") -> bool:
         """Tell whether this denies something that the other, denying other things, says."""
         return self.negative and any(
             target == tuple(other.tokens[start : start + len(target)])

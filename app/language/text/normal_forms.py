@@ -70,10 +70,10 @@ def _simplified() -> dict[int, str]:
     chars = [chr(code) for code in chain(*_HAN)]
     # A line each: OpenCC also knows phrases.
     simple = OpenCC("t2s").convert("\n".join(chars)).split("\n")
-    pairs = {char: one for char, one in zip(chars, simple, strict=True) if char != one}
+    pairs = {char: plain for char, plain in zip(chars, simple, strict=True) if char != plain}
     pairs |= dict(zip(_MORE[::2], _MORE[1::2], strict=True))
     # Folded twice is folded once.
-    return str.maketrans({char: pairs.get(one, one) for char, one in pairs.items()})
+    return str.maketrans({char: pairs.get(plain, plain) for char, plain in pairs.items()})
 
 
 def simplify(text: str) -> str:

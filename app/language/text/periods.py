@@ -25,6 +25,7 @@ Reader = tuple[re.Pattern[str], Callable[[re.Match[str], date], Period | None]]
 
 
 def days(first: date, count: int = 1) -> Period:
+    """So many days from `first`."""
     return Period(first, first + timedelta(days=count))
 
 
@@ -34,20 +35,24 @@ def week_of(today: date, step: int = 0) -> Period:
 
 
 def weekend_of(today: date, step: int = 0) -> Period:
+    """Saturday and Sunday of the week so many weeks from today's."""
     return days(week_of(today, step).first + timedelta(days=5), 2)
 
 
 def months(year: int, month: int, count: int = 1) -> Period:
+    """So many whole months from the first of `month`."""
     first = date(year, month, 1)
     return Period(first, first + relativedelta(months=count))
 
 
 def month_of(today: date, step: int = 0) -> Period:
+    """The month so many months from today's."""
     then = today + relativedelta(months=step)
     return months(then.year, then.month)
 
 
 def year_of(year: int) -> Period:
+    """A whole year."""
     return months(year, 1, 12)
 
 

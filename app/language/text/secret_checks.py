@@ -190,7 +190,7 @@ def _is_disorder(token: str) -> bool:
     classes = ["0" if char.isdigit() else "A" if char.isupper() else "a" for char in chars]
     if len(chars) < 18 or min(classes.count(each) for each in "0Aa") < 2:
         return False
-    changes = sum(one != other for one, other in pairwise(classes))
+    changes = sum(left != right for left, right in pairwise(classes))
     return changes >= 0.4 * (len(chars) - 1) and _entropy(token) >= 3.5
 
 

@@ -36,6 +36,7 @@ class Account:
 
     @property
     def is_ours(self) -> bool:
+        """Whether this process runs as the account already."""
         return self.uid == os.geteuid()
 
 

@@ -136,6 +136,7 @@ class AttachedClients:
         return self._try(fcntl.LOCK_SH)
 
     def leave(self) -> None:
+        """Stop being a client; safe to repeat."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     async def wait_until_last(self) -> None:

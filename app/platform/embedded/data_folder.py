@@ -214,6 +214,7 @@ def read_state(folder: DataFolder) -> ServerState | None:
 
 
 def write_state(folder: DataFolder, socket_folder: Path) -> None:
+    """Say in the data folder that this process's server is ready, and where."""
     write_private(folder.state, json.dumps(asdict(ServerState(os.getpid(), str(socket_folder)))))
 
 

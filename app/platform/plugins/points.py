@@ -138,6 +138,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class BeforeAppend(Point):
+    """Messages that are about to be stored; some may be left out."""
+
     NAME: ClassVar[str] = BEFORE_APPEND
     ITEMS: ClassVar[str] = "messages"
 
@@ -146,6 +148,8 @@ class BeforeAppend(Point):
 
 @dataclass(frozen=True, slots=True)
 class BeforeExtract(Point):
+    """Messages that an extractor is about to read; some may be left out."""
+
     NAME: ClassVar[str] = BEFORE_EXTRACT
     ITEMS: ClassVar[str] = "turns"
 
@@ -154,6 +158,8 @@ class BeforeExtract(Point):
 
 @dataclass(frozen=True, slots=True)
 class AfterExtract(Point):
+    """What an extractor proposes; some may be left out."""
+
     NAME: ClassVar[str] = AFTER_EXTRACT
     ITEMS: ClassVar[str] = "proposals"
 
@@ -162,6 +168,8 @@ class AfterExtract(Point):
 
 @dataclass(frozen=True, slots=True)
 class BeforeStore(Point):
+    """Memories that are about to be stored; none may be left out."""
+
     NAME: ClassVar[str] = BEFORE_STORE
     ITEMS: ClassVar[str] = "memories"
     MAY_DROP: ClassVar[bool] = False
@@ -171,6 +179,8 @@ class BeforeStore(Point):
 
 @dataclass(frozen=True, slots=True)
 class AfterSearch(Point):
+    """The hits of a search, best first; they may be left out and reordered."""
+
     NAME: ClassVar[str] = AFTER_SEARCH
     ITEMS: ClassVar[str] = "hits"
     MAY_REORDER: ClassVar[bool] = True

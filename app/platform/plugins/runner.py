@@ -212,6 +212,7 @@ class Processors:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names that a caller may choose."""
         return tuple(self.runners)
 
     def chain(self, names: Sequence[str]) -> ProcessorChain:
@@ -229,4 +230,5 @@ class Processors:
 
 
 def processors_of(loaded: Sequence[LoadedProcessor]) -> Processors:
+    """The processors, each with a runner of its own."""
     return Processors({processor.name: ProcessorRunner(processor) for processor in loaded})
