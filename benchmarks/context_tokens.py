@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from app.cli.demo_api import Api, open_api
-from app.cli.evaluation_data import Dataset, Question, Store, choose
-from app.cli.evaluation_locomo import read_locomo
-from app.cli.evaluation_run import Evaluation, Plan
+from app.evaluation.api import Api, open_api
+from app.evaluation.dataset import Dataset, Question, Store, choose
+from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.run import Evaluation, Plan
 from app.language.llm.tokens import TokenCounter, open_counter
 from app.runtime import utc_now
 from benchmarks.database import open_cluster

@@ -21,10 +21,10 @@ from typing import Any
 
 import asyncpg
 
-from app.cli.locomo import Conversation, Sitting, read_conversation
 from app.conversation.messages.schemas import MessageAppend
 from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.sessions.jobs import CAP, EXTRACT
+from app.evaluation.locomo import Conversation, Sitting, read_conversation
 from app.factory import Factory
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening

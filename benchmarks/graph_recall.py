@@ -22,11 +22,11 @@ from typing import Any, Final, Literal
 
 import asyncpg
 
-from app.cli.demo_api import Api, open_api
-from app.cli.evaluation_data import Dataset, Store, Unit, choose
-from app.cli.evaluation_locomo import read_locomo
-from app.cli.evaluation_report import report_of
-from app.cli.evaluation_run import Asked, Evaluation, Loaded, Plan
+from app.evaluation.api import Api, open_api
+from app.evaluation.dataset import Dataset, Store, Unit, choose
+from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.report import report_of
+from app.evaluation.run import Asked, Evaluation, Loaded, Plan
 from app.factory import Factory
 from app.identity.tenants.access import Access
 from app.language.keyless.extractor import propose

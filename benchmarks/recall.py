@@ -20,11 +20,11 @@ from typing import Any, Final
 import asyncpg
 
 import kemem
-from app.cli.demo_api import Api, open_api
-from app.cli.evaluation_data import Dataset, choose, read_dataset
-from app.cli.evaluation_locomo import read_locomo
-from app.cli.evaluation_report import report_of
-from app.cli.evaluation_run import Evaluation, Plan
+from app.evaluation.api import Api, open_api
+from app.evaluation.dataset import Dataset, choose, read_dataset
+from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.report import report_of
+from app.evaluation.run import Evaluation, Plan
 from app.language.ranking.boosts import Boosts
 from app.language.text.terms import ANALYSER_VERSION
 from app.runtime import utc_now

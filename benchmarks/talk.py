@@ -16,8 +16,8 @@ from typing import Any, Final
 import asyncpg
 from pgvector.asyncpg import register_vector
 
-from app.cli.evaluation_data import Dataset, Question, Store, Unit
-from app.cli.evaluation_locomo import read_locomo
+from app.evaluation.dataset import Dataset, Question, Store, Unit
+from app.evaluation.locomo_dataset import read_locomo
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.searchable import row_terms

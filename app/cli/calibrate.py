@@ -1,44 +1,12 @@
-"""kemem calibrate: what near means to the configured embedder, in English and Chinese."""
+"""kemem calibrate"""
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated
 
-import numpy as np
 import typer
 
-from app.cli.calibration_figures import (
-    FLOOR_RULE,
-    QUANTILES,
-    THRESHOLD_RULE,
-    Measured,
-    Taken,
-    above,
-    derive_floor,
-    derive_threshold,
-    distribution,
-    taken,
-)
-from app.cli.calibration_pairs import KINDS, LANGUAGES, Kind, Language, shipped_pairs
-from app.cli.console import out, print_table
-from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
+from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import run, settings_with
-from app.language.llm.embedder import Embedder
-from app.language.text.distinctions import differs
-from app.providers import open_catalogue
-from app.runtime import utc_now
-from app.settings import Settings
-from app.version import VERSION
-
-SCRIPTS: Final[Mapping[Language, str]] = {"english": "latin", "chinese": "cjk"}
-
-# Where the numbers come from that an embedder brings along, by the beginning of its name.
-SOURCES: Final = {
-    "wordllama/l2_supercat:": "measured by this command and on 120 pairs before it",
-    "openai/text-embedding-3-small:": "0.85 and 0.45 by specification, not measured by us",
-}
-UNMEASURED: Final = "taken over from text-embedding-3-small, not measured by us"
+from app.evaluation.calibration import calibrate
 
 ModelOption = Annotated[
     str | None,
@@ -50,17 +18,6 @@ ModelOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What was measured in one language, and what follows from it."""
-
-    measured: Sequence[Measured]
-    threshold: float
-    floor: float
-    default: float
-    """The duplicate threshold that the embedder brings along, for this script."""
-
-
 def calibrate_command(model: ModelOption = None, json_file: JsonFileOption = None) -> None:
     """Measure how similar the embedder finds duplicates, contradictions and strangers.
 
@@ -69,172 +26,4 @@ def calibrate_command(model: ModelOption = None, json_file: JsonFileOption = Non
     changes nothing.
     """
     refuse_missing_folder(json_file)
-    settings = settings_with()
-
-    async def calibrate() -> None:
-        async with open_catalogue(settings) as catalogue:
-            embedder = catalogue.default if model is None else await catalogue.resolve(model)
-            found = {name: await _measure(embedder, name) for name in LANGUAGES}
-        _print(embedder, found, settings)
-        if json_file is not None:
-            await asyncio.to_thread(write_json, json_file, _document(embedder, found))
-            out.print(f"Written to {json_file}.", markup=False)
-
-    run(calibrate())
-
-
-async def _measure(embedder: Embedder, language: Language) -> Calibration:
-    pairs = shipped_pairs(language)
-    vectors = await embedder.embed([text for one in pairs for text in (one.first, one.second)])
-    similarities = np.einsum("ij,ij->i", vectors[0::2], vectors[1::2])
-    measured = [
-        Measured(one.kind, float(similarity), passes=differs(one.first, one.second) is None)
-        for one, similarity in zip(pairs, similarities, strict=True)
-    ]
-    own = embedder.duplicate_threshold
-    default = own.cjk if SCRIPTS[language] == "cjk" else own.latin
-    return Calibration(measured, derive_threshold(measured), derive_floor(measured), default)
-
-
-def _floor(found: Mapping[Language, Calibration]) -> float:
-    """One for all languages, so the lowest: a neighbour below it is never looked at."""
-    return min(one.floor for one in found.values())
-
-
-def _print(embedder: Embedder, found: Mapping[Language, Calibration], settings: Settings) -> None:
-    quantiles = [f"p{share}" for share in QUANTILES]
-    print_table(
-        f"Cosine similarity by {embedder.name}",
-        ("language", "pairs of", "count", *quantiles),
-        [
-            (language, kind.replace("_", " "), _count(one, kind), *_row(one, kind))
-            for language, one in found.items()
-            for kind in KINDS
-        ],
-        right=("count", *quantiles),
-    )
-    out.print()
-    kinds = [kind.replace("_", " ") for kind in KINDS]
-    print_table(
-        "What a duplicate threshold takes: near and past the guard (near at all)",
-        ("language", "threshold", "at", *kinds),
-        [
-            (
-                language,
-                name,
-                f"{threshold:.2f}",
-                *map(_shown, taken(one.measured, threshold).values()),
-            )
-            for language, one in found.items()
-            for name, threshold in (("derived", one.threshold), ("default", one.default))
-        ],
-        right=("at", *kinds),
-    )
-    out.print()
-    print_table(
-        "Share of the pairs that a neighbour floor lets through, in percent",
-        ("language", "floor", "at", *kinds),
-        [
-            (language, name, f"{floor:.2f}", *_let_through(one, floor))
-            for language, one in found.items()
-            for name, floor in (
-                ("derived", one.floor),
-                ("default", embedder.neighbour_floor),
-            )
-        ],
-        right=("at", *kinds),
-    )
-    for sentence in _advice(embedder, found, settings):
-        out.print(sentence, markup=False, soft_wrap=True)
-
-
-def _count(one: Calibration, kind: Kind) -> int:
-    return sum(pair.kind == kind for pair in one.measured)
-
-
-def _row(one: Calibration, kind: Kind) -> list[str]:
-    return [f"{value:.2f}" for value in distribution(one.measured, kind).values()]
-
-
-def _shown(counted: Taken) -> str:
-    return f"{counted.merged} ({counted.near}) of {counted.pairs}"
-
-
-def _let_through(one: Calibration, floor: float) -> list[str]:
-    return [f"{above(one.measured, kind, floor) * 100:.0f}" for kind in KINDS]
-
-
-def _advice(
-    embedder: Embedder, found: Mapping[Language, Calibration], settings: Settings
-) -> list[str]:
-    latin, cjk = (found[language].threshold for language in LANGUAGES)
-    default = embedder.duplicate_threshold
-    set_to = settings.duplicate_threshold
-    in_force = (
-        f"In force: {set_to:g} for every language, by MEMORY_DUPLICATE_THRESHOLD."
-        if set_to is not None
-        else f"In force: {default.latin:g} (Latin) and {default.cjk:g} (CJK) of the embedder."
-    )
-    return [
-        "",
-        f"Derived: duplicate threshold {latin:.2f} (Latin) and {cjk:.2f} (CJK), neighbour floor "
-        f"{_floor(found):.2f}.",
-        f"Default: {default.latin:.2f}, {default.cjk:.2f} and {embedder.neighbour_floor:.2f}; "
-        f"{_source(embedder)}.",
-        in_force,
-        f"  {THRESHOLD_RULE}",
-        f"  {FLOOR_RULE}; one for all languages, so the lower one",
-        f"To use what was derived, set MEMORY_DUPLICATE_THRESHOLD={max(latin, cjk):.2f}, the "
-        "higher one: it is one number for every language. Left out, the embedder's own two apply.",
-        "There are 30 pairs to a class, so one of them moves a derived number by some hundredths: "
-        "a default that is that near is no reason to change anything.",
-    ]
-
-
-def _source(embedder: Embedder) -> str:
-    told = (source for name, source in SOURCES.items() if embedder.name.startswith(name))
-    return next(told, UNMEASURED)
-
-
-def _document(embedder: Embedder, found: Mapping[Language, Calibration]) -> dict[str, Any]:
-    """Everything that is printed, for machines; shares are 0 to 1."""
-    default = embedder.duplicate_threshold
-    return {
-        "kemem": VERSION,
-        "date": utc_now().isoformat(timespec="seconds"),
-        "embedding_model": embedder.name,
-        "rules": [THRESHOLD_RULE, FLOOR_RULE],
-        "derived": {
-            "duplicate_threshold": {SCRIPTS[name]: one.threshold for name, one in found.items()},
-            "neighbour_floor": _floor(found),
-        },
-        "default": {
-            "duplicate_threshold": {"latin": default.latin, "cjk": default.cjk},
-            "neighbour_floor": embedder.neighbour_floor,
-            "source": _source(embedder),
-        },
-        "languages": {name: _figures(one, embedder) for name, one in found.items()},
-    }
-
-
-def _figures(one: Calibration, embedder: Embedder) -> dict[str, Any]:
-    return {
-        "similarity": {kind: distribution(one.measured, kind) for kind in KINDS},
-        "duplicate_threshold": {
-            name: {
-                "at": threshold,
-                "taken": {
-                    kind: asdict(counted)
-                    for kind, counted in taken(one.measured, threshold).items()
-                },
-            }
-            for name, threshold in (("derived", one.threshold), ("default", one.default))
-        },
-        "neighbour_floor": {
-            name: {
-                "at": floor,
-                "above": {kind: above(one.measured, kind, floor) for kind in KINDS},
-            }
-            for name, floor in (("derived", one.floor), ("default", embedder.neighbour_floor))
-        },
-    }
+    run(calibrate(settings_with(), model, json_file))

@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
-from app.cli.console import fail
-from app.cli.demo_api import open_api
-from app.cli.demo_locomo import play_locomo
-from app.cli.demo_story import play_story
-from app.cli.failures import UNUSABLE
 from app.cli.first_key import key_file, read_key
-from app.cli.locomo import read_conversation
 from app.cli.opening import DataDirOption, data_dir_of, run, settings_with
+from app.console import UNUSABLE, fail
+from app.evaluation.api import open_api
+from app.evaluation.demo_locomo import play_locomo
+from app.evaluation.demo_story import play_story
+from app.evaluation.locomo import read_conversation
 
 UrlOption = Annotated[
     str | None,

@@ -1,8 +1,6 @@
 """kemem eval: how much of what should be found is found, measured on a running service."""
 
 import asyncio
-import hashlib
-import os
 import secrets
 import signal
 from pathlib import Path
@@ -10,20 +8,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from app.cli.console import err, out
-from app.cli.demo_api import open_api
-from app.cli.evaluation_data import Dataset, choose, read_dataset
-from app.cli.evaluation_locomo import read_locomo
 from app.cli.evaluation_options import depths, search_fields, service_meant
-from app.cli.evaluation_report import print_report, report_of
-from app.cli.evaluation_run import Evaluation, Plan
-from app.cli.failures import REFUSED
-from app.cli.json_file import JsonFileOption, refuse_missing_folder, write_json
+from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import DataDirOption, run, settings_with
-from app.errors import ConfigurationError
-from app.runtime import utc_now
-from app.version import VERSION
-from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service
+from app.evaluation.dataset import choose
+from app.evaluation.measurement import describe_run, measure_dataset, read_given
+from app.evaluation.run import Plan
+from kemem.address import KEY_VARIABLE, URL_VARIABLE
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -119,7 +110,7 @@ def evaluate_command(
     fields = search_fields(search or [], mode)
     wanted = [one.strip() for one in (categories or "").split(",") if one.strip()]
     refuse_missing_folder(json_file)
-    path, whole = _read(dataset, locomo)
+    path, whole = read_given(dataset, locomo)
     chosen = choose(whole, categories=wanted, stores=limit_stores, questions=limit_questions)
     service = service_meant(url, key, settings_with(data_dir=data_dir))
     plan = Plan(
@@ -129,7 +120,7 @@ def evaluate_command(
         concurrency=concurrency,
         keep=keep,
     )
-    about = _about(path, chosen, service) | {
+    about = describe_run(path, chosen, service) | {
         "settings": {
             "k": ks,
             "search": fields,
@@ -139,51 +130,7 @@ def evaluate_command(
             "concurrency": concurrency,
         }
     }
-    run(_until_terminated(_evaluate(service, chosen, plan, ks, about, json_file)))
-
-
-def _read(dataset: Path | None, locomo: Path | None) -> tuple[Path, Dataset]:
-    """The file that was given, one way or the other, and what it holds.
-
-    Raises:
-        ConfigurationError: none was given, or two, or it is no data set.
-
-    """
-    if locomo is not None and dataset is None:
-        return locomo, read_locomo(locomo)
-    if dataset is not None and locomo is None:
-        return dataset, read_dataset(dataset)
-    raise ConfigurationError("Give a data set, or a file with --locomo PATH: one of the two.")
-
-
-async def _evaluate(
-    service: Service,
-    dataset: Dataset,
-    plan: Plan,
-    ks: list[int],
-    about: dict[str, Any],
-    json_file: Path | None,
-) -> None:
-    async with open_api(service.base_url, service.key, connections=plan.concurrency) as api:
-        evaluation = Evaluation(api, dataset, plan, utc_now())
-        await evaluation.check()
-        async with evaluation.stored():
-            asked = await evaluation.ask()
-        if plan.keep:
-            users = ", ".join(one.user_id for one in evaluation.loaded.values())
-            err.print(f"Kept the agent {plan.run_id} and the users {users}.", markup=False)
-    report = report_of(dataset, evaluation, asked, ks)
-    print_report(
-        f"{dataset.name}: {dataset.unit_count} units, {len(asked)} questions; embedded by "
-        f"{', '.join(report['embedding_models']) or 'nothing'}",
-        report,
-        ks,
-    )
-    if json_file is not None:
-        await asyncio.to_thread(write_json, json_file, about | report)
-        out.print(f"Written to {json_file}.", markup=False)
-    if report["asked"]["failed"] or evaluation.left:
-        raise typer.Exit(REFUSED)
+    run(_until_terminated(measure_dataset(service, chosen, plan, ks, about, json_file)))
 
 
 async def _until_terminated(work: Any) -> None:
@@ -206,20 +153,3 @@ async def _until_terminated(work: Any) -> None:
         raise typer.Exit(TERMINATED) from None
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-
-
-def _about(path: Path, dataset: Dataset, service: Service) -> dict[str, Any]:
-    """What a result file says about itself."""
-    return {
-        "kemem": VERSION,
-        "date": utc_now().isoformat(timespec="seconds"),
-        "service": service.base_url,
-        "processors": os.cpu_count(),
-        "data": {
-            "name": dataset.name,
-            "lang": dataset.lang,
-            "file": path.name,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "stores": len(dataset.stores),
-        },
-    }

@@ -3,10 +3,9 @@
 import json
 from typing import Any
 
-from app.cli.console import fail
-from app.cli.failures import UNUSABLE
 from app.cli.first_key import key_file, read_key
 from app.cli.opening import data_dir_of
+from app.console import UNUSABLE, fail
 from app.errors import ConfigurationError
 from app.settings import Settings
 from kemem.address import KEY_VARIABLE, Service, find_service

@@ -9,12 +9,11 @@ from typing import IO, Annotated
 
 import typer
 
-from app.cli.console import err, fail, progress
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
-from app.cli.failures import UNUSABLE
 from app.cli.import_ import told_failures
 from app.cli.opening import DataDirOption, settings_with
+from app.console import UNUSABLE, err, fail, progress
 from kemem import Memory
 
 OutOption = Annotated[

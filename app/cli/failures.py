@@ -7,13 +7,8 @@ import httpx2
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
+from app.console import REFUSED, UNUSABLE
 from app.errors import ConfigurationError, DomainError
-
-REFUSED = 1
-"""Exit code: the request was understood and cannot be met."""
-
-UNUSABLE = 2
-"""Exit code: the command cannot run here as configured."""
 
 
 def sentence_for(error: BaseException) -> tuple[str, int] | None:

@@ -10,11 +10,10 @@ from typing import Annotated
 
 import typer
 
-from app.cli.console import err, fail, print_json, progress
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
-from app.cli.failures import REFUSED, UNUSABLE
 from app.cli.opening import DataDirOption, JsonOption, settings_with
+from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from kemem import Memory
 from kemem.errors import ApiError, KememError
 from kemem.exports import BrokenExportError, ExportCheck, Imported, checked_lines

@@ -1,13 +1,11 @@
 """Results as a JSON file, for commands that measure."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from app.cli.console import fail
-from app.cli.failures import UNUSABLE
+from app.console import UNUSABLE, fail
 
 JsonFileOption = Annotated[
     Path | None,
@@ -24,8 +22,3 @@ def refuse_missing_folder(file: Path | None) -> None:
     """End the command before the work is done, when its result could not be written."""
     if file is not None and not file.absolute().parent.is_dir():
         fail(f"There is no folder {file.absolute().parent} for {file.name}.", code=UNUSABLE)
-
-
-def write_json(file: Path, value: Any) -> None:
-    """One JSON document, with a line break at its end; what was there is replaced."""
-    file.write_text(f"{json.dumps(value, ensure_ascii=False, indent=2)}\n", encoding="utf-8")

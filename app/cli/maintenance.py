@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.console import err, print_table, progress
-from app.cli.failures import REFUSED
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
+from app.console import REFUSED, err, print_table, progress
 from app.deployment import stripped_tags
 from app.errors import DomainError
 from app.governance.operations.housekeeping import Housekeeping

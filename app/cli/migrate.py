@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from alembic import command
 
-from app.cli.console import print_json
 from app.cli.opening import DataDirOption, open_dsn, run, settings_with
+from app.console import print_json
 from app.main import create_app
 from app.platform.database.migrate import (
     alembic_config,

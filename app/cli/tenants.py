@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.console import print_json, print_record, print_table
 from app.cli.opening import (
     DataDirOption,
     JsonOption,
@@ -14,6 +13,7 @@ from app.cli.opening import (
     run,
     settings_with,
 )
+from app.console import print_json, print_record, print_table
 from app.identity.tenants.schemas import (
     KeyCreate,
     KeyCreated,

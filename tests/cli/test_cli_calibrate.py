@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from cli_support import kemem
 
-from app.cli.calibration_figures import (
+from app.evaluation.calibration_figures import (
     Measured,
     above,
     derive_floor,
@@ -14,7 +14,7 @@ from app.cli.calibration_figures import (
     distribution,
     taken,
 )
-from app.cli.calibration_pairs import KINDS, LANGUAGES, shipped_pairs
+from app.evaluation.calibration_pairs import KINDS, LANGUAGES, shipped_pairs
 from app.language.text.normal_forms import has_cjk, normalise
 
 

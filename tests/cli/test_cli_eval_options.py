@@ -91,7 +91,7 @@ def test_options_go_before_what_is_kept(tmp_path):
         (None, None, "run `make run`"),
         ("http://127.0.0.1:1", None, "run `make run`"),
         ("https://memory.example", None, "give it with --key, or in KEMEM_API_KEY"),
-        ("memory", None, "The address of the service is not one"),
+        ("memory", None, "The address of the service is not valid"),
         ("ftp://memory.example", "kem_a_b", "--url"),
         ("http://127.0.0.1:1", "kem a", "option --key"),
     ],

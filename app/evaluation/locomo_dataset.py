@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from app.cli.evaluation_data import Dataset, Question, Store, Unit, parse_moment
-from app.cli.locomo import ADVERSARIAL, CATEGORIES, Conversation, Sitting, read_conversations
 from app.errors import ConfigurationError
+from app.evaluation.dataset import Dataset, Question, Store, Unit, parse_moment
+from app.evaluation.locomo import ADVERSARIAL, CATEGORIES, Conversation, Sitting, read_conversations
 
 
 def read_locomo(path: Path) -> Dataset:

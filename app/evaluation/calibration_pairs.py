@@ -23,7 +23,7 @@ class Pair:
 
 def shipped_pairs(language: Language) -> list[Pair]:
     """The pairs of a language, in the order of the file."""
-    text = (files("app.cli") / "data" / f"calibration_{language}.jsonl").read_text("utf-8")
+    text = (files("app.evaluation") / "data" / f"calibration_{language}.jsonl").read_text("utf-8")
     return [
         Pair(line["kind"], line["a"], line["b"])
         for line in map(json.loads, text.strip().split("\n"))

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import httpx2
 import pytest
 
-from app.cli.demo_api import Api
-from app.cli.evaluation_data import Dataset, Question, Store, Unit
-from app.cli.evaluation_report import print_report, report_of
-from app.cli.evaluation_run import Evaluation, Plan
+from app.evaluation.api import Api
+from app.evaluation.dataset import Dataset, Question, Store, Unit
+from app.evaluation.report import print_report, report_of
+from app.evaluation.run import Evaluation, Plan
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ASKED_AT = datetime(2024, 6, 1, tzinfo=UTC)

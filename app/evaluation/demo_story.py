@@ -3,9 +3,9 @@
 import secrets
 from typing import Any
 
-from app.cli.console import out, print_table
-from app.cli.demo_api import Answer, Api
-from app.cli.demo_script import (
+from app.console import out, print_table
+from app.evaluation.api import Answer, Api
+from app.evaluation.demo_script import (
     CORRECTED,
     CORRECTION,
     FIRST_SESSION,

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -24,6 +25,12 @@ from typing_extensions import override
 
 # A file or a pipe has no width; ids must not be broken there.
 _WIDTH = None if sys.stdout.isatty() else 160
+
+REFUSED = 1
+"""Exit code: the request was understood and cannot be met."""
+
+UNUSABLE = 2
+"""Exit code: the command cannot run here as configured."""
 
 out = Console(highlight=False, width=_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -99,3 +106,8 @@ def progress(unit: str) -> Iterator[Progress]:
     )
     with bar:
         yield bar
+
+
+def write_json(file: Path, value: Any) -> None:
+    """One JSON document, with a line break at its end; what was there is replaced."""
+    file.write_text(f"{json.dumps(value, ensure_ascii=False, indent=2)}\n", encoding="utf-8")

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from app.cli.evaluation_data import (
+from app.errors import ConfigurationError
+from app.evaluation.dataset import (
     Dataset,
     Question,
     Store,
@@ -14,10 +15,9 @@ from app.cli.evaluation_data import (
     parse_moment,
     read_dataset,
 )
-from app.cli.evaluation_locomo import read_locomo
-from app.cli.evaluation_run import BATCH, Loaded, batches
-from app.cli.locomo import read_conversation
-from app.errors import ConfigurationError
+from app.evaluation.locomo import read_conversation
+from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.run import BATCH, Loaded, batches
 
 
 @pytest.fixture

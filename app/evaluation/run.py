@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from app.cli.console import err, fail, progress
-from app.cli.demo_api import Answer, Api
-from app.cli.evaluation_data import Dataset, Question, Store, Unit
-from app.cli.failures import REFUSED, UNUSABLE
+from app.console import REFUSED, UNUSABLE, err, fail, progress
+from app.evaluation.api import Answer, Api
+from app.evaluation.dataset import Dataset, Question, Store, Unit
 
 BATCH = 100
 # That a text is too long is a finding of the evaluation; that the service is busy is a failure.

@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx2
 
-from app.cli.console import fail
-from app.cli.failures import REFUSED
+from app.console import REFUSED, fail
 
 TIMEOUT_SECONDS = 60.0
 

@@ -8,9 +8,9 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from app.cli.console import out, print_table, progress
-from app.cli.demo_api import Api
-from app.cli.locomo import CATEGORIES, Conversation, Question, Sitting, Turn
+from app.console import out, print_table, progress
+from app.evaluation.api import Api
+from app.evaluation.locomo import CATEGORIES, Conversation, Question, Sitting, Turn
 
 BATCH = 100
 AGENT = "locomo"

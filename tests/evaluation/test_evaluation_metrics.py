@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.cli.evaluation_metrics import (
+from app.evaluation.metrics import (
     estimated_tokens,
     mean_scores,
     quantile,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.cli.calibration_pairs import KINDS, Kind
-from app.cli.evaluation_metrics import quantile
+from app.evaluation.calibration_pairs import KINDS, Kind
+from app.evaluation.metrics import quantile
 
 QUANTILES: Final = (5, 25, 50, 75, 95)
 

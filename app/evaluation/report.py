@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.cli.console import out, print_table
-from app.cli.evaluation_data import Dataset
-from app.cli.evaluation_metrics import (
+from app.console import out, print_table
+from app.evaluation.dataset import Dataset
+from app.evaluation.metrics import (
     COUNTED_AS,
     NDCG_AT,
     SESSIONS_AT,
@@ -16,7 +16,7 @@ from app.cli.evaluation_metrics import (
     quantile,
     score,
 )
-from app.cli.evaluation_run import Asked, Evaluation, Loaded
+from app.evaluation.run import Asked, Evaluation, Loaded
 
 TOTAL = "total"
 _DIGITS = 4

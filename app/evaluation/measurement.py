@@ -1,0 +1,92 @@
+"""A data set measured on a running service: stored, asked, compared, reported and removed."""
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from app.console import REFUSED, err, out, write_json
+from app.errors import ConfigurationError
+from app.evaluation.api import open_api
+from app.evaluation.dataset import Dataset, read_dataset
+from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.report import print_report, report_of
+from app.evaluation.run import Evaluation, Plan
+from app.runtime import utc_now
+from app.version import VERSION
+from kemem.address import Service
+
+
+def read_given(dataset: Path | None, locomo: Path | None) -> tuple[Path, Dataset]:
+    """The file that was given, one way or the other, and what it holds.
+
+    Raises:
+        ConfigurationError: none was given, or two, or it is no data set.
+
+    """
+    if locomo is not None and dataset is None:
+        return locomo, read_locomo(locomo)
+    if dataset is not None and locomo is None:
+        return dataset, read_dataset(dataset)
+    raise ConfigurationError("Give a data set, or a file with --locomo PATH: one of the two.")
+
+
+async def measure_dataset(
+    service: Service,
+    dataset: Dataset,
+    plan: Plan,
+    ks: list[int],
+    about: dict[str, Any],
+    json_file: Path | None,
+) -> None:
+    """Measure `dataset` on `service` and print the report.
+
+    Args:
+        ks: depths of recall, from small to large.
+        about: what a result file says of what was measured.
+        json_file: where the figures go besides.
+
+    Raises:
+        typer.Exit: a search failed, or something could not be removed; all is reported before.
+
+    """
+    async with open_api(service.base_url, service.key, connections=plan.concurrency) as api:
+        evaluation = Evaluation(api, dataset, plan, utc_now())
+        await evaluation.check()
+        async with evaluation.stored():
+            asked = await evaluation.ask()
+        if plan.keep:
+            users = ", ".join(one.user_id for one in evaluation.loaded.values())
+            err.print(f"Kept the agent {plan.run_id} and the users {users}.", markup=False)
+    report = report_of(dataset, evaluation, asked, ks)
+    print_report(
+        f"{dataset.name}: {dataset.unit_count} units, {len(asked)} questions; embedded by "
+        f"{', '.join(report['embedding_models']) or 'nothing'}",
+        report,
+        ks,
+    )
+    if json_file is not None:
+        await asyncio.to_thread(write_json, json_file, about | report)
+        out.print(f"Written to {json_file}.", markup=False)
+    if report["asked"]["failed"] or evaluation.left:
+        raise typer.Exit(REFUSED)
+
+
+def describe_run(path: Path, dataset: Dataset, service: Service) -> dict[str, Any]:
+    """What a result file says about itself."""
+    return {
+        "kemem": VERSION,
+        "date": utc_now().isoformat(timespec="seconds"),
+        "service": service.base_url,
+        "processors": os.cpu_count(),
+        "data": {
+            "name": dataset.name,
+            "lang": dataset.lang,
+            "file": path.name,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "stores": len(dataset.stores),
+        },
+    }
