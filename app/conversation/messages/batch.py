@@ -101,7 +101,8 @@ async def store(
         # An older release has appended, or something was let go behind our back.
         await WindowRepository(db, principal.access, session).recount(policy)
     growth = _growth(rows, session, batch.reported, policy)
-    number, moment = await SessionRepository(db, principal.access).allocate(session, growth)
+    sessions = SessionRepository(db, principal.access)
+    number, moment = await sessions.allocate(session, growth, now=opened.now)
     for offset, row in enumerate(rows):
         row["sequence_no"] = number + offset
         row["create_time"] = moment + offset * MICROSECOND

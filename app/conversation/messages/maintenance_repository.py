@@ -18,7 +18,9 @@ m.sequence_no, m.create_time, m.terms IS NOT NULL AS read, m.embedding_model AS 
 nullif(a.config->>'embedding', '') AS handle
 """
 
-_OF_AGENT = "LEFT JOIN agents a ON a.tenant_id = m.tenant_id AND a.agent_id = m.agent_id"
+_OF_AGENT = (
+    "LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = m.agent_id"
+)
 
 # Two limited scans: joined by OR, each batch would look at everything that is left.
 _UNREAD = f"""

@@ -43,7 +43,7 @@ _RECOUNT = text(
     "last_user_seq = counted.asked "
     f"FROM (SELECT s.* {_OF_SESSION}) AS s CROSS JOIN LATERAL "
     f"({recount(**_HERE, instructions=_INSTRUCTIONS)}) AS counted "
-    "WHERE kept.tenant_id = s.tenant_id AND kept.session_id = s.session_id"
+    "WHERE kept.tenant_id = CAST(:tenant_id AS text) AND kept.session_id = s.session_id"
 )
 
 

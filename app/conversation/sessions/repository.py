@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -24,6 +24,7 @@ from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
 from app.identity.users.repository import UserRepository
+from app.platform.database.base import Id, Timestamp
 from app.platform.database.constraints import violated_constraint
 from app.platform.database.engine import driver_of
 from app.platform.database.keyset import after
@@ -40,11 +41,12 @@ class Participants:
 
 
 class Opened(NamedTuple):
-    """A session, locked, with whom it is about."""
+    """A session, locked, with whom it is about; `now` is PostgreSQL's clock at the lock."""
 
     session: Session
     agent: Agent
     user: User
+    now: datetime
 
     @property
     def remembers(self) -> bool:
@@ -71,7 +73,7 @@ class Growth:
 _GROW = """
 UPDATE sessions SET
     last_sequence_no = last_sequence_no + $3,
-    last_message_time = greatest(clock_timestamp(), last_message_time + interval '1 microsecond')
+    last_message_time = greatest($7, last_message_time + interval '1 microsecond')
         + ($3 - 1) * interval '1 microsecond',
     window_seq = last_sequence_no + $3,
     window_messages = window_messages + $3,
@@ -85,14 +87,15 @@ RETURNING last_sequence_no, last_message_time, window_seq, window_messages, wind
 
 
 @cache
-def _locking(*, by_agent: bool, by_user: bool) -> Select[Session, Agent, User]:
-    """A session with its agent and user, locked."""
+def _locking(*, by_agent: bool, by_user: bool) -> Select[Session, Agent, User, datetime]:
+    """A session with its agent and user, locked, and the time."""
+    tenant_id = bindparam("tenant_id", type_=Id)
     statement = (
-        select(Session, Agent, User)
-        .join(Agent, (Agent.tenant_id == Session.tenant_id) & (Agent.agent_id == Session.agent_id))
-        .join(User, (User.tenant_id == Session.tenant_id) & (User.user_id == Session.user_id))
+        select(Session, Agent, User, func.clock_timestamp(type_=Timestamp))
+        .join(Agent, (Agent.tenant_id == tenant_id) & (Agent.agent_id == Session.agent_id))
+        .join(User, (User.tenant_id == tenant_id) & (User.user_id == Session.user_id))
         .where(
-            Session.tenant_id == bindparam("tenant_id"),
+            Session.tenant_id == tenant_id,
             Session.session_id == bindparam("session_id"),
         )
         .with_for_update(of=Session)
@@ -236,9 +239,11 @@ class SessionRepository:
             "user_id": access.user_id,
         }
         row = (await self._db.execute(statement, wanted)).first()
-        return None if row is None else Opened(row[0], row[1], row[2])
+        return None if row is None else Opened(*row)
 
-    async def allocate(self, session: Session, growth: Growth) -> tuple[int, datetime]:
+    async def allocate(
+        self, session: Session, growth: Growth, *, now: datetime
+    ) -> tuple[int, datetime]:
         """Places for new messages in a locked session, counted in its window.
 
         Returns:
@@ -256,6 +261,7 @@ class SessionRepository:
             growth.tokens,
             growth.last_user,
             growth.token_scale,
+            now,
         )
         for column, value in row.items():
             set_committed_value(session, column, value)

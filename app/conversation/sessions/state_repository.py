@@ -133,7 +133,7 @@ class StateRepository:
         state = func.coalesce(SessionState.state, empty)
         chosen = (
             select(
-                Session.tenant_id,
+                literal(self._tenant_id, String),
                 literal(new_id("snp"), String),
                 Session.session_id,
                 Session.last_sequence_no,
@@ -144,7 +144,7 @@ class StateRepository:
             .outerjoin(
                 SessionState,
                 and_(
-                    SessionState.tenant_id == Session.tenant_id,
+                    SessionState.tenant_id == self._tenant_id,
                     SessionState.session_id == Session.session_id,
                 ),
             )

@@ -9,12 +9,10 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
-    and_,
     case,
     cast,
     func,
     literal,
-    not_,
     null,
     or_,
     select,
@@ -103,7 +101,7 @@ class ExportRepository:
         """How many rows stand before each that refers to another."""
         inside = (
             select(key.label("key"), target.label("target"))
-            .where(self._scope.rows(table), or_(target.is_not(None), key.in_(_targets(table))))
+            .where(self._scope.rows(table), or_(target.is_not(None), key.in_(self._targets(table))))
             .cte("inside")
         )
         chain = (
@@ -117,6 +115,14 @@ class ExportRepository:
             )
         )
 
+    def _targets(self, table: Table) -> Select[Any]:
+        reference = self_reference(table)
+        assert reference is not None  # noqa: S101 (only asked of such tables)
+        other = table.alias("other")
+        return select(other.c[reference.name]).where(
+            other.c[TENANT] == self._scope.tenant_id, other.c[reference.name].is_not(None)
+        )
+
     def _kept(self, table: Table, column: Column[Any]) -> ColumnElement[Any]:
         """A column; a reference that leads out of the export is left out, where it may be."""
         if self._scope.kind != "tenant" and column.nullable:
@@ -124,15 +130,6 @@ class ExportRepository:
                 if column.name in reference_columns(key):
                     return case((self._scope.holds(key), column), else_=null())
         return written(column)
-
-
-def _targets(table: Table) -> Select[Any]:
-    reference = self_reference(table)
-    assert reference is not None  # noqa: S101 (only asked of such tables)
-    other = table.alias("other")
-    return select(other.c[reference.name]).where(
-        and_(other.c[TENANT] == table.c[TENANT], not_(other.c[reference.name].is_(None)))
-    )
 
 
 def _lines(table: Table, shown: list[Any]) -> Select[Any]:

@@ -117,7 +117,7 @@ class ForgettingRepository:
     def _forgotten(self) -> ColumnElement[bool]:
         """Archived by one of these steps long ago, and nobody has touched it since."""
         line = exists().where(
-            MemoryHistory.tenant_id == Memory.tenant_id,
+            MemoryHistory.tenant_id == self._tenant_id,
             MemoryHistory.memory_id == Memory.memory_id,
             MemoryHistory.version == Memory.version,
             MemoryHistory.event == "ARCHIVE",

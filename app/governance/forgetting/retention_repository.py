@@ -15,6 +15,7 @@ from app.conversation.sessions.models import Session, SessionStateSnapshot
 from app.governance.forgetting.repository import Due, of_group
 from app.governance.forgetting.schemas import Step
 from app.identity.agents.retention import Group
+from app.platform.database.engine import clock_of
 from app.prompting.checkpoints.models import CheckpointArchive
 from app.prompting.checkpoints.saver_models import SaverCheckpoint
 
@@ -86,20 +87,20 @@ class RetentionRepository:
         )
         return rows.all()
 
-    def _old_rows(self, step: Step, group: Group) -> ColumnElement[bool]:
+    def _old_rows(self, step: Step, group: Group, now: Any) -> ColumnElement[bool]:
         """Archived checkpoints long put away, or copies of a state that a newer one follows."""
         table, _ = _TABLES[step]
         days = group.policy.checkpoint_retention_days
         if days == 0 or not group.policy.enabled:
             return false()
-        long_ago = func.now() - timedelta(days=days)
+        long_ago = now - timedelta(days=days)
         own = select(Session.session_id).where(self._sessions(group))
         theirs = and_(table.tenant_id == self._tenant_id, table.session_id.in_(own))
         if table is CheckpointArchive:
             return and_(theirs, CheckpointArchive.archived_at <= long_ago)
         newer = aliased(SessionStateSnapshot)
         followed = exists().where(
-            newer.tenant_id == SessionStateSnapshot.tenant_id,
+            newer.tenant_id == self._tenant_id,
             newer.session_id == SessionStateSnapshot.session_id,
             newer.create_time > SessionStateSnapshot.create_time,
         )
@@ -108,7 +109,7 @@ class RetentionRepository:
     async def rows_due(self, step: Step, group: Group, sample: int) -> Due:
         """How many archived checkpoints or snapshots are old, and the first ids."""
         table, key = _TABLES[step]
-        chosen = self._old_rows(step, group)
+        chosen = self._old_rows(step, group, func.now())
         count = await self._db.scalar(select(func.count()).select_from(table).where(chosen))
         ids = await self._db.scalars(select(key).where(chosen).order_by(key).limit(sample))
         return Due(int(count or 0), ids.all())
@@ -118,7 +119,7 @@ class RetentionRepository:
         table, key = _TABLES[step]
         ids = (
             select(key)
-            .where(self._old_rows(step, group))
+            .where(self._old_rows(step, group, await clock_of(self._db)))
             .order_by(key)
             .limit(limit)
             .with_for_update(of=table, skip_locked=True)

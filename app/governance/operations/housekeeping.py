@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from app.conversation.messages.backfill import MessageBackfill
-from app.governance.operations.repository import ExpiredRows, JobMaintenanceRepository, old_rows
+from app.governance.operations.repository import OLD, JobMaintenanceRepository
 from app.governance.operations.retention import Retention
 from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.purge_service import BATCH, PurgeService, Removed
@@ -70,8 +70,8 @@ class Housekeeping:
         counts = asdict(await self._purging.due(tenant_id, age=self._retention.deleted))
         async with self._database.begin(tenant_id) as db:
             repository = JobMaintenanceRepository(db, tenant_id)
-            for name, old in old_rows(self._retention).items():
-                counts[name] = await repository.count(old)
+            for name in OLD:
+                counts[name] = await repository.count(name, self._retention)
         if self._checkpoints is not None:
             counts |= await self._checkpoints.due(tenant_id)
         return counts
@@ -93,9 +93,9 @@ class Housekeeping:
             tenant_id, age=self._retention.deleted, removed=removed, job_id=job_id
         )
         counts = asdict(purged)
-        for name, old in old_rows(self._retention).items():
+        for name in OLD:
             counts[name] = 0
-            while count := await self._delete(tenant_id, old):
+            while count := await self._delete(tenant_id, name):
                 counts[name] += count
                 removed(count)
         if self._checkpoints is not None:
@@ -111,6 +111,7 @@ class Housekeeping:
         log.info("housekeeping_completed", tenant_id=tenant_id, **counts)
         return counts
 
-    async def _delete(self, tenant_id: str, old: ExpiredRows) -> int:
+    async def _delete(self, tenant_id: str, name: str) -> int:
         async with self._database.begin(tenant_id) as db:
-            return await JobMaintenanceRepository(db, tenant_id).delete(old, self._batch)
+            repository = JobMaintenanceRepository(db, tenant_id)
+            return await repository.delete(name, self._retention, self._batch)

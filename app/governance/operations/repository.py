@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Date, and_, cast, delete, func, literal, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,6 +15,7 @@ from app.identity.tenants.access import Access
 from app.identity.usage.models import Usage
 from app.memory.extraction.models import ExtractionRun
 from app.platform.database.base import TenantOwned
+from app.platform.database.engine import clock_of
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
 
@@ -35,9 +36,12 @@ class ExpiredRows(NamedTuple):
     rows: ColumnElement[bool]
 
 
-def old_rows(retention: Retention) -> Mapping[str, ExpiredRows]:
-    """What may go, by the name under which it is counted."""
-    now = func.now()
+OLD: Final = ("jobs", "extraction_runs", "webhook_deliveries", "usage")
+"""Names of what may go."""
+
+
+def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
+    """What may go, by the names of `OLD`."""
     jobs = or_(
         and_(Job.status.in_(("succeeded", "cancelled")), Job.finished_at <= now - retention.jobs),
         and_(
@@ -94,8 +98,9 @@ class JobMaintenanceRepository:
         self._db = db
         self._tenant_id = tenant_id
 
-    async def count(self, old: ExpiredRows) -> int:
-        """How many there are."""
+    async def count(self, name: str, retention: Retention) -> int:
+        """How many there are of what `OLD` names."""
+        old = _old_rows(retention, func.now())[name]
         statement = (
             select(func.count())
             .select_from(old.table)
@@ -103,8 +108,9 @@ class JobMaintenanceRepository:
         )
         return int(await self._db.scalar(statement) or 0)
 
-    async def delete(self, old: ExpiredRows, limit: int) -> int:
+    async def delete(self, name: str, retention: Retention, limit: int) -> int:
         """Delete at most `limit` of them, none that somebody else holds; how many it were."""
+        old = _old_rows(retention, await clock_of(self._db))[name]
         chosen = (
             select(*old.key)
             .where(old.table.tenant_id == self._tenant_id, old.rows)

@@ -291,7 +291,7 @@ class Holdings:
         value, line = aliased(ProfileValue), aliased(ProfileHistory)
         stood = [
             exists().where(
-                table.tenant_id == ProfileHistory.tenant_id,
+                table.tenant_id == self._tenant_id,
                 table.profile_id == ProfileHistory.profile_id,
                 table.slot == ProfileHistory.slot,
                 self._among(table.memory_ids, Memory, Memory.memory_id, own),

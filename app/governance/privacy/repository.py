@@ -32,6 +32,7 @@ from app.memory.graph.models import GraphEntity
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.base import TenantOwned
+from app.platform.database.engine import clock_of
 from app.platform.database.ids import new_id, subject_hash
 from app.platform.database.keyset import after
 from app.prompting.documents.models import File
@@ -89,7 +90,7 @@ class ErasureRepository:
                 or_(read, self._heard_in(sessions)),
                 _among(holdings, Memory).is_not(true()),
             )
-            .values(source_deleted_at=func.now())
+            .values(source_deleted_at=await clock_of(self._db))
             .returning(Memory.memory_id)
             .execution_options(synchronize_session=False)
         )
@@ -120,11 +121,12 @@ class ErasureRepository:
         """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
         await self._clear_references(holdings)
         gone = {}
+        now = await clock_of(self._db)
         for name, table, rows in holdings:
             # A key is only revoked, and names nobody any more: what it did bears its id.
             statement = (
                 update(ApiKey).values(
-                    revoked_at=func.coalesce(ApiKey.revoked_at, func.now()),
+                    revoked_at=func.coalesce(ApiKey.revoked_at, now),
                     key_name=null(),
                     user_id=null(),
                 )

@@ -253,7 +253,7 @@ class DeliveryRepository:
             .where(
                 self._mine(),
                 WebhookDelivery.delivery_id == due,
-                Webhook.tenant_id == WebhookDelivery.tenant_id,
+                Webhook.tenant_id == self._tenant_id,
                 Webhook.webhook_id == WebhookDelivery.webhook_id,
                 Webhook.enabled,
                 or_(Webhook.paused_until.is_(None), Webhook.paused_until <= now),

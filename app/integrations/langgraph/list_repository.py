@@ -70,7 +70,7 @@ class SaverLists:
         page = self._page(wanted, start, limit + 1)
         step = aliased(SaverCheckpoint, page)
         order = [one.desc() for one in (step.checkpoint_id, step.session_id, step.namespace)]
-        size = _own_bytes(page)
+        size = _own_bytes(self._access.tenant_id, page)
         sized = select(
             page,
             func.row_number().over(order_by=order).label("place"),
@@ -181,10 +181,10 @@ class SaverLists:
         return rows.all()
 
 
-def _own_bytes(page: Subquery) -> ColumnElement[int]:
+def _own_bytes(tenant_id: str, page: Subquery) -> ColumnElement[int]:
     """What a checkpoint of `page` holds but the content of its values, as it is stored."""
     here = (
-        page.c.tenant_id == SaverWrite.tenant_id,
+        SaverWrite.tenant_id == tenant_id,
         page.c.session_id == SaverWrite.session_id,
         page.c.namespace == SaverWrite.namespace,
         page.c.checkpoint_id == SaverWrite.checkpoint_id,
@@ -197,7 +197,7 @@ def _own_bytes(page: Subquery) -> ColumnElement[int]:
         .select_from(channel)
         .join(SaverValue, true())
         .where(
-            SaverValue.tenant_id == page.c.tenant_id,
+            SaverValue.tenant_id == tenant_id,
             SaverValue.session_id == page.c.session_id,
             SaverValue.digest == func.decode(channel.c.value, "hex"),
         )

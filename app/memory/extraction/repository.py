@@ -37,6 +37,7 @@ from app.memory.memories.models import ContextInjection, Memory
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.repository import current
 from app.memory.memories.visibility_sql import visible
+from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 from app.platform.jobs.models import Job
 from app.platform.jobs.orders import ClaimedJob
@@ -126,11 +127,11 @@ class ExtractionRepository:
             select(Memory.content, Memory.source_error, _COUNTS)
             .join(
                 ContextInjection,
-                (ContextInjection.tenant_id == Memory.tenant_id)
+                (ContextInjection.tenant_id == self._tenant_id)
                 & (ContextInjection.memory_id == Memory.memory_id),
             )
             .where(
-                ContextInjection.tenant_id == self._tenant_id,
+                Memory.tenant_id == self._tenant_id,
                 ContextInjection.session_id == session_id,
                 Memory.status != "deleted",
             )
@@ -261,7 +262,7 @@ class ExtractionRepository:
                 status="committed",
                 outcomes=dict(outcomes),
                 upkeep=dict(maintenance),
-                finish_time=func.clock_timestamp(),
+                finish_time=await clock_of(self._db),
             )
             .execution_options(synchronize_session=False)
         )

@@ -84,7 +84,7 @@ class FeedbackRepository:
             .join(
                 Memory,
                 and_(
-                    Memory.tenant_id == MemoryFeedback.tenant_id,
+                    Memory.tenant_id == self._access.tenant_id,
                     Memory.memory_id == MemoryFeedback.memory_id,
                 ),
             )

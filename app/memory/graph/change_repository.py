@@ -66,7 +66,10 @@ SELECT memory_id FROM memories WHERE tenant_id = :tenant_id AND memory_id = ANY(
 ORDER BY memory_id FOR KEY SHARE
 """
 
-_INSERT = "INSERT INTO {table} SELECT * FROM jsonb_populate_recordset(NULL::{table}, :rows)"
+_INSERT = """
+INSERT INTO {table} (tenant_id, {columns})
+SELECT CAST(:tenant_id AS text), {columns} FROM jsonb_populate_recordset(NULL::{table}, :rows)
+"""
 
 # Both composites are of the table's own type, so that every column is compared as what it is.
 _DIFFERENT = """
@@ -113,7 +116,7 @@ ORDER BY named.entity_id
 
 _NAME_TAKEN = """
 SELECT taken.entity_id FROM graph_entities t JOIN graph_entities taken
-    ON taken.tenant_id = t.tenant_id AND taken.scope_id = t.scope_id AND taken.scope = t.scope
+    ON taken.tenant_id = :tenant_id AND taken.scope_id = t.scope_id AND taken.scope = t.scope
     AND taken.name_key = t.name_key AND taken.user_id IS NOT DISTINCT FROM t.user_id
     AND taken.agent_id IS NOT DISTINCT FROM t.agent_id AND taken.merged_into IS NULL
 WHERE t.tenant_id = :tenant_id AND t.entity_id = ANY(:ids) AND t.merged_into IS NOT NULL
@@ -240,8 +243,9 @@ class ChangeRepository:
     async def _each(self, statement: str, table: str, rows: Rows) -> Sequence[Any]:
         same = " AND ".join(f"t.{name} = a.{name}" for name in KEYS[table])
         key = ", ".join(f"a.{name}" for name in KEYS[table])
+        columns = ", ".join(sorted(COLUMNS[table] - {"tenant_id"}))
         return await self._with_rows(
-            statement.format(table=table, same=same, key=key), rows.get(table, [])
+            statement.format(table=table, same=same, key=key, columns=columns), rows.get(table, [])
         )
 
     async def _with_rows(self, statement: str, rows: Sequence[Row]) -> Sequence[Any]:

@@ -24,12 +24,12 @@ REWORDED: Final = "the memory that said so says something else"
 _BEARING: Final = """
 EXISTS (
     SELECT FROM memories m
-    WHERE m.tenant_id = r.tenant_id AND m.memory_id = ANY (r.memory_ids)
+    WHERE m.tenant_id = :tenant_id AND m.memory_id = ANY (r.memory_ids)
         AND NOT (m.scope = 'project' AND m.visibility = 'owner_only')
         AND (m.status = 'active' OR m.status = 'superseded' AND EXISTS (
-            SELECT FROM memory_history h JOIN memories n ON n.tenant_id = h.tenant_id
+            SELECT FROM memory_history h JOIN memories n ON n.tenant_id = :tenant_id
                 AND n.memory_id = h.memory_id AND n.status = 'active'
-            WHERE h.tenant_id = m.tenant_id AND h.memory_id = m.superseded_by
+            WHERE h.tenant_id = :tenant_id AND h.memory_id = m.superseded_by
                 AND h.event = 'MERGE'))
 )
 """
@@ -46,12 +46,12 @@ WHERE {within} AND r.known_to IS NULL AND (r.valid_to IS NULL OR r.valid_to > :n
 # As they were before they were closed, unless another says the same by now.
 _BORNE_AGAIN: Final = """
 SELECT r.relation_id, was.valid_to FROM graph_relations r JOIN graph_relations was
-    ON was.tenant_id = r.tenant_id AND was.relation_id = r.relation_id
+    ON was.tenant_id = :tenant_id AND was.relation_id = r.relation_id
     AND was.version = r.version - 1
 WHERE {within} AND r.known_to IS NULL AND r.reason = :gone AND {bearing}
     AND (was.valid_to IS NULL OR was.valid_to > :now) AND NOT EXISTS (
         SELECT FROM graph_relations twin
-        WHERE twin.tenant_id = r.tenant_id AND twin.source_id = r.source_id
+        WHERE twin.tenant_id = :tenant_id AND twin.source_id = r.source_id
             AND twin.relation = r.relation AND twin.destination_id = r.destination_id
             AND twin.known_to IS NULL AND twin.valid_to IS NULL)
 """
@@ -60,16 +60,16 @@ _FORGOTTEN: Final = """
 DELETE FROM graph_relations r
 WHERE {within} AND cardinality(r.memory_ids) > 0 AND NOT EXISTS (
     SELECT FROM graph_relations v
-    WHERE v.tenant_id = r.tenant_id AND v.relation_id = r.relation_id AND (
+    WHERE v.tenant_id = :tenant_id AND v.relation_id = r.relation_id AND (
         cardinality(v.memory_ids) = 0 OR EXISTS (
             SELECT FROM memories m
-            WHERE m.tenant_id = v.tenant_id AND m.memory_id = ANY (v.memory_ids))))
+            WHERE m.tenant_id = :tenant_id AND m.memory_id = ANY (v.memory_ids))))
 """
 
 _SILENT: Final = """
 DELETE FROM graph_mentions g USING graph_entities r, memories m
-WHERE {within} AND g.tenant_id = r.tenant_id AND g.entity_id = r.entity_id
-    AND m.tenant_id = g.tenant_id AND m.memory_id = g.memory_id
+WHERE {within} AND g.tenant_id = :tenant_id AND g.entity_id = r.entity_id
+    AND m.tenant_id = :tenant_id AND m.memory_id = g.memory_id
     AND (m.status = 'deleted' OR m.scope = 'project' AND m.visibility = 'owner_only')
 """
 
@@ -78,17 +78,17 @@ _NAMELESS: Final = """
 DELETE FROM graph_entities r
 WHERE {within} AND r.merged_into IS NULL AND r.metadata = '{{}}'
     AND NOT EXISTS (SELECT FROM graph_mentions g
-        WHERE g.tenant_id = r.tenant_id AND g.entity_id = r.entity_id)
+        WHERE g.tenant_id = :tenant_id AND g.entity_id = r.entity_id)
     AND NOT EXISTS (SELECT FROM graph_relations e
-        WHERE e.tenant_id = r.tenant_id AND e.source_id = r.entity_id)
+        WHERE e.tenant_id = :tenant_id AND e.source_id = r.entity_id)
     AND NOT EXISTS (SELECT FROM graph_relations e
-        WHERE e.tenant_id = r.tenant_id AND e.destination_id = r.entity_id)
+        WHERE e.tenant_id = :tenant_id AND e.destination_id = r.entity_id)
     AND NOT EXISTS (SELECT FROM graph_entities e
-        WHERE e.tenant_id = r.tenant_id AND e.merged_into = r.entity_id)
+        WHERE e.tenant_id = :tenant_id AND e.merged_into = r.entity_id)
     AND NOT (r.version > 1 AND EXISTS (SELECT FROM graph_aliases a
-        WHERE a.tenant_id = r.tenant_id AND a.entity_id = r.entity_id))
+        WHERE a.tenant_id = :tenant_id AND a.entity_id = r.entity_id))
     AND NOT EXISTS (SELECT FROM graph_changes c
-        WHERE c.tenant_id = r.tenant_id AND r.entity_id = ANY (c.entity_ids))
+        WHERE c.tenant_id = :tenant_id AND r.entity_id = ANY (c.entity_ids))
 """
 
 

@@ -177,7 +177,7 @@ class EntityRepository:
             .join(
                 GraphEntity,
                 and_(
-                    GraphEntity.tenant_id == GraphAlias.tenant_id,
+                    GraphEntity.tenant_id == self._tenant_id,
                     GraphEntity.entity_id == GraphAlias.entity_id,
                 ),
             )
@@ -290,7 +290,7 @@ class EntityRepository:
             insert(GraphMention)
             .from_select(
                 ["tenant_id", "memory_id", "entity_id"],
-                select(Memory.tenant_id, Memory.memory_id, spoken.c.entity_id)
+                select(literal(self._tenant_id), Memory.memory_id, spoken.c.entity_id)
                 .select_from(spoken)
                 .join(Memory, Memory.memory_id == spoken.c.memory_id)
                 .where(Memory.tenant_id == self._tenant_id),

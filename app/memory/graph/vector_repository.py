@@ -11,7 +11,7 @@ class EntityVectorRepository(VectorRepository):
     # was named by hand, and is found by its name.
     WAITING = """
 FROM graph_entities e
-LEFT JOIN agents a ON a.tenant_id = e.tenant_id AND a.agent_id = e.agent_id
+LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = e.agent_id
 JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
   ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
 WHERE e.tenant_id = CAST(:tenant_id AS text) AND e.embedding_model IS NOT NULL

@@ -53,21 +53,21 @@ def spoken_of(access: Access) -> ColumnElement[bool]:
         select(GraphMention.memory_id)
         .join(Memory, Memory.memory_id == GraphMention.memory_id)
         .where(
-            GraphMention.tenant_id == GraphEntity.tenant_id,
+            GraphMention.tenant_id == access.tenant_id,
             GraphMention.entity_id == GraphEntity.entity_id,
             existing(access),
         )
     )
     joined = (
         select(GraphRelation.relation_id).where(
-            GraphRelation.tenant_id == GraphEntity.tenant_id,
+            GraphRelation.tenant_id == access.tenant_id,
             side == GraphEntity.entity_id,
             told(access),
         )
         for side in (GraphRelation.source_id, GraphRelation.destination_id)
     )
     regrouped = select(GraphChange.change_id).where(
-        GraphChange.tenant_id == GraphEntity.tenant_id,
+        GraphChange.tenant_id == access.tenant_id,
         GraphEntity.entity_id == func.any(GraphChange.entity_ids),
     )
     return or_(

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.memory.memories.quantised_codes import code_of
+from app.platform.database.engine import clock_of
 
 _OF_BUCKET = """
 m.tenant_id = CAST(:tenant_id AS text) AND m.status = 'active'
@@ -63,10 +64,13 @@ tenant_id = CAST(:tenant_id AS text) AND scope = CAST(:scope AS text)
 AND scope_id = CAST(:scope_id AS text) AND embedding_model = CAST(:model AS text)
 """
 
-_FINISH = f"UPDATE memory_buckets SET coded_at = coalesce(coded_at, now()) WHERE {_REGISTERED}"
+_FINISH = f"""
+UPDATE memory_buckets SET coded_at = coalesce(coded_at, CAST(:now AS timestamptz))
+WHERE {_REGISTERED}
+"""
 
 _SAMPLED = f"""
-UPDATE memory_buckets SET sampled_recall = :recall, sampled_at = now(),
+UPDATE memory_buckets SET sampled_recall = :recall, sampled_at = :now,
     coded_at = CASE WHEN :refused THEN NULL ELSE coded_at END
 WHERE {_REGISTERED}
 """
@@ -176,11 +180,12 @@ class BucketRepository:
 
     async def finish(self, bucket: VectorBucket) -> None:
         """Note that all its rows have codes."""
-        await self._run(_FINISH, **bucket.key())
+        await self._run(_FINISH, **bucket.key(), now=await clock_of(self._db))
 
     async def note_sample(self, bucket: VectorBucket, recall: float, *, refused: bool) -> None:
         """Note what its codes found, and whether that is too little."""
-        await self._run(_SAMPLED, **bucket.key(), recall=recall, refused=refused)
+        now = await clock_of(self._db)
+        await self._run(_SAMPLED, **bucket.key(), recall=recall, refused=refused, now=now)
 
     async def forget(self, bucket: VectorBucket) -> None:
         """Register it no longer."""

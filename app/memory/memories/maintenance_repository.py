@@ -28,6 +28,7 @@ from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import compiled
 from app.memory.memories.visibility_sql import to_remove
+from app.platform.database.engine import clock_of
 from app.platform.work.idempotency import StoredAnswer
 
 _HANDLES = """
@@ -184,23 +185,24 @@ class MaintenanceRepository:
         locked = await self._db.scalars(chosen.where(among).with_for_update())
         return ids[-1], locked.all()
 
-    def _refused(self, age: timedelta) -> ColumnElement[bool]:
+    def _refused(self, long_ago: Any) -> ColumnElement[bool]:
         return and_(
             GateDecision.tenant_id == self._tenant_id,
-            GateDecision.create_time <= func.now() - age,
+            GateDecision.create_time <= long_ago,
             GateDecision.verdict == "rejected",
         )
 
     async def count_refused(self, age: timedelta) -> int:
         """How many verdicts refused something at least `age` ago."""
-        statement = select(func.count()).select_from(GateDecision).where(self._refused(age))
+        refused = self._refused(func.now() - age)
+        statement = select(func.count()).select_from(GateDecision).where(refused)
         return int(await self._db.scalar(statement) or 0)
 
     async def delete_refused(self, age: timedelta, limit: int) -> int:
         """Remove some of them, and return how many."""
         chosen = (
             select(GateDecision.decision_id)
-            .where(self._refused(age))
+            .where(self._refused(await clock_of(self._db) - age))
             .order_by(GateDecision.create_time)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -217,26 +219,26 @@ class MaintenanceRepository:
         )
         return len(rows.all())
 
-    def _expired_keys(self) -> ColumnElement[bool]:
-        return and_(
-            StoredAnswer.tenant_id == self._tenant_id, StoredAnswer.expires_at <= func.now()
-        )
+    def _expired_keys(self, now: Any) -> ColumnElement[bool]:
+        return and_(StoredAnswer.tenant_id == self._tenant_id, StoredAnswer.expires_at <= now)
 
     async def count_expired_keys(self) -> int:
         """How many idempotency keys have expired."""
-        statement = select(func.count()).select_from(StoredAnswer).where(self._expired_keys())
+        expired = self._expired_keys(func.now())
+        statement = select(func.count()).select_from(StoredAnswer).where(expired)
         return int(await self._db.scalar(statement) or 0)
 
     async def delete_expired_keys(self, limit: int) -> int:
         """Delete at most `limit` of them; how many it were."""
+        expired = self._expired_keys(await clock_of(self._db))
         keys = (StoredAnswer.key_id, StoredAnswer.idempotency_key)
-        chosen = (
-            select(*keys).where(self._expired_keys()).limit(limit).with_for_update(skip_locked=True)
-        ).cte("chosen")
+        chosen = (select(*keys).where(expired).limit(limit).with_for_update(skip_locked=True)).cte(
+            "chosen"
+        )
         rows = await self._db.scalars(
             delete(StoredAnswer)
             .where(
-                self._expired_keys(),
+                expired,
                 StoredAnswer.key_id == chosen.c.key_id,
                 StoredAnswer.idempotency_key == chosen.c.idempotency_key,
             )

@@ -242,7 +242,7 @@ class RecordRepository:
         )
         lines = (
             select(
-                Memory.tenant_id,
+                literal(self._tenant_id),
                 pairs.c.history_id,
                 Memory.memory_id,
                 Memory.user_id,

@@ -34,6 +34,7 @@ from app.memory.memories.filters import compile_filters
 from app.memory.memories.models import Memory
 from app.memory.memories.searchable import NO_TERMS, characters, with_terms
 from app.memory.memories.visibility_sql import removable, to_remove, visible
+from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 
 
@@ -349,7 +350,7 @@ class MemoryRepository:
             .values(
                 status="deleted",
                 embedding=None,
-                deleted_at=func.now(),
+                deleted_at=await clock_of(self._db),
                 version=Memory.version + 1,
                 **NO_TERMS,
             )

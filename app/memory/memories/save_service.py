@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from sqlalchemy import case, func, literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.agent_processors import Processing
@@ -43,6 +42,7 @@ from app.memory.memories.schemas import (
     Reason,
 )
 from app.memory.memories.verdicts import verdict_row
+from app.platform.database.engine import clock_of
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -323,7 +323,7 @@ async def superseded(
     lies ahead the old one stays active, and ends by itself.
     """
     before = snapshot(old)
-    old.status = case((literal(at) <= func.clock_timestamp(), "superseded"), else_="active")
+    old.status = "superseded" if at <= await clock_of(db) else "active"
     old.superseded_by = new_memory_id
     old.valid_to = min(old.valid_to or at, at)
     old.version += 1

@@ -10,7 +10,7 @@ class MemoryVectorRepository(VectorRepository):
     # tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
     WAITING = """
 FROM memories m
-LEFT JOIN agents a ON a.tenant_id = m.tenant_id AND a.agent_id = m.agent_id
+LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = m.agent_id
 JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
   ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
 WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status <> 'deleted'

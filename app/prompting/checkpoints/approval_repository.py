@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Select,
     Text,
     and_,
@@ -15,7 +16,6 @@ from sqlalchemy import (
     func,
     not_,
     select,
-    tuple_,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
@@ -25,6 +25,7 @@ from app.conversation.messages.models import Message
 from app.conversation.sessions.checkpoint_store import AwaitedCall
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
+from app.platform.database.engine import clock_of
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
 from app.platform.values.json_objects import same_json
@@ -44,15 +45,6 @@ LISTED = 100
 _STATUS = case(
     (and_(Approval.status == "pending", Approval.expires_at <= func.now()), "timeout"),
     else_=Approval.status,
-)
-
-# By a message on the branch that the session is on.
-_ANSWERED = exists().where(
-    Message.tenant_id == Approval.tenant_id,
-    Message.session_id == Approval.session_id,
-    Message.sequence_no > Approval.sequence_no,
-    Message.tool_call_id == Approval.tool_call_id,
-    not_(Session.set_aside.contains(Message.sequence_no)),
 )
 
 
@@ -76,13 +68,24 @@ class ApprovalRepository:
         self._tenant_id = access.tenant_id
         self._session_id = session_id
 
+    @property
+    def _answered(self) -> ColumnElement[bool]:
+        """By a message on the branch that the session is on."""
+        return exists().where(
+            Message.tenant_id == self._tenant_id,
+            Message.session_id == Approval.session_id,
+            Message.sequence_no > Approval.sequence_no,
+            Message.tool_call_id == Approval.tool_call_id,
+            not_(Session.set_aside.contains(Message.sequence_no)),
+        )
+
     def _here(self) -> Select[Any]:
         return (
-            select(Approval, _STATUS, _ANSWERED)
+            select(Approval, _STATUS, self._answered)
             .join(
                 Session,
                 and_(
-                    Session.tenant_id == Approval.tenant_id,
+                    Session.tenant_id == self._tenant_id,
                     Session.session_id == Approval.session_id,
                 ),
             )
@@ -146,7 +149,7 @@ class ApprovalRepository:
         if status is not None:
             statement = statement.where(_STATUS.in_([status]))
         if status == "pending":
-            statement = statement.where(not_(_ANSWERED))
+            statement = statement.where(not_(self._answered))
         rows = await self._db.execute(
             after(
                 statement,
@@ -185,7 +188,7 @@ class ApprovalRepository:
         for name, value in decision.items():
             setattr(row, name, value)
         row.actor = actor
-        row.decided_at = func.now()
+        row.decided_at = await clock_of(self._db)
         await self._db.flush()
         await self._db.refresh(row)
         return ApprovalState(row, row.status, answered=False)
@@ -206,7 +209,7 @@ class ApprovalRepository:
         """The calls that wait now, oldest first; of more than `LISTED` the newest."""
         rows = await self._db.execute(
             self._here()
-            .where(_STATUS.in_(["pending"]), not_(_ANSWERED))
+            .where(_STATUS.in_(["pending"]), not_(self._answered))
             .order_by(Approval.sequence_no.desc(), Approval.approval_id.desc())
             .limit(LISTED)
         )
@@ -230,29 +233,35 @@ class ApprovalExpiry:
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
-        self._over = and_(
-            Approval.tenant_id == tenant_id,
+        self._tenant_id = tenant_id
+
+    def _over(self, now: Any) -> ColumnElement[bool]:
+        return and_(
+            Approval.tenant_id == self._tenant_id,
             Approval.status == "pending",
-            Approval.expires_at <= func.now(),
+            Approval.expires_at <= now,
         )
 
     async def count(self) -> int:
         """How many are over and do not say so yet."""
-        statement = select(func.count()).select_from(Approval).where(self._over)
+        statement = select(func.count()).select_from(Approval).where(self._over(func.now()))
         return int(await self._db.scalar(statement) or 0)
 
     async def expire(self, *, limit: int) -> int:
         """Write it down for at most `limit`, none that somebody else holds; how many it were."""
         chosen = (
-            select(Approval.tenant_id, Approval.approval_id)
-            .where(self._over)
+            select(Approval.approval_id)
+            .where(self._over(await clock_of(self._db)))
             .limit(limit)
             .with_for_update(skip_locked=True)
             .cte("chosen")
         )
         rows = await self._db.scalars(
             update(Approval)
-            .where(tuple_(Approval.tenant_id, Approval.approval_id).in_(select(*chosen.c)))
+            .where(
+                Approval.tenant_id == self._tenant_id,
+                Approval.approval_id.in_(select(chosen.c.approval_id)),
+            )
             .values(status="timeout", decided_at=Approval.expires_at)
             .returning(Approval.approval_id)
             .execution_options(synchronize_session=False)

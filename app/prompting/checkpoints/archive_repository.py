@@ -24,7 +24,7 @@ class ArchiveRepository:
         """Old enough, and neither the newest of a namespace nor of a session that still runs."""
         newer = aliased(Checkpoint)
         followed = exists().where(
-            newer.tenant_id == Checkpoint.tenant_id,
+            newer.tenant_id == self._tenant_id,
             newer.session_id == Checkpoint.session_id,
             newer.namespace == Checkpoint.namespace,
             or_(
@@ -38,6 +38,7 @@ class ArchiveRepository:
         return and_(
             Checkpoint.tenant_id == self._tenant_id,
             Checkpoint.create_time <= func.now() - age,
+            Session.tenant_id == self._tenant_id,
             or_(Session.status == 0, followed),
         )
 

@@ -81,13 +81,13 @@ class CheckpointRepository:
         """
         if draft.parent_id is not None:
             await self._check_parent(draft.parent_id, draft.namespace)
-        values = _image(draft)
+        values = _image(self._tenant_id, draft)
         chosen = (
             select(*values.values())
             .outerjoin(
                 SessionState,
                 and_(
-                    SessionState.tenant_id == Session.tenant_id,
+                    SessionState.tenant_id == self._tenant_id,
                     SessionState.session_id == Session.session_id,
                 ),
             )
@@ -130,7 +130,7 @@ class CheckpointRepository:
             .offset(AUTOMATIC_CHECKPOINTS)
         )
         followed = exists().where(
-            child.tenant_id == Checkpoint.tenant_id,
+            child.tenant_id == self._tenant_id,
             child.session_id == Checkpoint.session_id,
             child.parent_id == Checkpoint.checkpoint_id,
         )
@@ -236,12 +236,12 @@ class CheckpointRepository:
         await self._db.flush()
 
 
-def _image(draft: CheckpointDraft) -> dict[str, Any]:
+def _image(tenant_id: str, draft: CheckpointDraft) -> dict[str, Any]:
     """What a checkpoint keeps of a session and its state, as columns of theirs."""
     state = func.coalesce(SessionState.state, literal({}, JSONB))
     contents = literal(dict(draft.contents), JSONB)
     return {
-        "tenant_id": Session.tenant_id,
+        "tenant_id": literal(tenant_id, String),
         "checkpoint_id": literal(new_id("chk"), String),
         "session_id": Session.session_id,
         "namespace": literal(draft.namespace, String),

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.memory.memories.models import Memory
+from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 from app.platform.jobs.errors import LeaseLostError
 from app.platform.jobs.models import Job
@@ -39,13 +40,12 @@ class FileRepository:
         self._access = access
 
     def _rows(self) -> Select[File, str | None, str | None, str | None]:
+        tenant_id = self._access.tenant_id
         return (
             select(File, Job.status, Job.error_code, Job.error_detail)
-            .join(
-                Folder, and_(Folder.tenant_id == File.tenant_id, Folder.folder_id == File.folder_id)
-            )
-            .outerjoin(Job, and_(Job.tenant_id == File.tenant_id, Job.job_id == File.job_id))
-            .where(File.tenant_id == self._access.tenant_id, visible(self._access))
+            .join(Folder, and_(Folder.tenant_id == tenant_id, Folder.folder_id == File.folder_id))
+            .outerjoin(Job, and_(Job.tenant_id == tenant_id, Job.job_id == File.job_id))
+            .where(File.tenant_id == tenant_id, visible(self._access))
         )
 
     async def get(self, folder_id: str | None, file_id: str, *, lock: bool = False) -> FileRow:
@@ -185,7 +185,7 @@ class FileRepository:
         rows = await self._db.scalars(
             update(Memory)
             .where(*self._derived(file_ids))
-            .values(source_deleted_at=func.now())
+            .values(source_deleted_at=await clock_of(self._db))
             .returning(Memory.memory_id)
             .execution_options(synchronize_session=False)
         )

@@ -27,7 +27,10 @@ class PassageRepository:
             select(Passage)
             .join(
                 Folder,
-                and_(Folder.tenant_id == Passage.tenant_id, Folder.folder_id == Passage.folder_id),
+                and_(
+                    Folder.tenant_id == self._access.tenant_id,
+                    Folder.folder_id == Passage.folder_id,
+                ),
             )
             .where(Passage.tenant_id == self._access.tenant_id, visible(self._access), findable())
         )

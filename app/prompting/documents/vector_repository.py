@@ -10,8 +10,8 @@ class PassageVectorRepository(VectorRepository):
     # tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
     WAITING = """
 FROM passages p
-JOIN folders f ON f.tenant_id = p.tenant_id AND f.folder_id = p.folder_id
-LEFT JOIN agents a ON a.tenant_id = f.tenant_id AND a.agent_id = f.agent_id
+JOIN folders f ON f.tenant_id = CAST(:tenant_id AS text) AND f.folder_id = p.folder_id
+LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = f.agent_id
 JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
   ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
 WHERE p.tenant_id = CAST(:tenant_id AS text) AND p.embedding_model IS DISTINCT FROM in_force.model
