@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.llm.extractive_summariser import MOST, ExtractiveSummariser, extract
+from app.language.llm.extractive_summariser import MOST, ExtractiveSummariser, extract, page_ranks
 from app.language.llm.summariser import SummaryLine, SummaryRequest
 from app.language.text.word_limit import word_count
 
@@ -246,3 +247,30 @@ class TestPort:
 
         assert ran.stdout.strip() == "User: I live in Munich."
         assert socket.socket.connect is not None
+
+
+def test_ranks_are_those_of_page_rank():
+    """The figures are rustworkx's, for a path of four nodes and one that nothing leads to."""
+    weights = np.zeros((5, 5))
+    for one, other, weight in ((0, 1, 2.0), (1, 2, 1.0), (2, 3, 0.5)):
+        weights[one, other] = weights[other, one] = weight
+
+    ranks = page_ranks(weights, np.array([1, 1, 0.5, 1, 2]))
+
+    expected = [0.247794034, 0.367624146, 0.207398, 0.098236451, 0.078947368]
+    assert ranks == pytest.approx(expected, abs=1e-8)
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_ranks_add_up_and_stay_as_they_are_after_one_more_step(count, seed):
+    dice = np.random.default_rng(seed)
+    weights = dice.random((count, count)) * (dice.random((count, count)) < 0.2)
+    attention = dice.choice([0.5, 1.0, 2.0], count)
+
+    ranks = page_ranks(weights, attention)
+
+    leaving = weights.sum(axis=1)
+    jumps = attention / attention.sum()
+    steps = np.where(leaving[:, None] > 0, weights / np.maximum(leaving, 1e-300)[:, None], jumps)
+    assert ranks.sum() == pytest.approx(1)
+    assert ranks == pytest.approx(0.85 * (ranks @ steps) + 0.15 * jumps, abs=1e-8)
