@@ -32,8 +32,9 @@ log = structlog.get_logger()
 ATTEMPTS = 3
 """How often an erasure is begun when it ran into another request."""
 
-PASSING = {"40P01", "23503"}
-"""Codes of PostgreSQL: a deadlock, and a row that came to refer to one that was to go."""
+REPEATED = {"40P01", "23503"}
+"""Codes of PostgreSQL after which an erasure begins again: a deadlock, and a new reference to a row
+that was to be deleted."""
 
 # What a person would miss. The rest is our own book-keeping about it.
 HELD = (
@@ -69,7 +70,7 @@ class ErasureService:
                 return await self._delete(principal, kind, one, query)
             except DatabaseBusyError as error:
                 # A session that was opened meanwhile may be locked after its user.
-                if not _is_passing(error):
+                if not _may_be_repeated(error):
                     raise
         return await self._delete(principal, kind, one, query)
 
@@ -181,7 +182,7 @@ def _scope(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["scope"], row["scope_id"]
 
 
-def _is_passing(error: DatabaseBusyError) -> bool:
+def _may_be_repeated(error: DatabaseBusyError) -> bool:
     """Whether somebody was in the way whom the next attempt sees."""
     driver = getattr(error.__cause__, "orig", None)
-    return getattr(driver, "sqlstate", None) in PASSING
+    return getattr(driver, "sqlstate", None) in REPEATED

@@ -66,8 +66,8 @@ _SNAPSHOT = (
 )
 
 
-Ask = Callable[[asyncpg.Connection], Awaitable[list[asyncpg.Record]]]
-"""A read on a connection of a pool, which it leaves as it was."""
+Query = Callable[[asyncpg.Connection], Awaitable[list[asyncpg.Record]]]
+"""A query on a pooled connection, which it leaves outside of a transaction."""
 
 
 def checked_tenant_id(tenant_id: str) -> str:
@@ -207,22 +207,22 @@ class Database:
 
         """
 
-        async def ask(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+        async def query(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             return list(await connection.fetch(statement, *args))
 
-        return await self._run(self._dispatch, ask, tries=2 if repeatable else 1)
+        return await self._run(self._dispatch, query, tries=2 if repeatable else 1)
 
     async def _run(
         self,
         pool: asyncpg.Pool,
-        ask: Ask,
+        query: Query,
         *,
         tries: int = 2,
     ) -> list[asyncpg.Record]:
         for attempt in range(tries):
             try:
                 async with pool.acquire(timeout=self._patience) as connection:
-                    return await ask(connection)
+                    return await query(connection)
             except Exception as error:
                 if is_lost(error) and not isinstance(error, OSError) and attempt + 1 < tries:
                     # A connection that died unseen; these statements are safe to repeat.
@@ -243,17 +243,17 @@ def _name_tenant(tenant_id: str) -> str:
     return _NAME_TENANT.format(tenant_id=checked_tenant_id(tenant_id))
 
 
-def _in_one_statement(tenant_id: str, statement: str, args: Sequence[object]) -> Ask:
+def _in_one_statement(tenant_id: str, statement: str, args: Sequence[object]) -> Query:
     """A hot read that names the tenant inside its statement: one round trip."""
     framed = _FRAME.format(statement=statement)
 
-    async def ask(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+    async def query(connection: asyncpg.Connection) -> list[asyncpg.Record]:
         return list(await connection.fetch(framed, tenant_id, *args))
 
-    return ask
+    return query
 
 
-def _in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> Ask:
+def _in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> Query:
     """The same after `BEGIN; SET LOCAL`, and before COMMIT: three round trips.
 
     The tenant is a parameter of the statement and the setting a command of its own, which a
@@ -261,7 +261,7 @@ def _in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> A
     """
     parametrised = statement.replace("tenant.id", "CAST($1 AS text)")
 
-    async def ask(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+    async def query(connection: asyncpg.Connection) -> list[asyncpg.Record]:
         await connection.execute(f"BEGIN READ ONLY; {_name_tenant(tenant_id)}")
         try:
             rows = list(await connection.fetch(parametrised, tenant_id, *args))
@@ -271,7 +271,7 @@ def _in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> A
             raise
         return rows
 
-    return ask
+    return query
 
 
 async def _discard(connection: AsyncConnection) -> None:
