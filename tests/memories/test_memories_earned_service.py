@@ -95,7 +95,7 @@ async def test_the_worker_makes_codes_and_tells_how_well_they_find(
         assert best["content"] == TEXTS[7]
         assert best["similarity"] == pytest.approx(1.0, abs=1e-4)
         assert best["explain"]["cosine"] == best["similarity"]
-        assert not {"exact", "exact_essence", "fits", "code"} & best.keys()
+        assert not {"exact", "exact_ranked", "fits", "code"} & best.keys()
 
 
 async def test_new_words_are_never_found_by_the_code_of_the_old(

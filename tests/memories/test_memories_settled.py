@@ -19,7 +19,7 @@ def told(*rows: tuple[float, float, bool, bool]) -> Any:
 
 
 def found(exact: float, *, fits: bool = True) -> dict[str, Any]:
-    return {"exact": exact, "exact_essence": exact / 2, "fits": fits}
+    return {"exact": exact, "exact_ranked": exact / 2, "fits": fits}
 
 
 FOUR = told(*((0.9, 0.8, True, True) for _ in IDS))

@@ -100,8 +100,8 @@ def parse_query(query: str, reference: datetime) -> ParsedQuery:
             term_counts=np.array([counts[term] for term in packed.terms], np.float32),
             when=asks_when(query),
             dates=tuple(
-                (moment.start.timestamp(), moment.end.timestamp())
-                for moment in time_expressions(query, reference)
+                (expression.start.timestamp(), expression.end.timestamp())
+                for expression in time_expressions(query, reference)
             ),
         ),
         (bare, words) if words else (bare,),

@@ -147,7 +147,7 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
     ranking = found.ranked
     similarity = ranking.similarity if compared else None
     shown: dict[str, Any] = dict(found.row)
-    for name in ("scope_weight", "exact", "exact_essence", "fits"):
+    for name in ("scope_weight", "exact", "exact_ranked", "fits"):
         shown.pop(name, None)
     shown |= {
         "score": ranking.score,

@@ -209,7 +209,7 @@ def settled(
     places = {memory_id: place for place, memory_id in enumerate(ids) if memory_id in found}
     known = np.fromiter(places.values(), np.intp, len(places))
     rows = [found[memory_id] for memory_id in places]
-    cosines = np.array([(row["exact"], row["exact_essence"]) for row in rows], np.float64)
+    cosines = np.array([(row["exact"], row["exact_ranked"]) for row in rows], np.float64)
     cosines = cosines.reshape(-1, 2)
     records = records.copy()
     ranked_similarity = records["ranked_similarity"].astype(np.float64)

@@ -126,7 +126,7 @@ def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, li
 def settling_statement(
     plan: SearchPlan, asked: ParsedQuery, memory_ids: Sequence[str]
 ) -> tuple[str, list[object]]:
-    """As `hits_statement`, with the cosines that codes left open: `exact`, `exact_essence`.
+    """As `hits_statement`, with the cosines that codes left open: `exact`, `exact_ranked`.
 
     What the filters leave out is among them, unless `fits`.
     """
@@ -136,7 +136,7 @@ def settling_statement(
     columns = ", ".join(f"memories.{name}" for name in plan.columns)
     return (
         f"SELECT {columns}, coalesce({cosine(plan.vectors, statement, exact)}, 'NaN') AS exact, "
-        f"coalesce({cosine(asked.vectors, statement, exact)}, 'NaN') AS exact_essence, "
+        f"coalesce({cosine(asked.vectors, statement, exact)}, 'NaN') AS exact_ranked, "
         f"{' AND '.join(narrowed(plan, statement)) or 'true'} AS fits {source.rows}",
         statement.values,
     )
