@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> dict[str, str]:
     return {"MEMORY_DATA_DIR": str(tmp_path)}
 
 
-def test_arguments_win_over_the_environment_and_that_over_the_file(folder) -> None:
+def test_argument_overrides_environment_and_environment_overrides_key_file(folder) -> None:
     told = folder | {"KEMEM_URL": "http://10.0.0.7:8000", "KEMEM_API_KEY": "kem_told"}
 
     service = find_service("https://memory.example/", "kem_given", told)
@@ -36,7 +36,7 @@ def test_arguments_win_over_the_environment_and_that_over_the_file(folder) -> No
     assert (service.base_url, service.key) == (DEFAULT_URL, "kem_local")
 
 
-def test_what_is_set_and_empty_counts_as_not_set(folder) -> None:
+def test_empty_variable_counts_as_unset(folder) -> None:
     service = find_service("", "", folder | {"KEMEM_URL": "", "KEMEM_API_KEY": ""})
 
     assert (service.base_url, service.key) == (DEFAULT_URL, "kem_local")
@@ -47,7 +47,7 @@ def test_what_is_set_and_empty_counts_as_not_set(folder) -> None:
     ["http://localhost:9", "http://LOCALHOST", "http://127.0.0.1", "http://127.3.4.5:80",
      "http://[::1]:8000", "https://localhost/kemem"],
 )  # fmt: skip
-def test_the_kept_key_opens_what_runs_on_this_machine(folder, address) -> None:
+def test_stored_key_is_used_for_this_machine(folder, address) -> None:
     assert find_service(address, None, folder).key == "kem_local"
 
 
@@ -60,7 +60,7 @@ def test_the_kept_key_opens_what_runs_on_this_machine(folder, address) -> None:
      "http://evil.example\\@127.0.0.1/", "http://127.0.0.1#@evil.example",
      "http://evil.example?@127.0.0.1"],
 )  # fmt: skip
-def test_the_kept_key_goes_nowhere_else(folder, address) -> None:
+def test_stored_key_is_not_used_for_other_machines(folder, address) -> None:
     with pytest.raises(ConfigurationError) as raised:
         find_service(address, None, folder)
     assert "kem_local" not in str(raised.value)
@@ -69,7 +69,7 @@ def test_the_kept_key_goes_nowhere_else(folder, address) -> None:
         find_service(None, None, folder | {"KEMEM_URL": address})
 
 
-def test_a_missing_key_is_said_with_what_to_do(tmp_path) -> None:
+def test_missing_key_is_an_error_that_says_what_to_do(tmp_path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         find_service(None, None, {"MEMORY_DATA_DIR": str(tmp_path)})
 
@@ -78,7 +78,7 @@ def test_a_missing_key_is_said_with_what_to_do(tmp_path) -> None:
     assert raised.value.code == "configuration"
 
 
-def test_a_kept_key_that_cannot_be_read_is_said(tmp_path) -> None:
+def test_unreadable_key_file_is_an_error(tmp_path) -> None:
     (tmp_path / "key").mkdir()
     with pytest.raises(ConfigurationError, match="cannot be read"):
         find_service(None, None, {"MEMORY_DATA_DIR": str(tmp_path)})
@@ -90,7 +90,7 @@ def test_a_kept_key_that_cannot_be_read_is_said(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("key", ["kem a", "kem\nX-Other: 1", "kem\x00", "кем", "\t", "“kem”"])
-def test_a_key_that_fits_into_no_header_is_refused_and_not_shown(key) -> None:
+def test_malformed_key_is_refused_and_not_shown(key) -> None:
     with pytest.raises(ConfigurationError) as raised:
         find_service(None, key, {})
 
@@ -98,7 +98,7 @@ def test_a_key_that_fits_into_no_header_is_refused_and_not_shown(key) -> None:
     assert "the argument api_key" in str(raised.value)
 
 
-def test_white_space_around_a_key_is_taken_away() -> None:
+def test_white_space_around_a_key_is_removed() -> None:
     assert find_service(None, " kem_x\n", {}).key == "kem_x"
 
 
@@ -110,7 +110,7 @@ def test_white_space_around_a_key_is_taken_away() -> None:
         ("https://h/kemem/v1", "https://h/kemem"), (" http://h ", "http://h"),
     ],
 )  # fmt: skip
-def test_addresses_as_people_write_them(given, address) -> None:
+def test_address_is_normalised(given, address) -> None:
     assert find_service(given, "kem_x", {}).base_url == address
 
 
@@ -119,7 +119,7 @@ def test_addresses_as_people_write_them(given, address) -> None:
     ["localhost:8000", "memory.example", "ftp://h", "http://", "http://h:port",
      "unix:///tmp/x", "http://user:secret@h", "http://h?api_key=secret", "http://h/#secret"],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_and_not_shown(address) -> None:
+def test_malformed_address_is_refused_and_not_shown(address) -> None:
     with pytest.raises(ConfigurationError) as raised:
         find_service(address, "kem_x", {})
 
@@ -157,7 +157,7 @@ for user in USERS:
 """
 
 
-def test_the_file_is_where_the_service_keeps_it() -> None:
+def test_key_file_is_where_the_service_stores_it() -> None:
     users = [None, 65534] if os.geteuid() == 0 else [None]
     done = run(f"USERS = {users}\n{FOLDERS}")
     assert done.returncode == 0, done.stderr
@@ -169,12 +169,12 @@ def test_the_file_is_where_the_service_keeps_it() -> None:
         assert of_client == of_service
 
 
-def test_a_folder_of_its_own_is_named_as_for_the_service() -> None:
+def test_data_folder_variable_moves_the_key_file() -> None:
     assert key_file({"MEMORY_DATA_DIR": "/srv/memory"}) == Path("/srv/memory/key")
     assert key_file({"MEMORY_DATA_DIR": "~/memory"}) == Path.home() / "memory/key"
 
 
-def test_a_proxy_for_the_world_sees_nothing_that_is_for_this_machine(tmp_path) -> None:
+def test_requests_to_this_machine_bypass_the_proxy(tmp_path) -> None:
     (tmp_path / "key").write_text("kem_local")
     with flaky_server() as service, flaky_server() as proxy:
         service.otherwise = ITEM
@@ -191,7 +191,7 @@ def test_a_proxy_for_the_world_sees_nothing_that_is_for_this_machine(tmp_path) -
         assert service.requests[0].headers["Authorization"] == "Bearer kem_local"
 
 
-def test_a_proxy_for_the_world_is_used_for_the_world() -> None:
+def test_requests_to_other_machines_use_the_proxy() -> None:
     with flaky_server() as proxy:
         proxy.otherwise = ITEM
         done = run(
@@ -204,7 +204,7 @@ def test_a_proxy_for_the_world_is_used_for_the_world() -> None:
         assert proxy.requests[0].path == "http://memory.example/v1/memories/mem_1"
 
 
-def test_the_key_is_in_no_repr(folder) -> None:
+def test_repr_does_not_show_the_key(folder) -> None:
     with Memory("http://h", "kem_secret") as memory:
         assert repr(memory) == "<kemem.Memory http://h>"
         assert memory.base_url == "http://h"
@@ -212,7 +212,7 @@ def test_the_key_is_in_no_repr(folder) -> None:
     assert "environ" in inspect.signature(find_service).parameters
 
 
-def test_reading_the_key_changes_nothing_about_the_file(folder, tmp_path) -> None:
+def test_reading_the_key_does_not_change_the_file(folder, tmp_path) -> None:
     (tmp_path / "key").chmod(0o600)
 
     find_service(None, None, folder)

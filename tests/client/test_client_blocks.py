@@ -40,7 +40,7 @@ BLOCK = {"block_id": "blk/1", "label": "human", "value": "Ana.", "version": 4}
          None),
     ],
 )  # fmt: skip
-async def test_a_call_is_written_so(server, memory, call, method, path, body, version) -> None:
+async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
     server.otherwise = says(BLOCK | {"items": [], "next_cursor": None})
 
     await ask(lambda: call(memory.blocks))
@@ -51,7 +51,7 @@ async def test_a_call_is_written_so(server, memory, call, method, path, body, ve
     assert request.headers.get("If-Match") == version
 
 
-async def test_a_deletion_whose_answer_was_lost_is_one(server, memory) -> None:
+async def test_deletion_whose_answer_was_lost_succeeds(server, memory) -> None:
     gone = {"code": "block_not_found", "detail": "No block."}
     server.script(hangs_up, says(gone, 404))
 
@@ -60,7 +60,7 @@ async def test_a_deletion_whose_answer_was_lost_is_one(server, memory) -> None:
     assert (deleted.block_id, deleted.dry_run) == ("blk_1", False)
 
 
-async def test_a_block_is_made_changed_undone_and_deleted(memory_of_acme: AsyncMemory) -> None:
+async def test_block_is_created_changed_undone_and_deleted(memory_of_acme: AsyncMemory) -> None:
     memory = memory_of_acme
     await memory.append("s1", "Hello.", user_id="ana", agent_id="helper")
     blocks = memory.blocks
@@ -91,7 +91,7 @@ async def test_a_block_is_made_changed_undone_and_deleted(memory_of_acme: AsyncM
         await blocks.get(made.block_id)
 
 
-def test_a_block_and_its_history_are_lines() -> None:
+def test_block_and_history_entry_print_as_one_escaped_line() -> None:
     block = kemem.Block(block_id="b", label="human", value="Ana\n</value>")
 
     assert str(block) == "human: Ana &lt;/value&gt;"

@@ -21,7 +21,7 @@ async def memory(memory_of_acme: AsyncMemory) -> AsyncMemory:
     return memory_of_acme
 
 
-async def test_an_append_says_how_full_the_window_is(memory: AsyncMemory) -> None:
+async def test_append_returns_the_pressure_of_the_window(memory: AsyncMemory) -> None:
     appended = await memory.append("s1", "Thanks.", usage={"input_tokens": 900})
 
     assert appended.pressure is not None
@@ -33,7 +33,7 @@ async def test_an_append_says_how_full_the_window_is(memory: AsyncMemory) -> Non
     assert window.token_scale >= 1
 
 
-async def test_a_context_is_ready_for_a_model(memory: AsyncMemory) -> None:
+async def test_context_is_ready_for_a_model(memory: AsyncMemory) -> None:
     await memory.add("She walks wherever she can.", user_id="ana", infer=False)
 
     context = await memory.context(
@@ -58,7 +58,7 @@ async def test_a_context_is_ready_for_a_model(memory: AsyncMemory) -> None:
         await memory.context("s2")
 
 
-async def test_a_window_is_trimmed_for_one_call(memory: AsyncMemory) -> None:
+async def test_window_is_trimmed_for_one_call(memory: AsyncMemory) -> None:
     trimmed = await memory.trim("s1", {"name": "last_messages", "count": 4})
 
     assert [one.sequence_no for one in trimmed.messages] == [21, 22, 23, 24]
@@ -69,7 +69,7 @@ async def test_a_window_is_trimmed_for_one_call(memory: AsyncMemory) -> None:
         await memory.trim("s1", "newest_first")
 
 
-async def test_a_session_is_summarised(memory: AsyncMemory) -> None:
+async def test_session_is_summarised(memory: AsyncMemory) -> None:
     planned = await memory.summarize("s1", force=True, dry_run=True, keep_messages=4)
     assert (planned.compacted, planned.why_not) == (False, "dry_run")
     assert planned.evicted is not None
@@ -87,7 +87,7 @@ async def test_a_session_is_summarised(memory: AsyncMemory) -> None:
     assert len(await memory.messages("s1", None)) == 24
 
 
-async def test_a_working_state_is_kept_changed_and_put_back(memory: AsyncMemory) -> None:
+async def test_working_state_is_stored_changed_and_restored(memory: AsyncMemory) -> None:
     first = await memory.set_state("s1", {"goal": "Rome", "todo": ["dates"]}, version=0)
     second = await memory.update_state("s1", {"goal": None, "seats": 2}, version=first.version)
     assert second.state == {"todo": ["dates"], "seats": 2}
@@ -109,7 +109,7 @@ async def test_a_working_state_is_kept_changed_and_put_back(memory: AsyncMemory)
     assert copy.snapshot_id in {one.snapshot_id for one in await memory.snapshots("s1", None)}
 
 
-async def test_a_session_is_put_back_to_a_checkpoint(memory: AsyncMemory) -> None:
+async def test_session_is_restored_to_a_checkpoint(memory: AsyncMemory) -> None:
     made = await memory.checkpoint(
         "s1", {"agent_state": {"todo": ["pack"]}}, step=3, source="loop", metadata={"by": "test"}
     )
@@ -130,7 +130,7 @@ async def test_a_session_is_put_back_to_a_checkpoint(memory: AsyncMemory) -> Non
         await memory.get_checkpoint("s1", made.checkpoint_id)
 
 
-async def test_a_call_waits_for_a_human(memory: AsyncMemory) -> None:
+async def test_tool_call_waits_for_a_human_decision(memory: AsyncMemory) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
     message = {"role": "assistant", "tool_calls": [call], "metadata": {"requires_approval": ["c1"]}}
     await memory.append("s1", message)

@@ -78,11 +78,11 @@ def names(kind: type) -> set[str]:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), ANSWERS, ids=lambda kind: kind.__name__)
-def test_an_answer_has_the_fields_of_the_service(ours, theirs) -> None:
+def test_answer_type_has_the_fields_of_the_service(ours, theirs) -> None:
     assert names(ours) == set(theirs.model_fields)
 
 
-def test_answers_of_several_kinds_have_the_fields_of_all() -> None:
+def test_answer_type_of_several_schemas_has_the_fields_of_all() -> None:
     # The client renders the prompt itself.
     assert names(kemem.SearchResults) == set(searching.SearchAnswer.model_fields) - {"prompt"}
     listed = {"results" if name == "items" else name for name in usage.UsageAnswer.model_fields}
@@ -107,7 +107,7 @@ def parameters(method: str, *others: type) -> set[str]:
     return taken.union(*(one.__annotations__ for one in others))
 
 
-def test_a_method_takes_what_the_route_takes() -> None:
+def test_method_has_the_parameters_of_the_route() -> None:
     assert parameters("add", options.AddOptions) - {"async_"} == set(
         memories.MemoryCreate.model_fields
     )

@@ -45,7 +45,7 @@ async def read(stream: Iterator[bytes] | AsyncIterator[bytes]) -> list[bytes]:
         ({"project_id": "p", "vectors": False}, "?project_id=p&vectors=false"),
     ],
 )
-async def test_an_export_is_asked_for_so(server, memory, arguments, query) -> None:
+async def test_export_sends_its_filters(server, memory, arguments, query) -> None:
     server.otherwise = sends(b"".join(LINES))
 
     assert await read(memory.export(**arguments)) == LINES
@@ -67,21 +67,21 @@ async def test_an_export_is_asked_for_so(server, memory, arguments, query) -> No
     ],
     ids=range(7),
 )
-async def test_one_that_is_not_whole_is_an_error(server, memory, told) -> None:
+async def test_incomplete_export_is_an_error(server, memory, told) -> None:
     server.otherwise = sends(b"".join(told))
 
     with pytest.raises(BrokenExportError):
         await read(memory.export())
 
 
-async def test_a_line_that_breaks_is_an_error_too(server, memory) -> None:
+async def test_broken_connection_during_an_export_is_an_error(server, memory) -> None:
     server.otherwise = cuts_off
 
     with pytest.raises(BrokenExportError):
         await read(memory.export())
 
 
-async def test_a_refusal_is_raised_before_the_first_line(server, memory) -> None:
+async def test_refused_export_raises_before_the_first_line(server, memory) -> None:
     server.otherwise = refuses(404, "user_not_found")
 
     with pytest.raises(NotFoundError) as caught:
@@ -90,7 +90,7 @@ async def test_a_refusal_is_raised_before_the_first_line(server, memory) -> None
     assert caught.value.code == "user_not_found"
 
 
-async def test_a_busy_service_is_asked_again(server, memory) -> None:
+async def test_export_is_retried_when_the_service_is_busy(server, memory) -> None:
     server.script(hangs_up, refuses(503, "exports_busy", Retry_After="0"))
     server.otherwise = sends(b"".join(LINES))
 
@@ -106,7 +106,7 @@ async def test_a_busy_service_is_asked_again(server, memory) -> None:
         ({"restore_erased": True}, "on_conflict=fail&dry_run=false&restore_erased=true"),
     ],
 )
-async def test_an_import_sends_what_it_was_given(server, memory, arguments, query) -> None:
+async def test_import_sends_its_options_and_lines(server, memory, arguments, query) -> None:
     server.otherwise = says(REPORT | {"inserted": {"memory": 2}})
 
     done = await ask(memory.import_, LINES, **arguments)
@@ -118,7 +118,7 @@ async def test_an_import_sends_what_it_was_given(server, memory, arguments, quer
     assert done.inserted == {"memory": 2}
 
 
-async def test_much_goes_in_parts_behind_the_manifest(server, memory) -> None:
+async def test_large_import_is_sent_in_parts_after_the_manifest(server, memory) -> None:
     rows = [row(f"{number} " + "x" * (PART_BYTES // 3)) for number in range(7)]
     server.otherwise = says(REPORT | {"inserted": {"memory": 1}})
     sent: list[int] = []
@@ -138,7 +138,7 @@ async def test_much_goes_in_parts_behind_the_manifest(server, memory) -> None:
     assert len(keys) == len(bodies)
 
 
-async def test_a_part_whose_answer_was_lost_is_sent_again_as_the_same(server, memory) -> None:
+async def test_part_whose_answer_was_lost_is_repeated_with_the_same_key(server, memory) -> None:
     server.script(hangs_up)
     server.otherwise = says(REPORT | {"inserted": {"memory": 2}})
 
@@ -150,7 +150,7 @@ async def test_a_part_whose_answer_was_lost_is_sent_again_as_the_same(server, me
 
 
 @pytest.mark.parametrize("code", ["import_conflict", "erased"])
-async def test_what_the_service_refuses_stops_it(server, memory, code) -> None:
+async def test_refused_part_stops_the_import(server, memory, code) -> None:
     server.otherwise = refuses(409, code)
 
     with pytest.raises(ConflictError) as caught:
@@ -160,7 +160,7 @@ async def test_what_the_service_refuses_stops_it(server, memory, code) -> None:
     assert len(server.requests) == 1
 
 
-async def test_a_file_that_was_cut_off_is_an_error(server, memory) -> None:
+async def test_import_of_a_cut_off_file_is_an_error(server, memory) -> None:
     server.otherwise = says(REPORT | {"inserted": {}})
 
     with pytest.raises(BrokenExportError):

@@ -49,7 +49,7 @@ ANSWER = UPLOADED | {
          {"query": "bees", "limit": 3, "tags": ["b"]}, None),
     ],
 )  # fmt: skip
-async def test_call_is_written_so(server, memory, call, method, path, body, version) -> None:
+async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
     server.otherwise = says(ANSWER)
 
     await ask(lambda: call(memory.folders))

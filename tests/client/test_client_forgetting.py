@@ -49,7 +49,7 @@ RECEIPT = {
          "/erasures?kind=user&id=ana&limit=100", None),
     ],
 )  # fmt: skip
-async def test_a_call_is_written_so(server, memory, call, method, path, body) -> None:
+async def test_call_sends_its_request(server, memory, call, method, path, body) -> None:
     server.otherwise = says(POLICIES | LOOK | {"items": [], "next_cursor": None})
 
     await ask(lambda: call(memory))
@@ -72,7 +72,7 @@ async def test_policies_are_read(server, memory) -> None:
     assert [(one.job_id, one.result) for one in seen.last_runs] == [("job_1", {"total": 3})]
 
 
-async def test_a_look_ahead_is_read(server, memory) -> None:
+async def test_preview_is_read(server, memory) -> None:
     server.otherwise = says(LOOK)
 
     seen = await ask(memory.forgetting.preview, eviction="hybrid")
@@ -83,7 +83,7 @@ async def test_a_look_ahead_is_read(server, memory) -> None:
     assert (seen.shadow.buckets, seen.shadow.truncated) == (3, True)
 
 
-async def test_a_run_can_be_waited_for(server, memory) -> None:
+async def test_forgetting_run_can_be_waited_for(server, memory) -> None:
     server.script(
         says({"dry_run": False, "job_id": "job_1", "steps": [], "shadow": None}, 202),
         says({"job_id": "job_1", "status": "succeeded", "result": {"total": 2}}),
@@ -108,7 +108,7 @@ async def test_receipts_are_read_page_by_page(server, memory) -> None:
     assert seen[0].create_time.tzinfo is not None
 
 
-async def test_what_can_mean_nothing_is_not_sent(server, memory) -> None:
+async def test_invalid_arguments_are_refused_before_sending(server, memory) -> None:
     with pytest.raises(ValueError, match="its kind"):
         await ask(lambda: memory.erasures.list_erasures(id="ana"))
     with pytest.raises(TypeError, match="a list"):
@@ -129,12 +129,12 @@ async def test_what_can_mean_nothing_is_not_sent(server, memory) -> None:
         (kemem.Erasure, ErasureRead),
     ],
 )
-def test_an_answer_has_the_fields_of_the_service(ours, theirs) -> None:
+def test_answer_type_has_the_fields_of_the_service(ours, theirs) -> None:
     names = {one.name for one in dataclasses.fields(ours)} - {"raw"}
     assert names == set(theirs.model_fields)
 
 
-def test_the_words_are_those_of_the_service() -> None:
+def test_literal_types_equal_those_of_the_service() -> None:
     assert ForgettingStep == forgetting.Step
     assert Eviction == forgetting.Eviction
     assert ErasureKind | None == ErasureListQuery.model_fields["kind"].annotation

@@ -44,7 +44,7 @@ def test_generated_code_does_not_mention_async() -> None:
             assert word not in body, f"{name}: {word}"
 
 
-def test_there_is_a_pair_of_clients_and_of_each_group_of_methods() -> None:
+def test_client_and_each_group_of_methods_exist_in_both_kinds() -> None:
     names = {sync.__name__ for sync, _ in PAIRS}
 
     assert names == {

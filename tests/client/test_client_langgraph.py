@@ -80,7 +80,7 @@ def talk_of(saver: KeMemSaver) -> Any:
 
 class TestGraphs:
     @pytest.mark.parametrize("durability", DURABILITIES)
-    async def test_a_thread_goes_on_and_an_interrupt_is_resumed(
+    async def test_thread_continues_and_interrupt_is_resumed(
         self, saver: KeMemSaver, durability: Any
     ) -> None:
         await talk_of(saver).ainvoke({"said": ["你好"]}, at(), durability=durability)
@@ -123,7 +123,7 @@ class TestGraphs:
         }
         assert len(namespaces) == 4
 
-    async def test_a_thread_can_be_taken_up_in_the_past(self, saver: KeMemSaver) -> None:
+    async def test_thread_can_continue_from_an_earlier_checkpoint(self, saver: KeMemSaver) -> None:
         talk = talk_of(saver)
         for text in ("one", "two"):
             await talk.ainvoke({"said": [text]}, at())
@@ -138,7 +138,7 @@ class TestGraphs:
         assert (await talk.aget_state(past[0].config)).values["said"][-1] == "heard two"
 
     @pytest.mark.parametrize("durability", DURABILITIES)
-    async def test_a_delta_channel_is_rebuilt_and_survives_pruning(
+    async def test_delta_channel_is_rebuilt_and_survives_pruning(
         self, saver: KeMemSaver, durability: Any
     ) -> None:
         class Log(TypedDict):
@@ -160,7 +160,7 @@ class TestGraphs:
         assert len(more["log"]) == 20
 
     @pytest.mark.parametrize("durability", DURABILITIES)
-    async def test_a_thread_may_begin_with_a_command(
+    async def test_thread_can_start_with_a_command(
         self, saver: KeMemSaver, durability: Any
     ) -> None:
         talk = talk_of(saver)
@@ -181,7 +181,7 @@ class TestGraphs:
         with pytest.raises(RuntimeError, match="await the async one"):
             saver.get_tuple(at())
 
-    async def test_without_a_running_loop_it_says_so(self, memory: AsyncMemory) -> None:
+    async def test_sync_method_without_a_loop_is_an_error(self, memory: AsyncMemory) -> None:
         def use() -> None:
             KeMemSaver(memory).get_tuple(at())
 
@@ -205,7 +205,7 @@ class TestSaver:
             config, checkpoint, {"source": "loop", "step": 1} | metadata, versions
         )
 
-    async def test_values_of_every_kind_come_back(self, saver: KeMemSaver) -> None:
+    async def test_values_of_every_type_are_restored(self, saver: KeMemSaver) -> None:
         """NUL and what JSON has not, small and large."""
         values = {
             "nul": "a\x00b", "nan": math.nan, "large": 2**60, "bytes": b"\x00\xff",
@@ -221,7 +221,7 @@ class TestSaver:
         assert found == values
         assert type(found["true"]) is bool
 
-    async def test_nul_is_left_out_of_metadata_at_any_depth(self, saver: KeMemSaver) -> None:
+    async def test_nul_is_removed_from_metadata_at_any_depth(self, saver: KeMemSaver) -> None:
         stored = await self.put(saver, at(), {}, name="a\x00b", deep={"a\x00": ["b\x00", (1, 2)]})
 
         metadata = (await saver.aget_tuple(stored)).metadata
@@ -230,7 +230,7 @@ class TestSaver:
         with pytest.raises(TypeError, match="a set is not"):
             await self.put(saver, at(), {}, name={"a"})
 
-    async def test_a_step_sends_what_is_new(self, saver: KeMemSaver, wire: Recorded) -> None:
+    async def test_step_sends_only_new_chunks(self, saver: KeMemSaver, wire: Recorded) -> None:
         """On the wire: the thousandth message costs about as much as the tenth."""
         talk = talk_of(saver)
         chance = random.Random(7)
@@ -243,7 +243,7 @@ class TestSaver:
         assert sum(size for _, _, size in wire.sent) < 20_000
         assert sum(len(one) for one in said) > 200_000
 
-    async def test_another_process_asks_before_it_sends(
+    async def test_other_process_sends_chunks_that_the_service_lacks(
         self, saver: KeMemSaver, memory: AsyncMemory
     ) -> None:
         """It knows nothing of what is stored, or takes for stored what was deleted."""
@@ -257,7 +257,7 @@ class TestSaver:
             await self.put(saver, first, {"big": big})
         assert raised.value.code == "saver_checkpoint_not_found"
 
-    async def test_a_kept_channel_that_the_parent_has_not_is_sent(self, saver: KeMemSaver) -> None:
+    async def test_unchanged_channel_that_the_parent_lacks_is_sent(self, saver: KeMemSaver) -> None:
         first = await self.put(saver, at(), {"a": [1]})
         checkpoint = empty_checkpoint() | {"channel_values": {"a": [1], "b": [2]}}
 
@@ -266,7 +266,7 @@ class TestSaver:
         found = await saver.aget_tuple(stored)
         assert found.checkpoint["channel_values"] == {"a": [1], "b": [2]}
 
-    async def test_writes_wait_for_their_checkpoint_and_not_for_ever(
+    async def test_writes_wait_for_their_checkpoint_for_a_limited_time(
         self, saver: KeMemSaver
     ) -> None:
         checkpoint = empty_checkpoint()
@@ -280,7 +280,7 @@ class TestSaver:
 
         assert (await saver.aget_tuple(config)).pending_writes == [("task", "a", 1)]
 
-    async def test_the_owner_is_named_by_the_config_the_saver_or_the_key(
+    async def test_owner_comes_from_config_saver_or_key(
         self, app: FastAPI, runtime: Runtime, acme: Caller, memory: AsyncMemory
     ) -> None:
         nobody = KeMemSaver(memory)
@@ -301,7 +301,7 @@ class TestSaver:
             assert [one async for one in KeMemSaver(own).alist(at("bobs"))] == []
 
     @pytest.mark.parametrize("thread", ["", "with space", "x" * 65, "slash/ed", "枫叶", ".dot"])
-    async def test_a_thread_that_cannot_be_a_session_is_refused_before_anything_is_sent(
+    async def test_invalid_thread_id_is_refused_before_sending(
         self, saver: KeMemSaver, wire: Recorded, thread: str
     ) -> None:
         for call in (
@@ -325,7 +325,7 @@ class TestSaver:
         with pytest.raises(ValueError, match="names the checkpoint"):
             await saver.aput_writes(at(), [("a", 1)], "task")
 
-    async def test_lists_go_over_pages_and_all_threads(self, saver: KeMemSaver) -> None:
+    async def test_list_covers_all_pages_and_all_threads(self, saver: KeMemSaver) -> None:
         config = at()
         for number in range(105):
             config = await self.put(saver, config, {"n": [number]}, run_id="r")

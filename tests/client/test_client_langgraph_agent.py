@@ -52,7 +52,7 @@ def turn(service: Service, *words: str, **more: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_a_thread_that_waits_for_approval_goes_on_after_both_processes_died(
+def test_thread_waiting_for_approval_survives_the_death_of_both_processes(
     folder: Path, kind: str
 ) -> None:
     more = {"AGENT_ASYNC": "1"} if kind == "async" else {}
@@ -84,7 +84,7 @@ def test_a_thread_that_waits_for_approval_goes_on_after_both_processes_died(
         assert other["messages"] == ["human: Hello.", "ai: I have read 1 messages."]
 
 
-def test_a_dead_service_is_named_and_nothing_is_half_written(folder: Path) -> None:
+def test_dead_service_is_an_error_and_nothing_is_half_written(folder: Path) -> None:
     with embedded(folder / "data") as service:
         before = turn(service, "trip", "say", "Hello.")
         service.stop(signal.SIGKILL)

@@ -33,7 +33,7 @@ def service() -> Iterator[Service]:
 
 
 @pytest.mark.parametrize("kind", ["Memory", "AsyncMemory"])
-async def test_the_saver_passes_every_test_of_every_capability(service: Service, kind: str) -> None:
+async def test_saver_passes_every_conformance_test(service: Service, kind: str) -> None:
     @checkpointer_test(name=f"KeMemSaver over {kind}")
     async def savers() -> AsyncIterator[KeMemSaver]:
         if kind == "Memory":

@@ -14,13 +14,13 @@ ANSWER = {
 }  # fmt: skip
 
 
-def test_an_answer_has_the_fields_of_the_service() -> None:
+def test_answer_type_has_the_fields_of_the_service() -> None:
     fields = {one.name for one in dataclasses.fields(kemem.Passages)} - {"raw"}
 
     assert fields == {"results" if one == "items" else one for one in PassageHits.model_fields}
 
 
-async def test_it_says_when_older_ones_were_left_out(server, memory) -> None:
+async def test_search_says_that_older_passages_were_left_out(server, memory) -> None:
     server.otherwise = says(ANSWER)
 
     found = await ask(memory.folders.search, "bees", user_id="ana")
@@ -29,7 +29,7 @@ async def test_it_says_when_older_ones_were_left_out(server, memory) -> None:
     assert (found.embedding_models, found[0].content) == (("wordllama",), "Bees.")
 
 
-async def test_of_an_older_service_nothing_was_left_out(server, memory) -> None:
+async def test_left_out_is_false_for_an_older_service(server, memory) -> None:
     server.otherwise = says({"items": [], "degraded": True})
 
     found = await ask(memory.folders.search, "bees", user_id="ana")

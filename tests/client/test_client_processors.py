@@ -23,7 +23,7 @@ TRIM = {
 }  # fmt: skip
 
 
-async def test_they_are_listed_in_their_order(server, memory) -> None:
+async def test_processors_are_listed_in_their_order(server, memory) -> None:
     other = TRIM | {"name": "mask", "points": [], "on_error": "skip"}
     server.otherwise = says({"items": [TRIM, other]})
 
@@ -37,7 +37,7 @@ async def test_they_are_listed_in_their_order(server, memory) -> None:
     assert str(answer[0]) == "trim: before_append, after_search"
 
 
-def test_they_have_the_fields_of_the_service() -> None:
+def test_processor_has_the_fields_of_the_service() -> None:
     fields = {one.name for one in dataclasses.fields(kemem.Processor)} - {"raw"}
 
     assert fields == set(ProcessorRead.model_fields)
@@ -52,7 +52,7 @@ async def of(app: FastAPI) -> AsyncIterator[Any]:
         yield lambda key: AsyncMemory("http://test", key, http_client=client)
 
 
-async def test_the_service_answers_an_admin(of: Any, acme: Caller, runtime: Runtime) -> None:
+async def test_processors_take_an_admin_key(of: Any, acme: Caller, runtime: Runtime) -> None:
     reader = await make_key(runtime, acme.tenant_id, "write")
 
     assert list(await of(acme.key).processors()) == []

@@ -31,7 +31,7 @@ PROFILE = {
          "/users/ana/memory-document?dry_run=true", {"version": "1.0"}, None),
     ],
 )  # fmt: skip
-async def test_a_call_is_written_so(server, memory, call, method, path, body, version) -> None:
+async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
     server.otherwise = says(
         PROFILE | {"items": [], "next_cursor": None, "job_id": "j", "status": "pending"}
     )
@@ -56,6 +56,6 @@ async def test_values_are_read_by_name(server, memory) -> None:
 
 
 @pytest.mark.parametrize("whose", [{}, {"user_id": "ana", "project_id": "a"}])
-async def test_one_owner_must_be_named(memory, whose) -> None:
+async def test_exactly_one_owner_must_be_given(memory, whose) -> None:
     with pytest.raises(ValueError, match="one of the two"):
         await ask(lambda: memory.profiles.get(**whose))

@@ -34,7 +34,7 @@ ANSWER = {
          "/projects/p%2F1/memories?visibility=owner_only&limit=100", None),
     ],
 )  # fmt: skip
-async def test_a_call_is_written_so(server, memory, call, method, path, body) -> None:
+async def test_call_sends_its_request(server, memory, call, method, path, body) -> None:
     server.otherwise = says(ANSWER)
 
     await ask(lambda: call(memory.projects))
@@ -47,7 +47,7 @@ async def test_a_call_is_written_so(server, memory, call, method, path, body) ->
     assert (request.json if request.body else None) == body
 
 
-async def test_an_acting_user_is_named_in_every_request(server, open_memory) -> None:
+async def test_acting_user_is_sent_with_every_request(server, open_memory) -> None:
     server.otherwise = says(ANSWER)
     memory = open_memory(acting_user="ana")
     ben = memory.acting_as("ben")
@@ -62,7 +62,7 @@ async def test_an_acting_user_is_named_in_every_request(server, open_memory) -> 
     assert "acting as ben" in repr(ben)
 
 
-async def test_a_view_shares_the_connections_and_closes_none(server, memory) -> None:
+async def test_client_of_an_acting_user_shares_connections_and_closes_none(server, memory) -> None:
     server.otherwise = says(ANSWER)
     view = memory.acting_as("ana")
 
@@ -74,14 +74,14 @@ async def test_a_view_shares_the_connections_and_closes_none(server, memory) -> 
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\nX-Other: b", "安娜"])
-def test_what_can_be_nobodys_id_is_refused(open_memory, name) -> None:
+def test_malformed_acting_user_is_refused(open_memory, name) -> None:
     with pytest.raises(ValueError, match="acting user"):
         open_memory().acting_as(name)
     with pytest.raises(ValueError, match="acting user"):
         open_memory(acting_user=name)
 
 
-async def test_a_team_shares_what_its_roles_allow(memory_of_acme: AsyncMemory) -> None:
+async def test_team_shares_what_its_roles_allow(memory_of_acme: AsyncMemory) -> None:
     ana, ben = memory_of_acme.acting_as("ana"), memory_of_acme.acting_as("ben")
     made = await ana.projects.create("Apollo", project_id="apollo")
     shared = {"infer": False, "scope": "project", "project_id": "apollo"}
@@ -114,6 +114,6 @@ async def test_a_team_shares_what_its_roles_allow(memory_of_acme: AsyncMemory) -
     assert (await ben.projects.delete("apollo", confirm=True)).deleted["members"] == 2
 
 
-def test_projects_and_members_are_lines() -> None:
+def test_project_and_member_print_as_one_line() -> None:
     assert str(kemem.Project(project_id="p", project_name="Apollo")) == "p: Apollo"
     assert str(kemem.Member(project_id="p", user_id="ana", role="viewer")) == "ana: viewer"

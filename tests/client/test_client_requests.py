@@ -30,7 +30,7 @@ SEED = {
 }  # fmt: skip
 
 
-def test_the_parameters_of_the_design_come_first_and_in_its_order() -> None:
+def test_positional_parameters_have_a_fixed_order() -> None:
     for name, parameters in SEED.items():
         for kind in (Memory, AsyncMemory):
             signature = inspect.signature(getattr(kind, name))
@@ -46,7 +46,7 @@ def test_the_parameters_of_the_design_come_first_and_in_its_order() -> None:
     assert inspect.signature(Memory.get_all).parameters["limit"].default == 100
 
 
-def test_everything_offered_exists() -> None:
+def test_every_exported_name_exists() -> None:
     assert sorted(kemem.__all__) == kemem.__all__
     for name in kemem.__all__:
         assert hasattr(kemem, name)
@@ -69,7 +69,7 @@ async def sent(server, method, *arguments, **named):
     ["She drinks tea.", {"role": "user", "content": "Tea."},
      [{"role": "user", "content": "她喝茶。"}, {"role": "assistant", "content": "Noted."}]],
 )  # fmt: skip
-async def test_the_three_shapes_of_messages_go_as_they_are(server, memory, messages) -> None:
+async def test_text_message_and_list_are_sent_unchanged(server, memory, messages) -> None:
     request = await sent(server, memory.add, messages, user_id="ana")
 
     assert request.json == {"messages": messages, "user_id": "ana", "infer": True}
@@ -77,7 +77,7 @@ async def test_the_three_shapes_of_messages_go_as_they_are(server, memory, messa
     assert request.headers["User-Agent"].startswith("kemem-python/")
 
 
-async def test_other_sequences_and_mappings_are_understood(server, memory) -> None:
+async def test_other_sequences_and_mappings_are_accepted(server, memory) -> None:
     message: Mapping[str, str] = MappingProxyType({"role": "user", "content": "Tea."})
 
     request = await sent(server, memory.add, (message,), user_id="ana")
@@ -85,7 +85,7 @@ async def test_other_sequences_and_mappings_are_understood(server, memory) -> No
     assert request.json["messages"] == [dict(message)]
 
 
-async def test_all_that_is_said_arrives(server, memory) -> None:
+async def test_add_sends_every_parameter(server, memory) -> None:
     request = await sent(
         server, memory.add, "Tea.", "ana", "helper", "s1", {"topic": "tea"}, False, "short",
         "Only drinks.", scope="session", project_id="p1", on_duplicate="return", confidence=0.9,
@@ -101,7 +101,7 @@ async def test_all_that_is_said_arrives(server, memory) -> None:
     }  # fmt: skip
 
 
-async def test_later_means_a_job(server, memory) -> None:
+async def test_add_with_async_returns_a_job(server, memory) -> None:
     server.script(says({"job_id": "job_1", "status": "pending", "due_at": "2026-11-21T12:00:00Z"}))
 
     job = await ask(memory.add, "Tea.", user_id="ana", async_=True)
@@ -111,7 +111,7 @@ async def test_later_means_a_job(server, memory) -> None:
     assert server.requests[0].path == "/v1/memories?async=true"
 
 
-async def test_a_search_sends_what_it_was_given(server, memory) -> None:
+async def test_search_sends_every_parameter(server, memory) -> None:
     request = await sent(
         server, memory.search, "tea?", "ana", "helper", "s1", 5,
         {"create_time": {"gte": NOON}}, 0.3, False, scopes=["user"], as_of=NOON,
@@ -128,7 +128,7 @@ async def test_a_search_sends_what_it_was_given(server, memory) -> None:
     }  # fmt: skip
 
 
-async def test_a_run_is_a_session(server, memory) -> None:
+async def test_run_id_is_another_name_for_session_id(server, memory) -> None:
     assert (await sent(server, memory.search, "tea?", run_id="r1")).json["session_id"] == "r1"
     both = await sent(server, memory.search, "tea?", session_id="r1", run_id="r1")
     assert both.json["session_id"] == "r1"
@@ -136,7 +136,7 @@ async def test_a_run_is_a_session(server, memory) -> None:
         await ask(memory.search, "tea?", session_id="s1", run_id="r1")
 
 
-async def test_none_empties_in_a_change_and_says_nothing_elsewhere(server, memory) -> None:
+async def test_none_is_sent_by_update_only(server, memory) -> None:
     request = await sent(server, memory.update, "mem_1", valid_to=None, metadata={})
     assert request.json == {"valid_to": None, "metadata": {}}
     assert (request.method, request.path) == ("PATCH", "/v1/memories/mem_1")
@@ -145,7 +145,7 @@ async def test_none_empties_in_a_change_and_says_nothing_elsewhere(server, memor
     assert request.json == {"content": "Coffee."}
 
 
-async def test_lists_name_only_what_was_asked_for(server, memory) -> None:
+async def test_list_sends_only_given_parameters(server, memory) -> None:
     request = await sent(
         server, memory.get_all, user_id="ana", filters={"metadata.topic": "茶"}, as_of=NOON
     )
@@ -155,7 +155,7 @@ async def test_lists_name_only_what_was_asked_for(server, memory) -> None:
     assert query == {"user_id": ["ana"], "limit": ["100"], "as_of": ["2026-11-21T12:00:00+00:00"]}
 
 
-async def test_a_bulk_deletion_says_whether_it_is_meant(server, memory) -> None:
+async def test_bulk_deletion_sends_confirm(server, memory) -> None:
     request = await sent(server, memory.delete_all, "ana", filters={"memory_type": "event"})
     assert request.json == {
         "user_id": "ana", "filters": {"memory_type": "event"}, "confirm": False, "dry_run": False,
@@ -168,7 +168,7 @@ async def test_a_bulk_deletion_says_whether_it_is_meant(server, memory) -> None:
     assert (deleted.deleted, deleted.selected, deleted.job_id) == (0, 20_000, "job_1")
 
 
-async def test_an_append_takes_the_three_shapes_too(server, memory) -> None:
+async def test_append_accepts_text_message_and_list(server, memory) -> None:
     said = {"role": "user", "content": "Hi."}
     for messages in ("Hi.", said, [said], (said,)):
         request = await sent(server, memory.append, "s/1", messages, user_id="ana")
@@ -177,7 +177,7 @@ async def test_an_append_takes_the_three_shapes_too(server, memory) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-async def test_an_id_that_would_mean_another_path_is_refused(server, memory, name) -> None:
+async def test_id_that_would_change_the_path_is_refused(server, memory, name) -> None:
     for method in (memory.get, memory.delete, memory.history, memory.end, memory.job):
         with pytest.raises(ValueError, match="an id"):
             await ask(method, name)
@@ -185,9 +185,7 @@ async def test_an_id_that_would_mean_another_path_is_refused(server, memory, nam
 
 
 @pytest.mark.parametrize(("wrong", "error"), [("", ValueError), (7, TypeError)])
-async def test_what_cannot_be_an_id_is_refused_wherever_it_is_given(
-    server, memory, wrong, error
-) -> None:
+async def test_malformed_id_is_refused_in_every_parameter(server, memory, wrong, error) -> None:
     for name in ("user_id", "agent_id", "session_id", "project_id"):
         named = {name: wrong}
         for method, arguments in (
@@ -210,7 +208,7 @@ async def test_what_cannot_be_an_id_is_refused_wherever_it_is_given(
     assert server.requests == []
 
 
-async def test_a_parameter_of_a_newer_service_is_sent(server, memory) -> None:
+async def test_unknown_parameter_is_sent_by_methods_with_options(server, memory) -> None:
     for method, arguments in (
         (memory.add, ("Tea.",)), (memory.search, ("tea?",)), (memory.update, ("mem_1",)),
         (memory.supersede, ("mem_1", "Tea.")), (memory.delete_all, ()),
@@ -221,7 +219,7 @@ async def test_a_parameter_of_a_newer_service_is_sent(server, memory) -> None:
     assert (query["mood"], query["deep"], query["steps"]) == (["merry"], ["true"], ["3"])
 
 
-async def test_a_method_without_options_has_no_others(server, memory) -> None:
+async def test_unknown_parameter_is_refused_by_methods_without_options(server, memory) -> None:
     for method, arguments in (
         (memory.get, ("mem_1",)), (memory.delete, ("mem_1",)), (memory.history, ("mem_1",)),
         (memory.restore, ("mem_1", "his_1")), (memory.feedback, ("mem_1", "wrong")),
@@ -239,7 +237,7 @@ async def test_a_method_without_options_has_no_others(server, memory) -> None:
     [("../users/ana", "..%2Fusers%2Fana"), ("a?hard=true", "a%3Fhard%3Dtrue"), ("a#b", "a%23b"),
      ("a b", "a%20b"), ("ключ", "%D0%BA%D0%BB%D1%8E%D1%87"), ("a%2Fb", "a%252Fb")],
 )  # fmt: skip
-async def test_an_id_stays_one_part_of_the_path(server, memory, name, path) -> None:
+async def test_id_is_escaped_in_the_path(server, memory, name, path) -> None:
     request = await sent(server, memory.delete, name)
 
     assert request.path == f"/v1/memories/{path}"
@@ -249,7 +247,7 @@ async def test_an_id_stays_one_part_of_the_path(server, memory, name, path) -> N
     "metadata",
     [{"x": math.nan}, {"x": datetime(2026, 1, 1)}, {"x": object()}, {"x": "\ud800"}],  # noqa: DTZ001
 )
-async def test_what_is_no_json_is_refused_before_it_is_sent(server, memory, metadata) -> None:
+async def test_body_that_is_no_json_is_refused_before_sending(server, memory, metadata) -> None:
     with pytest.raises((ValueError, TypeError)) as raised:
         await ask(memory.add, "My secret words.", user_id="ana", metadata=metadata)
 
@@ -261,14 +259,14 @@ async def test_what_is_no_json_is_refused_before_it_is_sent(server, memory, meta
     ("value", "error"),
     [(object(), TypeError), (datetime(2026, 1, 1), ValueError), (math.nan, ValueError)],  # noqa: DTZ001
 )
-async def test_so_is_what_no_query_can_say(server, memory, value, error) -> None:
+async def test_malformed_query_is_refused_before_sending(server, memory, value, error) -> None:
     for method, named in ((memory.get_all, {"as_of": value}), (memory.usage, {"since": value})):
         with pytest.raises(error):
             await ask(method, **named)
     assert server.requests == []
 
 
-async def test_moments_of_any_zone_and_days_are_sent(server, memory) -> None:
+async def test_datetimes_of_any_zone_and_dates_are_sent(server, memory) -> None:
     evening = datetime(2026, 11, 21, 20, tzinfo=timezone(timedelta(hours=8)))
     request = await sent(server, memory.messages, "s1", since=evening, order="desc", role="user")
     assert parse_qs(urlsplit(request.path).query) == {
@@ -310,7 +308,7 @@ async def test_pages_are_fetched_up_to_the_limit(server, memory, limit, pages, s
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-async def test_a_limit_below_one_is_refused(server, memory, limit) -> None:
+async def test_limit_below_one_is_refused(server, memory, limit) -> None:
     for method, arguments in (
         (memory.get_all, ()), (memory.history, ("mem_1",)), (memory.messages, ("s1",)),
         (memory.search, ("tea?",)), (memory.search_messages, ("tea?",)),
@@ -320,12 +318,12 @@ async def test_a_limit_below_one_is_refused(server, memory, limit) -> None:
     assert server.requests == []
 
 
-async def test_a_search_for_one_is_a_search(server, memory) -> None:
+async def test_search_sends_its_limit(server, memory) -> None:
     assert (await sent(server, memory.search, "tea?", user_id="ana", limit=1)).json["limit"] == 1
     assert "limit" not in (await sent(server, memory.search, "tea?", "ana", limit=None)).json
 
 
-async def test_an_iteration_fetches_a_page_when_it_gets_there(server, memory) -> None:
+async def test_iterate_fetches_a_page_when_it_is_reached(server, memory) -> None:
     server.script(page(0, 100, "c1"), page(100, 100, None))
     seen = []
     rows = memory.iterate(user_id="ana")
@@ -344,7 +342,7 @@ async def test_an_iteration_fetches_a_page_when_it_gets_there(server, memory) ->
     assert len(server.requests) == 2
 
 
-async def test_many_tasks_share_one_async_client(server) -> None:
+async def test_tasks_share_one_async_client(server) -> None:
     server.otherwise = page(0, 1, None)
     async with AsyncMemory(server.address, "kem_x") as memory:
         answers = await asyncio.gather(*(memory.get_all() for _ in range(50)))

@@ -41,7 +41,7 @@ def found(*hits: dict[str, object]) -> SearchResults:
     return read(SearchResults, {"results": list(hits)})
 
 
-def test_an_answer_is_typed_and_moments_know_their_zone() -> None:
+def test_answer_is_typed_and_datetimes_have_a_zone() -> None:
     [one] = found(HIT)
 
     assert type(one) is Hit
@@ -54,13 +54,13 @@ def test_an_answer_is_typed_and_moments_know_their_zone() -> None:
     assert one.explain.confidence == 0.3
 
 
-def test_a_moment_without_a_zone_is_in_utc() -> None:
+def test_datetime_without_a_zone_is_in_utc() -> None:
     item = read(MemoryItem, hit("Tea.", create_time="2026-11-21T12:00:00"))
 
     assert item.create_time == datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def test_fields_of_a_newer_service_are_kept_raw() -> None:
+def test_unknown_fields_are_kept_in_raw() -> None:
     newer = hit("Tea.", mood="calm", explain={"similarity": 0.4, "graph": 0.1})
 
     [one] = found(newer)
@@ -71,7 +71,7 @@ def test_fields_of_a_newer_service_are_kept_raw() -> None:
     assert not hasattr(one, "mood")
 
 
-def test_fields_that_an_older_service_lacks_have_defaults() -> None:
+def test_missing_fields_have_defaults() -> None:
     item = read(MemoryItem, {"memory_id": "mem_1", "content": "Tea."})
 
     assert (item.tier, item.evidence, item.metadata, item.create_time) == ("long", (), {}, None)
@@ -80,12 +80,12 @@ def test_fields_that_an_older_service_lacks_have_defaults() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], "mem_1", 7, {"content": "Tea."}, {"memory_id": None}])
-def test_what_is_no_memory_is_refused(data) -> None:
+def test_malformed_answer_is_refused(data) -> None:
     with pytest.raises((TypeError, ValueError)):
         read(MemoryItem, data)
 
 
-def test_answers_do_not_change() -> None:
+def test_answers_are_immutable() -> None:
     [one] = found(HIT)
 
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -94,7 +94,7 @@ def test_answers_do_not_change() -> None:
         one.mood = "calm"
 
 
-def test_a_list_is_a_sequence() -> None:
+def test_list_is_a_sequence() -> None:
     three = found(hit("One."), hit("Two."), hit("Three."))
 
     assert len(three) == 3
@@ -135,7 +135,7 @@ def test_nothing_found_prints_as_nothing() -> None:
         "one\r\ntwo\u2028three\u2029four\x0bfive\x85six\ttab",
     ],
 )
-def test_what_was_said_stays_on_its_line_and_opens_no_tag(words) -> None:
+def test_content_stays_on_one_line_and_is_escaped(words) -> None:
     text = f"{found(hit(words, memory_type='correction', source_error=words))}"
 
     assert len(text.splitlines()) == 1
@@ -145,11 +145,11 @@ def test_what_was_said_stays_on_its_line_and_opens_no_tag(words) -> None:
     assert "(avoid: " in text
 
 
-def test_a_repr_of_a_list_holds_nobodys_words() -> None:
+def test_repr_of_a_list_shows_no_content() -> None:
     assert repr(found(HIT)) == "<SearchResults of 1>"
 
 
-def test_outcomes_print_with_their_event_and_what_was_broken() -> None:
+def test_outcomes_print_with_event_and_reasons() -> None:
     added = read(
         Added,
         {
@@ -169,7 +169,7 @@ def test_outcomes_print_with_their_event_and_what_was_broken() -> None:
     assert added.extractor == "rules/1"
 
 
-def test_the_ledger_is_a_list_with_totals() -> None:
+def test_usage_is_a_list_with_totals() -> None:
     usage = read(
         Usage,
         {
@@ -198,11 +198,11 @@ def test_the_ledger_is_a_list_with_totals() -> None:
     [("pending", False), ("running", False), ("succeeded", True), ("dead", True),
      ("cancelled", True), ("paused", False)],
 )  # fmt: skip
-def test_a_job_knows_whether_it_is_over(status, over) -> None:
+def test_job_is_over_when_it_has_ended(status, over) -> None:
     assert read(Job, {"job_id": "job_1", "status": status}).is_over is over
 
 
-def test_answers_compare_by_what_they_say() -> None:
+def test_answers_compare_without_unknown_fields() -> None:
     assert read(MemoryItem, HIT) == read(MemoryItem, HIT | {"mood": "calm"})
     assert read(MemoryItem, HIT) != read(MemoryItem, hit("She drinks coffee."))
     assert Memories() == Memories()

@@ -61,7 +61,7 @@ GONE = refuses(404, "memory_not_found")
         sends(b"<html>Bad Gateway</html>", 502),
     ],
 )
-async def test_a_post_is_repeated_under_the_same_key_to_the_byte(server, memory, failure) -> None:
+async def test_post_is_repeated_with_the_same_key_and_bytes(server, memory, failure) -> None:
     server.script(failure, failure, ADDED)
 
     added = await ask(memory.add, "She drinks tea.", user_id="ana")
@@ -73,7 +73,7 @@ async def test_a_post_is_repeated_under_the_same_key_to_the_byte(server, memory,
     assert len({one.body for one in server.requests}) == 1
 
 
-async def test_each_call_has_a_key_of_its_own(server, memory) -> None:
+async def test_each_call_has_its_own_idempotency_key(server, memory) -> None:
     server.otherwise = ADDED
 
     for _ in range(2):
@@ -90,9 +90,7 @@ async def test_each_call_has_a_key_of_its_own(server, memory) -> None:
         (501, ApiError),
     ],
 )  # fmt: skip
-async def test_what_a_repetition_does_not_mend_is_raised_at_once(
-    server, memory, status, family
-) -> None:
+async def test_permanent_error_is_raised_at_once(server, memory, status, family) -> None:
     server.script(refuses(status, "some_code", "Because."))
 
     with pytest.raises(ApiError) as raised:
@@ -106,7 +104,7 @@ async def test_what_a_repetition_does_not_mend_is_raised_at_once(
     assert len(server.requests) == 1
 
 
-async def test_an_operators_decision_is_not_asked_for_again(server, memory) -> None:
+async def test_memory_disabled_is_not_retried(server, memory) -> None:
     server.script(refuses(503, "memory_disabled", Retry_After="5"))
 
     with pytest.raises(UnavailableError):
@@ -115,7 +113,7 @@ async def test_an_operators_decision_is_not_asked_for_again(server, memory) -> N
     assert len(server.requests) == 1
 
 
-async def test_after_the_last_retry_the_last_failure_is_raised(server, open_memory) -> None:
+async def test_last_failure_is_raised_after_the_last_retry(server, open_memory) -> None:
     server.otherwise = refuses(503, "database_busy", Retry_After="0")
 
     for retries in (0, 1, 2):
@@ -134,7 +132,7 @@ async def test_retry_after_is_waited_for(server, memory) -> None:
     assert 1.0 <= server.pauses[0] < 2.0
 
 
-async def test_a_wait_beyond_the_time_is_raised_instead(server, open_memory) -> None:
+async def test_retry_after_beyond_the_timeout_is_raised(server, open_memory) -> None:
     server.otherwise = refuses(429, "quota_exhausted", Retry_After="3600")
     begin = time.monotonic()
 
@@ -146,9 +144,7 @@ async def test_a_wait_beyond_the_time_is_raised_instead(server, open_memory) -> 
     assert len(server.requests) == 1
 
 
-async def test_a_request_still_in_progress_is_waited_for_longer_than_retries_last(
-    server, open_memory
-) -> None:
+async def test_request_in_progress_does_not_count_as_a_retry(server, open_memory) -> None:
     busy = refuses(409, "request_in_progress", Retry_After="0")
     server.script(hangs_up, *[busy] * 5, ADDED)
 
@@ -158,7 +154,7 @@ async def test_a_request_still_in_progress_is_waited_for_longer_than_retries_las
     assert len(server.requests) == 7
 
 
-async def test_a_request_in_progress_is_not_waited_for_beyond_the_time(server, open_memory) -> None:
+async def test_request_in_progress_is_raised_at_the_timeout(server, open_memory) -> None:
     server.otherwise = refuses(409, "request_in_progress", Retry_After="1")
 
     with pytest.raises(ConflictError):
@@ -167,7 +163,7 @@ async def test_a_request_in_progress_is_not_waited_for_beyond_the_time(server, o
     assert len(server.requests) == 2
 
 
-async def test_other_conflicts_are_not_waited_for(server, memory) -> None:
+async def test_other_conflicts_are_not_retried(server, memory) -> None:
     server.script(refuses(409, "id_taken", Retry_After="0"))
 
     with pytest.raises(ConflictError):
@@ -176,14 +172,14 @@ async def test_other_conflicts_are_not_waited_for(server, memory) -> None:
     assert len(server.requests) == 1
 
 
-async def test_a_deletion_whose_answer_was_lost_is_done(server, memory) -> None:
+async def test_deletion_whose_answer_was_lost_succeeds(server, memory) -> None:
     for lost in (hangs_up, refuses(503, "outcome_unknown", Retry_After="0"), sends(b"", 504)):
         server.script(lost, GONE)
 
         assert await ask(memory.delete, "mem_1") is None
 
 
-async def test_what_was_never_there_is_not_deleted(server, memory) -> None:
+async def test_deletion_of_a_missing_memory_raises(server, memory) -> None:
     server.script(GONE)
     with pytest.raises(NotFoundError):
         await ask(memory.delete, "mem_1")
@@ -198,7 +194,7 @@ async def test_what_was_never_there_is_not_deleted(server, memory) -> None:
         await ask(memory.get, "mem_1")
 
 
-async def test_a_change_without_version_is_repeated(server, memory) -> None:
+async def test_change_without_version_is_retried(server, memory) -> None:
     server.script(hangs_up, ITEM)
 
     await ask(memory.update, "mem_1", "Green tea.")
@@ -207,7 +203,7 @@ async def test_a_change_without_version_is_repeated(server, memory) -> None:
     assert "If-Match" not in server.requests[0].headers
 
 
-async def test_a_change_with_version_is_repeated_only_when_it_did_nothing(server, memory) -> None:
+async def test_change_with_version_is_retried_only_if_it_had_no_effect(server, memory) -> None:
     server.script(refuses(503, "database_busy", Retry_After="0"), ITEM)
     await ask(memory.update, "mem_1", "Green tea.", version=3)
     assert [one.headers["If-Match"] for one in server.requests] == ["3", "3"]
@@ -220,7 +216,7 @@ async def test_a_change_with_version_is_repeated_only_when_it_did_nothing(server
         assert len(server.requests) == 1
 
 
-async def test_a_restoration_with_version_is_repeated_under_its_key(server, memory) -> None:
+async def test_restoration_with_version_is_retried_with_its_key(server, memory) -> None:
     server.script(hangs_up, says({"memory": {"memory_id": "mem_1", "content": "Tea."}}))
 
     restored = await ask(memory.restore, "mem_1", "his_1", version=2)
@@ -230,7 +226,7 @@ async def test_a_restoration_with_version_is_repeated_under_its_key(server, memo
     assert len({one.headers["Idempotency-Key"] for one in server.requests}) == 1
 
 
-async def test_time_runs_out_in_one_attempt(server, open_memory) -> None:
+async def test_timeout_ends_one_attempt(server, open_memory) -> None:
     server.otherwise = slowly(5, ITEM)
     begin = time.monotonic()
 
@@ -242,7 +238,7 @@ async def test_time_runs_out_in_one_attempt(server, open_memory) -> None:
     assert time.monotonic() - begin < 2
 
 
-async def test_time_runs_out_over_several_attempts(server, open_memory) -> None:
+async def test_timeout_includes_all_attempts(server, open_memory) -> None:
     server.otherwise = slowly(0.4, refuses(503, "database_busy"))
     begin = time.monotonic()
 
@@ -252,7 +248,7 @@ async def test_time_runs_out_over_several_attempts(server, open_memory) -> None:
     assert 1 < time.monotonic() - begin < 2.6
 
 
-async def test_a_line_that_always_breaks_is_a_failed_connection(server, open_memory) -> None:
+async def test_connection_that_always_breaks_is_a_connection_error(server, open_memory) -> None:
     server.otherwise = hangs_up
 
     with pytest.raises(ConnectionFailedError) as raised:
@@ -262,7 +258,7 @@ async def test_a_line_that_always_breaks_is_a_failed_connection(server, open_mem
     assert "2 attempts" in str(raised.value)
 
 
-async def test_nobody_there_is_said_with_what_to_do(open_memory) -> None:
+async def test_unreachable_service_is_an_error_that_says_what_to_do(open_memory) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -273,7 +269,7 @@ async def test_nobody_there_is_said_with_what_to_do(open_memory) -> None:
     await ask(nowhere.close)
 
 
-async def test_a_service_that_starts_meanwhile_is_reached(server, open_memory) -> None:
+async def test_service_that_starts_during_retries_is_reached(server, open_memory) -> None:
     """A port that is taken and closed, until a forwarder listens there while the client waits."""
     server.otherwise = ITEM
     with socket.socket() as listener:
@@ -310,7 +306,7 @@ async def test_a_service_that_starts_meanwhile_is_reached(server, open_memory) -
         sends(b"", 307, Location="http://127.0.0.1:1/elsewhere"),
     ],
 )
-async def test_what_is_not_kemem_is_said_to_be_so(server, memory, answer) -> None:
+async def test_answer_of_another_server_is_unexpected(server, memory, answer) -> None:
     server.script(answer)
 
     with pytest.raises(UnexpectedAnswerError) as raised:
@@ -320,7 +316,7 @@ async def test_what_is_not_kemem_is_said_to_be_so(server, memory, answer) -> Non
     assert len(server.requests) == 1
 
 
-async def test_a_failure_without_a_problem_document_has_a_code_too(server, memory) -> None:
+async def test_error_without_problem_document_has_a_code(server, memory) -> None:
     server.script(sends(b"<html>the key is kem_x</html>", 403))
 
     with pytest.raises(ForbiddenError) as raised:
@@ -330,7 +326,7 @@ async def test_a_failure_without_a_problem_document_has_a_code_too(server, memor
     assert "kem_x" not in str(raised.value)
 
 
-async def test_every_field_at_fault_is_on_the_error(server, memory) -> None:
+async def test_error_has_every_invalid_field(server, memory) -> None:
     errors = [
         {"location": ["body", "messages", "0", "content"], "detail": "too long"},
         {"location": ["body", "user_id"], "detail": "not an id"},
@@ -347,7 +343,7 @@ async def test_every_field_at_fault_is_on_the_error(server, memory) -> None:
     assert raised.value.problem["reasons"] == [{"code": "too_short"}]
 
 
-async def test_no_error_holds_the_key_or_the_words(server, open_memory) -> None:
+async def test_errors_show_neither_key_nor_content(server, open_memory) -> None:
     memory = open_memory(max_retries=0)
     for failure in (refuses(401, "unknown_key"), hangs_up, sends(b"?"), refuses(500, "x")):
         server.script(failure)
@@ -361,7 +357,7 @@ async def test_no_error_holds_the_key_or_the_words(server, open_memory) -> None:
     assert "secret" not in f"{memory._service!r} {vars(memory)!r}"
 
 
-def test_a_refused_key_says_where_it_came_from(server) -> None:
+def test_refused_key_error_says_where_the_key_came_from(server) -> None:
     server.script(refuses(401, "unknown_key", "There is no such key."))
 
     with Memory(server.address, KEY) as memory, pytest.raises(UnauthenticatedError) as raised:
@@ -394,7 +390,7 @@ def exchange(chance: float, *, timeout: float = 1000, retries: int = 20) -> Exch
     )
 
 
-def test_pauses_double_up_to_a_limit_and_are_spread() -> None:
+def test_pauses_double_up_to_a_limit_with_jitter() -> None:
     busy = httpx.Response(503, json={"code": "database_busy"})
     longest, shortest = exchange(1.0), exchange(0.0)
 
@@ -403,7 +399,7 @@ def test_pauses_double_up_to_a_limit_and_are_spread() -> None:
 
 
 @pytest.mark.parametrize(("asked", "waits"), [(9, True), (10, False), (11, False)])
-def test_a_pause_must_end_before_the_time_does(asked, waits) -> None:
+def test_pause_must_end_before_the_timeout(asked, waits) -> None:
     answer = httpx.Response(429, headers={"Retry-After": str(asked)})
 
     assert (exchange(0.0, timeout=10).pause(answer) is not None) == waits
@@ -421,7 +417,7 @@ def test_retry_after_in_seconds(text, seconds) -> None:
     assert retry_after(httpx.Response(503, headers=headers)) == seconds
 
 
-def test_retry_after_as_a_moment() -> None:
+def test_retry_after_as_a_date() -> None:
     moment = datetime.now(UTC) + timedelta(seconds=60)
     later = httpx.Response(503, headers={"Retry-After": format_datetime(moment, usegmt=True)})
     assert 55 < retry_after(later) <= 60
@@ -434,12 +430,12 @@ def test_retry_after_as_a_moment() -> None:
     "arguments",
     [{"timeout": 0}, {"timeout": -1}, {"timeout": float("inf")}, {"max_retries": -1}],
 )
-def test_patience_has_bounds(arguments) -> None:
+def test_retry_policy_is_validated(arguments) -> None:
     with pytest.raises(ValueError, match=r"timeout|max_retries"):
         Memory("http://127.0.0.1:1", KEY, **arguments)
 
 
-async def test_a_job_is_watched_until_it_is_over(server, memory) -> None:
+async def test_wait_polls_a_job_until_it_is_over(server, memory) -> None:
     def job(status, **fields):
         return says({"job_id": "job_1", "status": status, **fields})
 
@@ -460,7 +456,7 @@ async def test_a_job_is_watched_until_it_is_over(server, memory) -> None:
         await ask(memory.wait, "job_1", timeout=0.3)
 
 
-async def test_a_day_without_work_has_nothing_to_wait_for(server, memory) -> None:
+async def test_waiting_without_a_job_is_refused(server, memory) -> None:
     server.script(says({"session_id": "s1", "scheduled": False, "done": True}))
     extraction = await ask(memory.extract, "s1")
 
@@ -489,7 +485,7 @@ def test_threads_share_one_client(server) -> None:
     assert len(server.requests) == 200
 
 
-async def test_closing_is_safe_to_repeat_and_leaves_a_given_client_open(server) -> None:
+async def test_close_is_repeatable_and_leaves_a_given_client_open(server) -> None:
     server.otherwise = ITEM
     memory = Memory(server.address, KEY)
     memory.close()
@@ -500,7 +496,7 @@ async def test_closing_is_safe_to_repeat_and_leaves_a_given_client_open(server) 
         assert not given.is_closed
 
 
-def test_a_given_clients_own_credentials_and_redirects_do_not_replace_ours(server) -> None:
+def test_credentials_and_redirects_of_a_given_client_are_not_used(server) -> None:
     server.script(sends(b"", 307, Location=f"{server.address}/elsewhere"))
     with (
         httpx.Client(auth=("user", "password"), follow_redirects=True) as given,

@@ -67,7 +67,7 @@ def test_readme_example_finds_what_it_saved(service: Service) -> None:
     assert "The user drinks green tea every morning." in done.stdout
 
 
-def test_the_demo_program_remembers_across_its_runs(service: Service, memory: Memory) -> None:
+def test_demo_program_remembers_across_runs(service: Service, memory: Memory) -> None:
     with openai_server() as model:
         env = here(service, OPENAI_BASE_URL=model.base_url, OPENAI_API_KEY="sk-x")
 
@@ -102,7 +102,7 @@ def test_the_demo_program_remembers_across_its_runs(service: Service, memory: Me
     assert {one.content for one in kept} >= {line.split("] ", 1)[1] for line in lines}
 
 
-def test_a_program_on_this_machine_needs_no_settings_but_the_address(service: Service) -> None:
+def test_program_on_this_machine_needs_only_the_address(service: Service) -> None:
     code = "from kemem import Memory\nwith Memory() as m: print(len(m.get_all(user_id='nobody')))"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -112,7 +112,7 @@ def test_a_program_on_this_machine_needs_no_settings_but_the_address(service: Se
     assert done.stdout == "0\n", done.stderr
 
 
-def test_work_in_the_queue_is_waited_for(memory: Memory) -> None:
+def test_job_is_waited_for(memory: Memory) -> None:
     job = memory.add("I live in Oslo.", user_id="kari", async_=True)
     done = memory.wait(job, timeout=60)
     assert done.status == "succeeded"
@@ -120,7 +120,7 @@ def test_work_in_the_queue_is_waited_for(memory: Memory) -> None:
     assert ["Oslo" in one.content for one in memory.get_all(user_id="kari")] == [True]
 
 
-def test_a_conversation_is_read_by_itself(memory: Memory) -> None:
+def test_memories_are_extracted_automatically(memory: Memory) -> None:
     said = [
         {"role": "user", "content": "I live in Lima."},
         {"role": "assistant", "content": "Good to know."},
@@ -133,7 +133,7 @@ def test_a_conversation_is_read_by_itself(memory: Memory) -> None:
     assert ["Lima" in one.content for one in memory.get_all(user_id="rosa")] == [True]
 
 
-def test_a_session_is_read_at_once_when_asked(memory: Memory) -> None:
+def test_memories_are_extracted_on_request(memory: Memory) -> None:
     said = [
         {"role": "user", "content": "I am allergic to peanuts."},
         {"role": "assistant", "content": "Thank you for telling me."},
@@ -147,7 +147,7 @@ def test_a_session_is_read_at_once_when_asked(memory: Memory) -> None:
     assert ["peanuts" in one.content for one in memory.get_all(user_id="olga")] == [True]
 
 
-def test_every_sync_method_does_its_work(memory: Memory) -> None:
+def test_sync_methods_work(memory: Memory) -> None:
     [outcome] = memory.add("She drinks green tea.", user_id="ana", infer=False)
     memory_id = outcome.memory_id
     assert memory.get(memory_id).content == "She drinks green tea."
@@ -167,7 +167,7 @@ def test_every_sync_method_does_its_work(memory: Memory) -> None:
     assert memory.usage().today.calls.used >= 0
 
 
-def test_one_call_has_one_effect_when_postgresql_is_killed_under_it(
+def test_each_call_has_one_effect_when_postgresql_is_killed(
     service: Service, memory: Memory
 ) -> None:
     """Calls go on while the database dies; each is answered, and none counts twice."""

@@ -41,7 +41,7 @@ async def save(memory: AsyncMemory, text: str, **fields) -> str:
     return added[0].memory_id
 
 
-async def test_a_memory_is_saved_found_read_and_deleted(memory: AsyncMemory) -> None:
+async def test_memory_is_added_found_read_and_deleted(memory: AsyncMemory) -> None:
     added = await memory.add(
         TEA, "ana", metadata={"topic": "tea"}, infer=False, memory_type="preference"
     )
@@ -69,7 +69,7 @@ async def test_a_memory_is_saved_found_read_and_deleted(memory: AsyncMemory) -> 
     assert not await memory.search("tea", user_id="ana")
 
 
-async def test_what_the_service_renders_and_what_the_client_renders_is_the_same(
+async def test_service_and_client_render_the_same_prompt(
     app: FastAPI, acme: Caller, memory: AsyncMemory
 ) -> None:
     await save(memory, NUTS, memory_type="constraint")
@@ -98,13 +98,13 @@ async def test_what_the_service_renders_and_what_the_client_renders_is_the_same(
         ([{"role": "user", "content": TEA}, {"role": "assistant", "content": NUTS}], 2),
     ],
 )
-async def test_the_three_shapes_are_understood(memory: AsyncMemory, messages, count) -> None:
+async def test_text_message_and_list_are_stored(memory: AsyncMemory, messages, count) -> None:
     added = await memory.add(messages, user_id="ana", infer=False)
 
     assert [one.event for one in added] == ["ADD"] * count
 
 
-async def test_what_is_said_is_extracted_and_reconciled(memory: AsyncMemory) -> None:
+async def test_messages_are_extracted_and_reconciled(memory: AsyncMemory) -> None:
     first = await memory.add(
         [
             {"role": "user", "content": "I live in Berlin. How are you?"},
@@ -137,7 +137,7 @@ async def test_short_and_long_are_tiers(memory: AsyncMemory) -> None:
     assert (item.tier, item.scope) == ("short", "session")
 
 
-async def test_a_refused_text_says_every_rule_it_broke(memory: AsyncMemory) -> None:
+async def test_rejected_text_has_every_reason(memory: AsyncMemory) -> None:
     with pytest.raises(UnprocessableError) as raised:
         await memory.add("Tea.", user_id="ana", infer=False, confidence=0.2)
 
@@ -196,7 +196,7 @@ async def test_thresholds_filters_and_scopes_narrow_a_search(memory: AsyncMemory
     assert len(in_run) == 2
 
 
-async def test_changes_keep_their_history_and_can_be_undone(memory: AsyncMemory) -> None:
+async def test_changes_have_a_history_and_can_be_reverted(memory: AsyncMemory) -> None:
     memory_id = await save(memory, TEA)
 
     changed = await memory.update(memory_id, "She drinks black tea.", version=1, reason="Heard.")
@@ -217,7 +217,7 @@ async def test_changes_keep_their_history_and_can_be_undone(memory: AsyncMemory)
     assert (await memory.update(memory_id, valid_to=None)).valid_to is None
 
 
-async def test_a_newer_statement_takes_the_place_of_an_older_one(memory: AsyncMemory) -> None:
+async def test_newer_statement_supersedes_an_older_one(memory: AsyncMemory) -> None:
     before = datetime.now(UTC)
     old = await save(memory, "She lives in Berlin.")
 
@@ -232,7 +232,7 @@ async def test_a_newer_statement_takes_the_place_of_an_older_one(memory: AsyncMe
     assert (await memory.get(old)).superseded_by == outcome.memory_id
 
 
-async def test_feedback_is_kept(memory: AsyncMemory) -> None:
+async def test_feedback_is_stored(memory: AsyncMemory) -> None:
     memory_id = await save(memory, TEA)
 
     given = await memory.feedback(memory_id, "outdated", "She moved on to coffee.")
@@ -242,7 +242,7 @@ async def test_feedback_is_kept(memory: AsyncMemory) -> None:
         await memory.feedback(memory_id, "splendid")
 
 
-async def test_a_bulk_deletion_needs_a_selector_and_to_be_meant(memory: AsyncMemory) -> None:
+async def test_bulk_deletion_needs_selector_and_confirm(memory: AsyncMemory) -> None:
     await save(memory, TEA)
     await save(memory, NUTS, memory_type="constraint")
     await save(memory, TEA, user_id="bo")
@@ -262,7 +262,7 @@ async def test_a_bulk_deletion_needs_a_selector_and_to_be_meant(memory: AsyncMem
     assert len(await memory.get_all("bo")) == 1
 
 
-async def test_a_conversation_is_kept_and_ended(memory: AsyncMemory) -> None:
+async def test_conversation_is_stored_and_ended(memory: AsyncMemory) -> None:
     appended = await memory.append(
         "trip",
         [
@@ -306,14 +306,14 @@ async def test_a_conversation_is_kept_and_ended(memory: AsyncMemory) -> None:
     assert (await memory.reopen("trip")).status == "running"
 
 
-async def test_work_for_later_is_a_job(memory: AsyncMemory) -> None:
+async def test_add_with_async_creates_a_job(memory: AsyncMemory) -> None:
     job = await memory.add("I live in Berlin.", user_id="ana", async_=True)
 
     assert job.status == "pending"
     assert (await memory.job(job.job_id)).user_id == "ana"
 
 
-async def test_the_ledger_can_be_read(memory: AsyncMemory) -> None:
+async def test_usage_is_returned(memory: AsyncMemory) -> None:
     usage = await memory.usage()
 
     assert usage.totals.calls == 0
@@ -321,7 +321,7 @@ async def test_the_ledger_can_be_read(memory: AsyncMemory) -> None:
     assert (usage.until - usage.since).days == 29
 
 
-async def test_another_tenant_sees_nothing(memory: AsyncMemory, stranger: AsyncMemory) -> None:
+async def test_other_tenant_sees_nothing(memory: AsyncMemory, stranger: AsyncMemory) -> None:
     memory_id = await save(memory, TEA)
 
     for call in (
@@ -336,7 +336,7 @@ async def test_another_tenant_sees_nothing(memory: AsyncMemory, stranger: AsyncM
     assert len(await stranger.get_all()) == 0
 
 
-async def test_a_wrong_key_is_said_to_be_so(app: FastAPI) -> None:
+async def test_wrong_key_is_unauthenticated(app: FastAPI) -> None:
     async with client_of(app, "kem_0123456789abcdef_wrong") as nobody:
         with pytest.raises(UnauthenticatedError) as raised:
             await nobody.get_all()
@@ -345,7 +345,7 @@ async def test_a_wrong_key_is_said_to_be_so(app: FastAPI) -> None:
     assert "wrong" not in str(raised.value)
 
 
-async def test_calls_at_once_do_not_mix(memory: AsyncMemory) -> None:
+async def test_concurrent_calls_do_not_mix(memory: AsyncMemory) -> None:
     async def one_user(number: int) -> None:
         user = f"user{number}"
         await save(memory, f"Her lucky number is {number}.", user_id=user)
@@ -355,7 +355,7 @@ async def test_calls_at_once_do_not_mix(memory: AsyncMemory) -> None:
     await asyncio.gather(*(one_user(number) for number in range(20)))
 
 
-async def test_a_parameter_that_nobody_knows_is_named(memory: AsyncMemory) -> None:
+async def test_unknown_parameter_is_named_in_the_error(memory: AsyncMemory) -> None:
     unknown: dict[str, Any] = {"mood": "merry"}
     for call in (
         memory.add("Tea.", user_id="ana", **unknown),

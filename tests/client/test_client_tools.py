@@ -8,7 +8,7 @@ from tests.client.conftest import ask
 from tests.support.flaky_server import says
 
 
-async def test_a_call_is_written_so(server, memory) -> None:
+async def test_call_sends_its_request(server, memory) -> None:
     server.otherwise = says({"tool": "memory_search", "ok": True, "result": "Tea.", "data": {}})
 
     answer = await ask(
@@ -25,7 +25,7 @@ async def test_a_call_is_written_so(server, memory) -> None:
     assert (str(answer), answer.ok) == ("Tea.", True)
 
 
-async def test_the_list_is_asked_for_so(server, memory) -> None:
+async def test_tools_sends_its_filters(server, memory) -> None:
     server.otherwise = says({"tools": [], "names": []})
 
     await ask(memory.tools)
@@ -37,7 +37,7 @@ async def test_the_list_is_asked_for_so(server, memory) -> None:
     ]
 
 
-def test_an_answer_makes_the_message_that_goes_back() -> None:
+def test_tool_result_has_the_message_for_the_provider() -> None:
     refused = kemem.ToolResult(
         tool="memory_save", error="Not saved.", tool_call_id="c1", duration_ms=3
     )
@@ -50,7 +50,7 @@ def test_an_answer_makes_the_message_that_goes_back() -> None:
         _ = kemem.ToolResult(tool="memory_save").message
 
 
-async def test_a_models_turn_is_kept_with_its_calls(memory_of_acme: AsyncMemory) -> None:
+async def test_turn_of_a_model_is_stored_with_its_tool_calls(memory_of_acme: AsyncMemory) -> None:
     memory = memory_of_acme
     await memory.append("s1", "Remember that I drink green tea.", user_id="ana")
     offered = await memory.tools(session_id="s1")

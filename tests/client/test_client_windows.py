@@ -51,11 +51,11 @@ def names(kind: type) -> set[str]:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), ANSWERS, ids=lambda kind: kind.__name__)
-def test_an_answer_has_the_fields_of_the_service(ours, theirs) -> None:
+def test_answer_type_has_the_fields_of_the_service(ours, theirs) -> None:
     assert names(ours) == set(theirs.model_fields)
 
 
-def test_a_block_has_the_fields_of_the_service() -> None:
+def test_block_has_the_fields_of_the_service() -> None:
     computed = set(blocks.BlockRead.model_computed_fields)
 
     assert names(kemem.Block) == set(blocks.BlockRead.model_fields) | computed
@@ -83,11 +83,11 @@ def taken(method, *others: type) -> set[str]:
         (kemem.Blocks.list_blocks, [options.BlockListOptions], blocks.BlockQuery, {"cursor"}),
     ],
 )  # fmt: skip
-def test_a_method_takes_what_the_route_takes(method, further, schema, besides) -> None:
+def test_method_has_the_parameters_of_the_route(method, further, schema, besides) -> None:
     assert taken(method, *further) == set(schema.model_fields) - besides
 
 
-def test_methods_with_an_id_in_the_path_take_what_the_route_takes() -> None:
+def test_method_with_an_id_in_the_path_has_the_parameters_of_the_route() -> None:
     assert taken(Memory.decide) - {"tool_call_id"} == set(checkpoints.ApprovalDecision.model_fields)
     assert taken(kemem.Blocks.update, options.BlockChanges) - {"block_id"} == set(
         blocks.BlockPatch.model_fields
@@ -150,7 +150,7 @@ PAGE = {"items": [], "next_cursor": None}
          "/approvals/c1", {"decision": "modified", "arguments": {"seats": 2}}),
     ],
 )  # fmt: skip
-async def test_a_call_about_a_session_is_written_so(server, memory, call, method, path, body):
+async def test_call_about_a_session_sends_its_request(server, memory, call, method, path, body):
     server.otherwise = says({"session_id": "s/1", **PAGE})
 
     with contextlib.suppress(kemem.UnexpectedAnswerError):
@@ -166,7 +166,7 @@ async def test_a_call_about_a_session_is_written_so(server, memory, call, method
 
 @pytest.mark.parametrize(("version", "attempts"), [(1, 1), ("*", 2)])
 @pytest.mark.parametrize("method", ["set_state", "update_state"])
-async def test_a_change_of_state_with_a_version_is_not_repeated_blindly(
+async def test_change_of_state_with_version_is_not_retried(
     server, memory, method: str, version, attempts: int
 ) -> None:
     server.script(hangs_up, says({"session_id": "s1", "state": {}, "version": 2}))
@@ -177,7 +177,7 @@ async def test_a_change_of_state_with_a_version_is_not_repeated_blindly(
     assert len(server.requests) == attempts
 
 
-async def test_a_context_is_read_with_all_its_parts(server, memory) -> None:
+async def test_context_is_read_with_all_its_parts(server, memory) -> None:
     server.script(
         says(
             {

@@ -33,7 +33,7 @@ texts = st.one_of(
 
 
 @given(texts)
-def test_the_pieces_are_the_whole_and_none_is_too_long(data: bytes) -> None:
+def test_chunks_join_to_the_data_and_none_is_too_long(data: bytes) -> None:
     found = split(data)
 
     assert b"".join(found) == data
@@ -42,13 +42,13 @@ def test_the_pieces_are_the_whole_and_none_is_too_long(data: bytes) -> None:
 
 
 @given(texts, texts)
-def test_what_came_before_is_cut_as_before(data: bytes, more: bytes) -> None:
+def test_appending_does_not_change_earlier_chunks(data: bytes, more: bytes) -> None:
     before = split(data)[:-1]
 
     assert split(data + more)[: len(before)] == before
 
 
-def test_behind_a_change_the_pieces_are_the_same_again() -> None:
+def test_chunks_after_a_change_are_the_same_again() -> None:
     data = prose(200_000)
     changed = data[:50_000] + b"something else" + data[50_100:]
 
@@ -58,13 +58,13 @@ def test_behind_a_change_the_pieces_are_the_same_again() -> None:
     assert len(before) > 50
 
 
-def test_a_piece_has_two_kibibytes_and_more_on_average() -> None:
+def test_average_chunk_has_two_to_six_kibibytes() -> None:
     found = split(prose(500_000))
 
     assert 2048 < 500_000 / len(found) < 6144
 
 
-def test_what_is_sent_comes_back() -> None:
+def test_compressed_chunks_are_restored() -> None:
     value = split_value("msgpack", prose(20_000))
 
     assert decompressed(compressed(value.chunks, value.digests)) == value.chunks
