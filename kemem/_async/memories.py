@@ -244,7 +244,7 @@ class AsyncMemoryMethods(AsyncSender):
 
         Raises:
             UnprocessableError: no id was given (`selector_required`), or a parameter is invalid.
-            NotFoundError: there is no such user, agent or project.
+            NotFoundError: there is no such project, or the key is bound to another user or agent.
 
         """
         body = {

@@ -110,7 +110,7 @@ class AsyncSessionMethods(AsyncSender):
 
         Raises:
             UnprocessableError: no id was given (`selector_required`), or a parameter is invalid.
-            NotFoundError: there is no such session, user or agent.
+            NotFoundError: there is no such session, or the key is bound to another user or agent.
 
         """
         body = {

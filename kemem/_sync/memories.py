@@ -243,7 +243,7 @@ class MemoryMethods(Sender):
 
         Raises:
             UnprocessableError: no id was given (`selector_required`), or a parameter is invalid.
-            NotFoundError: there is no such user, agent or project.
+            NotFoundError: there is no such project, or the key is bound to another user or agent.
 
         """
         body = {

@@ -148,7 +148,7 @@ def test_memories_are_extracted_on_request(memory: Memory) -> None:
 
 
 def test_sync_methods_work(memory: Memory) -> None:
-    [outcome] = memory.add("She drinks green tea.", user_id="ana", infer=False)
+    [outcome] = memory.add("She drinks green tea.", user_id="mia", infer=False)
     memory_id = outcome.memory_id
     assert memory.get(memory_id).content == "She drinks green tea."
     assert memory.update(memory_id, "She drinks black tea.").version == 2
@@ -156,14 +156,14 @@ def test_sync_methods_work(memory: Memory) -> None:
     assert memory.restore(memory_id, history[0].history_id).memory.version == 3
     assert memory.feedback(memory_id, "helpful").rating == "helpful"
     newer = memory.supersede(memory_id, "She drinks coffee.")
-    assert [one.memory_id for one in memory.search("drink", "ana")] == [newer.memory_id]
-    assert [one.memory_id for one in memory.iterate("ana")] == [newer.memory_id]
-    assert memory.append("s3", "Hello there.", user_id="ana").created == 1
+    assert [one.memory_id for one in memory.search("drink", "mia")] == [newer.memory_id]
+    assert [one.memory_id for one in memory.iterate("mia")] == [newer.memory_id]
+    assert memory.append("s3", "Hello there.", user_id="mia").created == 1
     assert str(memory.messages("s3")) == "user: Hello there."
     assert memory.end("s3").status == "ended"
     assert memory.reopen("s3").status == "running"
     assert memory.delete(newer.memory_id) is None
-    assert memory.delete_all("ana", confirm=True).job_id is None
+    assert memory.delete_all("mia", confirm=True).job_id is None
     assert memory.usage().today.calls.used >= 0
 
 
