@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from app.conversation.messages.extraction_order import CaptureRules
+from app.conversation.messages.extraction_schedule import CaptureRules
 from app.conversation.sessions.jobs import Debounce
 from app.conversation.sessions.policy import WindowPolicy
 from app.errors import ConfigurationError

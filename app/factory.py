@@ -9,7 +9,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from app.conversation.messages.backfill import MessageBackfill
+from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.messages.window_service import WindowService
@@ -25,8 +25,7 @@ from app.governance.privacy.service import ErasureService
 from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
 from app.identity.agents.agent_processors import Processing
-from app.identity.agents.creation import AgentCreation
-from app.identity.agents.service import AgentService
+from app.identity.agents.service import AgentCreation, AgentService
 from app.identity.erasure import Eraser
 from app.identity.projects.service import ProjectService
 from app.identity.tenants.service import Identification, TenantService

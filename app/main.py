@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from app.conversation.messages.router import router as messages
 from app.conversation.messages.router import search_router, window_router
 from app.conversation.sessions.router import router as sessions
-from app.conversation.sessions.state_router import router as states
+from app.conversation.sessions.router import state_router as states
 from app.errors import ConfigurationError
 from app.factory import Factory
 from app.governance.exports.router import router as exports

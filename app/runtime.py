@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from app.conversation.messages.extraction_order import CaptureRules
+from app.conversation.messages.extraction_schedule import CaptureRules
 from app.conversation.messages.message_index import Indexer
 from app.conversation.messages.window_strategies import StrategyFactory, installed_strategies
 from app.conversation.sessions.checkpoint_store import CheckpointStore

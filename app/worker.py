@@ -13,9 +13,8 @@ from datetime import timedelta
 
 import httpx2
 
-from app.conversation.messages.backfill import MessageBackfill
-from app.conversation.messages.extraction_order import INDEX
-from app.conversation.messages.jobs import MessageJobs
+from app.conversation.messages.extraction_schedule import INDEX
+from app.conversation.messages.jobs import MessageBackfill, MessageJobs
 from app.conversation.sessions.jobs import COMPACT, EXTRACT, RESCUE
 from app.factory import Factory
 from app.governance.forgetting.jobs import ForgettingJobs

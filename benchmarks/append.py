@@ -23,7 +23,7 @@ from typing import Any
 import asyncpg
 
 from app.conversation.messages import service
-from app.conversation.messages.extraction_order import CaptureRules, Noticed, notice
+from app.conversation.messages.extraction_schedule import CaptureRules, Noticed, notice
 from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
 from app.conversation.sessions.jobs import Debounce
 from app.language.text.offload import read_text

@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DisabledError
-from app.identity.agents.block_errors import BlockLimitError
+from app.identity.agents.errors import BlockLimitError
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 from app.platform.work.unit import Work

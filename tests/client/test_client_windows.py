@@ -9,8 +9,8 @@ import inspect
 import pytest
 
 import kemem
-from app.conversation.messages import window_schemas as window
-from app.conversation.sessions import state_schemas as states
+from app.conversation.messages import schemas as window
+from app.conversation.sessions import schemas as states
 from app.prompting.blocks import schemas as blocks
 from app.prompting.checkpoints import schemas as checkpoints
 from app.prompting.compaction import schemas as compaction

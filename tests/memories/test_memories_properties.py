@@ -9,7 +9,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.conversation.messages.tool_calls import closure
+from app.conversation.messages.window import closure
 from app.identity.tenants.access import Access
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.candidates import REMEMBERED_ROLES, among_themselves, candidates

@@ -15,7 +15,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.conversation.messages.backfill import MessageBackfill
+from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.message_index import INDEXED_AT_ONCE
 from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping

@@ -8,8 +8,8 @@ from threading import Thread
 import pytest
 from httpx import AsyncClient
 
+from app.conversation.messages.schemas import WindowTrim
 from app.conversation.messages.window import Window
-from app.conversation.messages.window_schemas import WindowTrim
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.policy import WindowPolicy
 from app.identity.tenants.access import Access, Principal

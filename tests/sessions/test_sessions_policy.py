@@ -7,7 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.conversation.sessions.policy import Trigger, WindowPolicy, resolve
-from app.identity.agents.policy_schemas import WindowPolicyPatch
+from app.identity.agents.schemas import WindowPolicyPatch
 from app.runtime import Runtime
 from tests.support.api import append, ok, problem
 from tests.support.api import fields as places

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from httpx import AsyncClient, Response
 
+from app.conversation.sessions.schemas import STATE_BYTES
 from app.conversation.sessions.state_repository import AUTOMATIC_SNAPSHOTS, StateRepository
-from app.conversation.sessions.state_schemas import STATE_BYTES
 from app.identity.tenants.access import Access
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversation.messages.capture import Said
-from app.conversation.messages.cursors import (
-    KEPT,
-    MessageSearchPosition,
-    decode,
-    encode,
-    mark,
-    marks,
-)
 from app.conversation.messages.errors import OtherSearchError
 from app.conversation.messages.message_index import (
     INDEXED_LENGTH,
     client_time,
     searchable_text,
     words_of,
+)
+from app.conversation.messages.message_ranking import (
+    KEPT,
+    MessageSearchPosition,
+    decode,
+    encode,
+    mark,
+    marks,
 )
 from app.language.text.prompt_text import time_ago
 from app.language.text.terms import ANALYSER_VERSION, term_key

@@ -14,7 +14,7 @@ from app.conversation.messages.errors import (
     ParentNotFoundError,
     UnknownToolCallError,
 )
-from app.conversation.messages.extraction_order import schedule_indexing
+from app.conversation.messages.extraction_schedule import schedule_indexing
 from app.conversation.messages.message_index import Prepared, is_unfinished
 from app.conversation.messages.message_processors import input_hash
 from app.conversation.messages.models import Message

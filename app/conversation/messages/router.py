@@ -23,11 +23,13 @@ from app.conversation.messages.schemas import (
     MessageQuery,
     MessageRead,
     MessagesDeleted,
+    WindowRead,
+    WindowTrim,
+    WindowTrimmed,
 )
 from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService
-from app.conversation.messages.window_schemas import WindowRead, WindowTrim, WindowTrimmed
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.errors import (
     SessionEndedError,

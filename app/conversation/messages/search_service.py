@@ -8,17 +8,15 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 
-from app.conversation.messages.cursors import (
+from app.conversation.messages.message_ranking import (
+    MessageRankingRules,
     MessageSearchPosition,
+    RankedMessage,
+    RankedPage,
     decode,
     encode,
     fingerprint,
     marks,
-)
-from app.conversation.messages.message_ranking import (
-    MessageRankingRules,
-    RankedMessage,
-    RankedPage,
     ranked,
 )
 from app.conversation.messages.search_schemas import MessageSearch
@@ -31,7 +29,7 @@ from app.conversation.messages.search_sql import (
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
-from app.identity.users.access import resolve_subject
+from app.identity.users.service import resolve_subject
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query

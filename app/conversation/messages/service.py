@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.batch import Batch, StoredBatch, store
 from app.conversation.messages.errors import MessageNotFoundError
-from app.conversation.messages.extraction_order import CaptureRules, as_said, notice, schedule
+from app.conversation.messages.extraction_schedule import CaptureRules, as_said, notice, schedule
 from app.conversation.messages.message_index import Indexer
 from app.conversation.messages.message_processors import processed
 from app.conversation.messages.pressure import Pressure, is_to_order, pressure_of
@@ -25,7 +25,7 @@ from app.conversation.messages.schemas import (
     MessagesDeleted,
     PressureRead,
 )
-from app.conversation.messages.tool_calls import closure
+from app.conversation.messages.window import closure
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.checkpoint_store import CheckpointStore, awaited_calls
 from app.conversation.sessions.jobs import compact_soon

@@ -8,7 +8,7 @@ in it, the current request of the user is in it, and it is never empty where the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from app.conversation.messages.schemas import call_ids
 from app.conversation.sessions.policy import WindowPolicy
@@ -282,3 +282,40 @@ def _border(
     if before_user and after[before_user[-1]] <= limit:
         return before_user[-1]
     return next((border for border in borders if border >= wanted), borders[-1])
+
+
+class ToolMessage(Protocol):
+    """What pairing needs to know of a message."""
+
+    @property
+    def message_id(self) -> Any: ...
+    @property
+    def tool_call_id(self) -> Any: ...
+    @property
+    def tool_calls(self) -> Any: ...
+
+
+def closure(chosen: Iterable[str], traffic: Iterable[ToolMessage]) -> set[str]:
+    """`chosen` and everything that may not be left without it.
+
+    A call without its results, or a result without its call, makes a conversation that
+    providers refuse; so whoever takes one half takes the other halves of that call too.
+
+    Args:
+        chosen: ids of the messages to take out.
+        traffic: every message of the session with calls or results.
+
+    """
+    owner: dict[str, str] = {}
+    group: dict[str, set[str]] = {}
+    for message in traffic:
+        for call_id in call_ids(message.tool_calls):
+            owner[call_id] = message.message_id
+            group.setdefault(message.message_id, {message.message_id})
+        if message.tool_call_id in owner:
+            group[owner[message.tool_call_id]].add(message.message_id)
+    taken = set(chosen)
+    for members in group.values():
+        if members & taken:
+            taken |= members
+    return taken

@@ -7,14 +7,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.pressure import Counted, pressure_of, room_for_messages
 from app.conversation.messages.repository import MessageRepository
-from app.conversation.messages.schemas import MessageRead, PressureRead
-from app.conversation.messages.window_repository import WindowRepository, WindowRequest
-from app.conversation.messages.window_schemas import (
+from app.conversation.messages.schemas import (
+    MessageRead,
+    PressureRead,
     WindowPolicyRead,
     WindowRead,
     WindowTrim,
     WindowTrimmed,
 )
+from app.conversation.messages.window_repository import WindowRepository, WindowRequest
 from app.conversation.messages.window_strategies import StrategyFactory, pick_of, trim
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve

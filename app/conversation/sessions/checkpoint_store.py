@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.state_schemas import StateReason
+from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
 
 MARK = "requires_approval"

@@ -12,7 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
-from app.conversation.sessions.errors import SessionMismatchError, SessionNotFoundError
+from app.conversation.sessions.errors import (
+    SessionEndedError,
+    SessionMismatchError,
+    SessionNotFoundError,
+)
 from app.conversation.sessions.models import Session
 from app.errors import DisabledError, IdTakenError, NotFoundError
 from app.identity.agents.errors import AgentNotFoundError
@@ -319,3 +323,21 @@ def refuse_disabled(agent: Agent | None, user: User | None) -> None:
         raise DisabledError("agent", agent.agent_id)
     if user is not None and user.status == 0:
         raise DisabledError("user", user.user_id)
+
+
+async def open_running(db: AsyncSession, access: Access, session_id: str) -> Opened:
+    """The session, locked until the end of the transaction, with whom it is about.
+
+    Whoever deletes a session locks it first. So a write that comes late waits here, and then
+    finds nothing that it could bring back.
+
+    Raises:
+        SessionNotFoundError, SessionEndedError, DisabledError: nothing may be written to it.
+
+    """
+    opened = await SessionRepository(db, access).open_for_append(
+        session_id, Participants(), create=False, creator=None
+    )
+    if opened.session.status == 0:
+        raise SessionEndedError(session_id)
+    return opened

@@ -11,7 +11,7 @@ from sqlalchemy.orm import defer
 
 from app.conversation.sessions.errors import SnapshotNotFoundError, StateTooLargeError
 from app.conversation.sessions.models import Session, SessionState, SessionStateSnapshot
-from app.conversation.sessions.state_schemas import STATE_BYTES, StateReason
+from app.conversation.sessions.schemas import STATE_BYTES, StateReason
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
 from app.platform.database.ids import new_id

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from app.conversation.sessions.opening import open_running
-from app.conversation.sessions.repository import SessionRepository
+from app.conversation.sessions.repository import SessionRepository, open_running
+from app.conversation.sessions.schemas import SnapshotRead, SnapshotShown, StateRead
 from app.conversation.sessions.state_repository import StateRepository, WorkingState
-from app.conversation.sessions.state_schemas import SnapshotRead, SnapshotShown, StateRead
 from app.identity.tenants.access import Principal
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey

@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.repository import MessageRepository
-from app.conversation.messages.tool_calls import ToolMessage, closure
+from app.conversation.messages.window import ToolMessage, closure
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.policy import WindowPolicy

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from app.conversation.messages.backfill import MessageBackfill
+from app.conversation.messages.jobs import MessageBackfill
 from app.governance.operations.repository import OLD, JobMaintenanceRepository
 from app.governance.operations.retention import Retention
 from app.memory.memories.backfill import MemoryBackfill

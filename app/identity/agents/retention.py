@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from app.identity.tenants.policy_schemas import ForgettingPatch
+from app.identity.tenants.schemas import ForgettingPatch
 
 Eviction = Literal["confidence", "hybrid"]
 

@@ -6,23 +6,24 @@ from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
 from app.identity.agents.agent_processors import Processing
-from app.identity.agents.block_errors import (
+from app.identity.agents.errors import (
+    AgentInUseError,
+    AgentNotFoundError,
     BlockLimitError,
     BlockNotFoundError,
+    InvalidConfigError,
     LabelTakenError,
     TemplateBoundError,
 )
-from app.identity.agents.block_schemas import AgentEquip
-from app.identity.agents.creation import AgentCreation
-from app.identity.agents.errors import AgentInUseError, AgentNotFoundError, InvalidConfigError
 from app.identity.agents.schemas import (
+    AgentEquip,
     AgentPatch,
     AgentQuery,
     AgentRead,
     ProcessorList,
     ProcessorRead,
 )
-from app.identity.agents.service import AgentService
+from app.identity.agents.service import AgentCreation, AgentService
 from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,

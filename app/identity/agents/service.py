@@ -1,21 +1,22 @@
 """Use cases of agents."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.errors import InvalidConfigError
 from app.identity.agents.models import Agent
 from app.identity.agents.profile_slots import profile_slots
 from app.identity.agents.repository import AgentRepository
-from app.identity.agents.schemas import AgentCreate, AgentPatch, AgentQuery, AgentRead
+from app.identity.agents.schemas import AgentCreate, AgentEquip, AgentPatch, AgentQuery, AgentRead
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.tenants.policy_schemas import forgetting_fault
+from app.identity.tenants.schemas import forgetting_fault
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.platform.database.ids import new_id
 from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_time, page
+from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
 PROMPT_LENGTH = 8000
@@ -159,3 +160,12 @@ def _columns(values: dict[str, Any]) -> dict[str, Any]:
     if "status" in kept:
         kept["status"] = ENABLED[kept["status"]]
     return kept
+
+
+class AgentCreation(Protocol):
+    """An agent with the blocks it begins with: all of it, or nothing."""
+
+    async def add(
+        self, principal: Principal, body: AgentEquip, *, key: IdempotencyKey | None = None
+    ) -> AgentRead:
+        """Create the agent and its blocks."""

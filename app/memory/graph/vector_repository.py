@@ -1,6 +1,6 @@
 """Which entities of the graph have a name that no embedder in force has read."""
 
-from app.identity.agents.vector_repository import VectorRepository
+from app.identity.agents.repository import VectorRepository
 
 
 class EntityVectorRepository(VectorRepository):

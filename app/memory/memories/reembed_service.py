@@ -12,10 +12,10 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.backfill import MessageBackfill
+from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.message_index import Indexer
 from app.identity.agents.embedders import CountedEmbedder, Embedders, InForce, Spending, embed
-from app.identity.agents.vector_repository import VectorRepository
+from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.embedder import Embedder
 from app.language.llm.embedder_catalogue import EmbedderCatalogue

@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
 from app.identity.tenants.access import Principal
-from app.identity.users.access import resolve_subject
 from app.identity.users.repository import UserRepository
+from app.identity.users.service import resolve_subject
 from app.language.text.normal_forms import normalise
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import ensure_owner, user_owner

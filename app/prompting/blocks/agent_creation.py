@@ -1,9 +1,8 @@
 """`POST /v1/agents`: an agent, with the blocks that it begins with."""
 
-from app.identity.agents.block_errors import TemplateBoundError
-from app.identity.agents.block_schemas import AgentEquip
+from app.identity.agents.errors import TemplateBoundError
 from app.identity.agents.repository import AgentRepository
-from app.identity.agents.schemas import AgentRead
+from app.identity.agents.schemas import AgentEquip, AgentRead
 from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
 from app.platform.work.idempotency import IdempotencyKey

@@ -2,7 +2,7 @@
 
 import re
 
-from app.identity.agents.block_errors import BlockLimitError
+from app.identity.agents.errors import BlockLimitError
 from app.language.text.offload import read_text
 from app.language.text.prompt_text import unescape
 from app.prompting.blocks.errors import (

@@ -10,8 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.models import Session
 from app.errors import IdTakenError
-from app.identity.agents.block_errors import BlockNotFoundError, LabelTakenError
-from app.identity.agents.errors import AgentNotFoundError
+from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, LabelTakenError
 from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.repository import visible_user_ids

@@ -11,13 +11,13 @@ from app.errors import (
     VersionConflictError,
     VersionRequiredError,
 )
-from app.identity.agents.block_errors import (
+from app.identity.agents.errors import (
+    AgentNotFoundError,
     BlockLimitError,
     BlockNotFoundError,
     LabelTakenError,
     TemplateBoundError,
 )
-from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, computed_field, model_validator
 
-from app.identity.agents.block_schemas import (
+from app.identity.agents.schemas import (
     LONGEST_VALUE,
     Label,
     Limit,

@@ -7,12 +7,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
 from app.errors import ConfirmationRequiredError
-from app.identity.agents.block_errors import TemplateBoundError
+from app.identity.agents.errors import TemplateBoundError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
-from app.identity.users.access import resolve_subject
 from app.identity.users.repository import UserRepository
+from app.identity.users.service import resolve_subject
 from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

@@ -1,6 +1,6 @@
 """The two labels that every framework knows, and a new block as the table wants it."""
 
-from app.identity.agents.block_schemas import MemoryBlockCreate
+from app.identity.agents.schemas import MemoryBlockCreate
 from app.platform.database.ids import new_id
 from app.prompting.blocks.models import Block
 

@@ -2,8 +2,7 @@
 
 import structlog
 
-from app.conversation.sessions.opening import open_running
-from app.conversation.sessions.repository import SessionRepository
+from app.conversation.sessions.repository import SessionRepository, open_running
 from app.identity.tenants.access import Principal
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey

@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.checkpoint_store import AwaitedCall
-from app.conversation.sessions.state_schemas import StateReason
+from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.prompting.checkpoints.models import Checkpoint

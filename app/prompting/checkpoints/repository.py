@@ -25,7 +25,7 @@ from sqlalchemy.orm import aliased, defer
 from sqlalchemy.orm.interfaces import ORMOption
 
 from app.conversation.sessions.models import Session, SessionState
-from app.conversation.sessions.state_schemas import StateReason
+from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after

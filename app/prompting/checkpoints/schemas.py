@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from app.conversation.sessions.state_schemas import StateReason
+from app.conversation.sessions.schemas import StateReason
 from app.platform.values.fields import (
     Document,
     Id,

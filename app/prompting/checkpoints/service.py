@@ -8,9 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.checkpoint_store import LONGEST_CALL_ID, AwaitedCall
-from app.conversation.sessions.opening import open_running
 from app.conversation.sessions.policy import WindowPolicy, resolve
-from app.conversation.sessions.repository import Opened, SessionRepository
+from app.conversation.sessions.repository import Opened, SessionRepository, open_running
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.tenants.access import Principal
 from app.platform.values.pagination import Page, decode_time, page

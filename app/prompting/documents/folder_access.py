@@ -9,8 +9,8 @@ from app.identity.projects.policy import WRITING
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
-from app.identity.users.access import resolve_subject
 from app.identity.users.repository import UserRepository
+from app.identity.users.service import resolve_subject
 from app.memory.memories.errors import ScopeRequiresError
 from app.prompting.documents.models import Folder
 from app.prompting.documents.repository import FolderRepository

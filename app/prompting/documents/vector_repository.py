@@ -1,6 +1,6 @@
 """Which passages wait for a vector of the embedder in force."""
 
-from app.identity.agents.vector_repository import VectorRepository
+from app.identity.agents.repository import VectorRepository
 
 
 class PassageVectorRepository(VectorRepository):

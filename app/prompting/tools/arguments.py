@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from app.conversation.messages.search_schemas import FoundRole
-from app.identity.agents.block_schemas import LONGEST_VALUE, Value
+from app.identity.agents.schemas import LONGEST_VALUE, Value
 from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import Content, MemoryType
 from app.platform.values.fields import Id, Schema, Storable, Timestamp
