@@ -35,7 +35,8 @@ from app.identity.users.service import UserService
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
 from app.language.keyless.reconciler import RulesReconciler
-from app.memory.extraction.inferring import InferenceRules, InferringService
+from app.memory.extraction.inference_request import InferenceRules
+from app.memory.extraction.inference_service import InferenceService
 from app.memory.extraction.jobs import SessionJobs
 from app.memory.extraction.pipeline import Pipeline, PipelineRules
 from app.memory.extraction.run_policy import RunLimits
@@ -127,11 +128,11 @@ def _pipeline(_: Factory, at: Runtime) -> Pipeline:
     return Pipeline(at.database, at.embedders, rules, at.processing)
 
 
-def _inferring(factory: Factory, at: Runtime) -> InferringService:
+def _inference(factory: Factory, at: Runtime) -> InferenceService:
     settings, capture = at.settings, at.capture
     rules = InferenceRules(settings.auto_create, capture.tags, capture.window, _limits(at))
     saving, pipeline = factory.get(SaveService), factory.get(Pipeline)
-    return InferringService(at.work, saving, pipeline, at.models, rules, at.now)
+    return InferenceService(at.work, saving, pipeline, at.models, rules, at.now)
 
 
 def _feedback(_: Factory, at: Runtime) -> FeedbackService:
@@ -229,7 +230,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ),
         RecallService: lambda _, at: RecallService(at.database, at.embedders, *_searching(at)),
         Pipeline: _pipeline,
-        InferringService: _inferring,
+        InferenceService: _inference,
         ExtractionService: lambda _, at: ExtractionService(at.work, at.models, _limits(at), at.now),
         SessionJobs: lambda factory, at: SessionJobs(
             at.work, factory.get(Pipeline), at.models, _limits(at), at.capture.tags, at.now
@@ -254,7 +255,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         BlockEditService: lambda _, at: BlockEditService(at.work),
         AgentCreation: lambda factory, _: factory.get(AgentWithBlocksService),
         Eraser: lambda factory, _: factory.get(ErasureService),
-        MemoryCreation: lambda factory, _: factory.get(InferringService),
+        MemoryCreation: lambda factory, _: factory.get(InferenceService),
         AgentWithBlocksService: lambda factory, at: AgentWithBlocksService(
             at.work, factory.get(AgentService)
         ),

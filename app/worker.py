@@ -26,8 +26,8 @@ from app.governance.webhooks import delivery
 from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
 from app.language.parsing.parser_pool import ParserPool
-from app.memory.extraction.inference_order import INFER
-from app.memory.extraction.inferring import InferringService
+from app.memory.extraction.inference_request import INFER
+from app.memory.extraction.inference_service import InferenceService
 from app.memory.extraction.jobs import SessionJobs
 from app.memory.graph.jobs import GraphJobs
 from app.memory.graph.memory_reader import MemoryReader
@@ -74,7 +74,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
         COMPACT: CompactionJobs(
             runtime.work, factory.get(Compactor), runtime.summarisers, runtime.now
         ).compact,
-        INFER: factory.get(InferringService).work_off,
+        INFER: factory.get(InferenceService).work_off,
         INGEST: file_jobs(runtime).ingest,
         EXTRACT_FILE: factory.get(FileExtractService).work_off,
         delivery.KIND: deliverer.handle,

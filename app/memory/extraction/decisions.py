@@ -44,6 +44,7 @@ class DecisionLimits:
     changed: frozenset[str] = frozenset()
 
     def allow(self, removals: int) -> bool:
+        """Whether so many memories may still be ended."""
         return removals <= self.left
 
     def after(self, memory_ids: Sequence[str], *, removed: bool) -> "DecisionLimits":
@@ -160,7 +161,7 @@ class ConflictGroups:
         return [
             other.index
             for number, other in enumerate(self._drafts[:row])
-            if other.place == draft.place
+            if other.owner == draft.owner
             and (
                 number in near or (attribute is not None and attribute == other.proposed.attribute)
             )
@@ -231,8 +232,10 @@ def with_stored_ids(draft: Draft, stored: Mapping[str, str | None]) -> Draft:
 
     What named a draft that came to nothing takes nobody's place any more.
     """
-    known = [stored.get(one) if one.startswith(PREFIX) else one for one in draft.target_ids]
-    targets = tuple(dict.fromkeys(one for one in known if one is not None))
+    known = [
+        stored.get(target) if target.startswith(PREFIX) else target for target in draft.target_ids
+    ]
+    targets = tuple(dict.fromkeys(target for target in known if target is not None))
     memory_id = draft.memory_id
     if memory_id is not None and memory_id.startswith(PREFIX):
         memory_id = stored.get(memory_id)

@@ -15,7 +15,7 @@ from app.identity.agents.retention import Policies
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.extractor import Malformed
 from app.memory.extraction.decisions import pending_id, with_stored_ids
-from app.memory.extraction.drafts import STORED, Draft, by_place
+from app.memory.extraction.drafts import STORED, Draft, by_owner
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_state import NeighboursMovedError, RunState
 from app.memory.memories.duplicates import EXPIRED, make_room
@@ -95,7 +95,7 @@ class DraftWriter:
     async def _twin(self, draft: Draft) -> SameText | None:
         """Another memory that says exactly that; one that counts no longer makes room."""
         own_hash = draft.content.content_hash
-        found = await self._memories.same_hash(asdict(draft.place), [own_hash])
+        found = await self._memories.same_hash(asdict(draft.owner), [own_hash])
         same = found.get(own_hash)
         if same is None or same.row.memory_id in draft.target_ids:
             return None
@@ -209,14 +209,14 @@ class DraftWriter:
 
         """
         refused: dict[int, Draft] = {}
-        for place, own in by_place(drafts).items():
+        for owner, own in by_owner(drafts).items():
             if left <= 0 or not any(draft.event in {"ADD", "SUPERSEDE"} for draft in own):
                 continue
-            policy = policies.of(place.agent_id)
+            policy = policies.of(owner.agent_id)
             if not policy.enabled or policy.max_facts == 0:
                 continue
             over = await self._locks.lock_weakest(
-                place, keep=policy.max_facts, eviction=policy.eviction, limit=left
+                owner, keep=policy.max_facts, eviction=policy.eviction, limit=left
             )
             left -= len(over)
             fresh = {draft.memory_id: draft for draft in own}
@@ -253,7 +253,7 @@ class DraftWriter:
     def _verdict(self, draft: Draft) -> dict[str, Any]:
         return verdict_row(
             self._request.principal,
-            place=asdict(draft.place),
+            place=asdict(draft.owner),
             content=draft.proposed.content,
             source=SOURCE,
             accepted=draft.event in STORED or draft.event == "DELETE",
@@ -300,9 +300,9 @@ class DraftWriter:
             "content_hash": draft.content.content_hash,
             "memory_type": proposed.memory_type,
             "attribute": proposed.attribute,
-            "tier": "short" if draft.place.scope == "session" else "long",
+            "tier": "short" if draft.owner.scope == "session" else "long",
             "source": SOURCE,
-            "source_id": draft.place.session_id,
+            "source_id": draft.owner.session_id,
             "source_error": proposed.source_error,
             "evidence": list(draft.evidence),
             "confidence": proposed.confidence,
@@ -316,7 +316,7 @@ class DraftWriter:
             "embedding_model": self._model,
             "creator": self._request.principal.key_id,
         }
-        return columns | asdict(draft.place) | base | {"metadata_": metadata}
+        return columns | asdict(draft.owner) | base | {"metadata_": metadata}
 
 
 def _over(cap: int) -> GateReason:

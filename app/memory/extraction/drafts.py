@@ -44,7 +44,7 @@ class Draft:
 
     index: int
     proposed: Proposed
-    place: MemoryOwner
+    owner: MemoryOwner
     evidence: tuple[str, ...] = ()
     own: EmbeddedText = field(default_factory=lambda: EmbeddedText(""))
     new: EmbeddedText | None = None
@@ -60,6 +60,7 @@ class Draft:
 
     @property
     def open(self) -> bool:
+        """Whether nothing is decided yet."""
         return self.event is None
 
     @property
@@ -78,6 +79,7 @@ class Draft:
         return ReconcileQuestion(self.proposed, self.neighbours)
 
     def rejected(self, reasons: Sequence[GateReason]) -> Self:
+        """It broke rules."""
         return replace(self, event="REJECT", reasons=(*self.reasons, *reasons))
 
     def repeating(self, memory_id: str | None, reason: str) -> Self:
@@ -105,27 +107,28 @@ class Draft:
 Buckets = Mapping[MemoryOwner, tuple[Draft, ...]]
 
 
-def by_place(drafts: Iterable[Draft]) -> Buckets:
+def by_owner(drafts: Iterable[Draft]) -> Buckets:
     """Drafts by where they would be stored, in one order for all runs, so that two of them
     cannot wait for each other's locks; each bucket in the order of what was said.
     """
     found: dict[MemoryOwner, tuple[Draft, ...]] = {}
     for draft in sorted(drafts, key=lambda draft: draft.index):
-        found[draft.place] = (*found.get(draft.place, ()), draft)
+        found[draft.owner] = (*found.get(draft.owner, ()), draft)
     return dict(sorted(found.items(), key=lambda item: (item[0].scope, item[0].scope_id)))
 
 
 def barred(drafts: Iterable[Draft], scopes: Sequence[Scope]) -> tuple[Draft, ...]:
     """Open drafts of another scope than these refused, the others as they are."""
     return tuple(
-        draft.rejected([not_allowed(draft.place.scope, scopes)])
-        if draft.open and draft.place.scope not in scopes
+        draft.rejected([not_allowed(draft.owner.scope, scopes)])
+        if draft.open and draft.owner.scope not in scopes
         else draft
         for draft in drafts
     )
 
 
 def not_allowed(scope: str, scopes: Sequence[Scope]) -> GateReason:
+    """Why nothing of a scope is stored here, and which scopes are allowed."""
     return GateReason(
         "scope_not_allowed",
         f"Nothing of scope {scope} may be stored from here.",

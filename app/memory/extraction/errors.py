@@ -22,6 +22,8 @@ class ExtractionLimitError(TooManyRequestsError):
 
 
 class RunNotFoundError(NotFoundError):
+    """The caller may see no such run."""
+
     code = "run_not_found"
     title = "Run not found"
 

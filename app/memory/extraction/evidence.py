@@ -55,12 +55,12 @@ class WritableScopes:
 
     @property
     def usual(self) -> MemoryOwner:
-        """The usual place."""
-        place = self.place_of(self.names[0])
-        assert place is not None  # noqa: S101 (the first scope is one of those allowed)
-        return place
+        """Whose a memory is when nothing else is said."""
+        owner = self.owner_of(self.names[0])
+        assert owner is not None  # noqa: S101 (the first scope is one of those allowed)
+        return owner
 
-    def place_of(self, scope: Scope) -> MemoryOwner | None:
+    def owner_of(self, scope: Scope) -> MemoryOwner | None:
         """Columns of a memory of this scope; None when it is not allowed here.
 
         Knowledge that all users of an agent share is only ever saved when a caller asks for
@@ -115,7 +115,7 @@ def judge(proposals: Sequence[Proposed], context: EvidenceContext, gate: Gate) -
     drafts: list[Draft] = []
     for index, proposed in enumerate(proposals):
         draft = _judged(index, proposed, context, gate, turns, confirmed)
-        key = (draft.place, draft.own.content_hash)
+        key = (draft.owner, draft.own.content_hash)
         if draft.open and key in seen:
             draft = draft.repeating(None, "the same statement came twice in this run")
         elif draft.open:
@@ -138,26 +138,26 @@ def _judged(
         proposed, content=redacted.content, source_error=redacted.source_error or None
     )
     scopes = context.scopes
-    place = scopes.place_of(proposed.scope)
+    owner = scopes.owner_of(proposed.scope)
     evidence = proposed.evidence if context.stored else ()
     reasons = gate.check(redacted)
-    if place is None:
+    if owner is None:
         reasons.append(not_allowed(proposed.scope, scopes.names))
     reasons += _unsupported(proposed, turns, confirmed)
     reasons += _hostile(proposed, context, turns)
     text = proposed.content
     if reasons:
         own = EmbeddedText(text)
-        return Draft(index, proposed, place or scopes.usual, evidence, own).rejected(reasons)
+        return Draft(index, proposed, owner or scopes.usual, evidence, own).rejected(reasons)
     own = EmbeddedText(text, content_hash(text))
-    return Draft(index, proposed, place or scopes.usual, evidence, own)
+    return Draft(index, proposed, owner or scopes.usual, evidence, own)
 
 
 def _unsupported(
     proposed: Proposed, turns: Mapping[str, ConversationTurn], confirmed: set[str]
 ) -> list[GateReason]:
     """Whether messages that exist say so, and somebody who may."""
-    unknown = sum(one not in turns for one in proposed.evidence)
+    unknown = sum(message_id not in turns for message_id in proposed.evidence)
     if unknown or not proposed.evidence:
         return [
             GateReason(
@@ -166,7 +166,7 @@ def _unsupported(
                 {"named": len(proposed.evidence), "unknown": unknown},
             )
         ]
-    said_by = [turns[one] for one in proposed.evidence]
+    said_by = [turns[message_id] for message_id in proposed.evidence]
     if all(turn.context for turn in said_by):
         return [GateReason("evidence_missing", "It rests on messages read before.", {"read": True})]
     by_user = any(turn.role == "user" or turn.message_id in confirmed for turn in said_by)
@@ -195,7 +195,7 @@ def _hostile(
     proposed: Proposed, context: EvidenceContext, turns: Mapping[str, ConversationTurn]
 ) -> list[GateReason]:
     """Text that addresses the model, and text that was only said back."""
-    said_by = [turns[one] for one in proposed.evidence if one in turns]
+    said_by = [turns[message_id] for message_id in proposed.evidence if message_id in turns]
     rule = addresses_model(proposed.content)
     if rule is None and said_by:
         # A user may ask for a role and tell of themself in one breath: in what was said only

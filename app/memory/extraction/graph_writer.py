@@ -17,7 +17,7 @@ from app.memory.graph.memory_reader import note_mentions
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.speaker_repository import SpeakerRepository
 from app.memory.graph.statements import GraphOwner, RelationStatement, fits
-from app.memory.graph.triples import SPEAKERS, Speaker, graph_place, triples_of
+from app.memory.graph.triples import SPEAKERS, Speaker, graph_owner, triples_of
 from app.memory.graph.writer import GraphWriter
 
 KEPT: Final = frozenset({"ADD", "UPDATE", "SUPERSEDE", "MERGE", "NONE"})
@@ -57,46 +57,46 @@ class DraftGraphWriter:
         counts: dict[str, int] = defaultdict(int)
         if self._request.graph:
             said = "\n".join(name_key(turn.content) for turn in self._request.context.turns)
-            for place, own in _by_place(drafts).items():
-                for name, count in (await self._of_place(place, own, said)).items():
+            for owner, own in _by_owner(drafts).items():
+                for name, count in (await self._of_owner(owner, own, said)).items():
                     counts[name] += count
         ended = _ended(drafts)
         if ended:
             counts["closed"] += await self._graph.close_of(ended, ENDED)
         return {name: count for name, count in counts.items() if count}
 
-    async def _of_place(
-        self, place: GraphOwner, drafts: Sequence[Draft], said: str
+    async def _of_owner(
+        self, owner: GraphOwner, drafts: Sequence[Draft], said: str
     ) -> dict[str, int]:
         counts: dict[str, int] = {}
         if any(draft.proposed.relations for draft in drafts):
-            speaker = await self._speaker(place)
+            speaker = await self._speaker(owner)
             statements: list[RelationStatement] = []
             for draft in drafts:
                 statements += statements_of(draft, speaker, said)
             if statements:
-                written = await self._graph.store(place, statements)
+                written = await self._graph.store(owner, statements)
                 if speaker is not None:
-                    await self._speakers.remember(place, speaker)
+                    await self._speakers.remember(owner, speaker)
                 counts = {
                     "entities": written.entities_created,
                     "relations": written.relations_added,
                     "closed": written.relations_closed,
                 }
-        await self._mention(place, drafts)
+        await self._mention(owner, drafts)
         return counts
 
-    async def _speaker(self, place: GraphOwner) -> Speaker | None:
+    async def _speaker(self, owner: GraphOwner) -> Speaker | None:
         user_id = self._request.context.scopes.user_id
-        if user_id is None or place.scope == "agent":
+        if user_id is None or owner.scope == "agent":
             return None
-        return await self._speakers.ensured(place, user_id)
+        return await self._speakers.ensured(owner, user_id)
 
-    async def _mention(self, place: GraphOwner, drafts: Sequence[Draft]) -> None:
+    async def _mention(self, owner: GraphOwner, drafts: Sequence[Draft]) -> None:
         """Note of every memory that was kept which entities of its bucket it names."""
         await note_mentions(
             self._entities,
-            place,
+            owner,
             [
                 (draft.memory_id, draft.content.text)
                 for draft in drafts
@@ -105,13 +105,13 @@ class DraftGraphWriter:
         )
 
 
-def _by_place(drafts: Sequence[Draft]) -> dict[GraphOwner, list[Draft]]:
+def _by_owner(drafts: Sequence[Draft]) -> dict[GraphOwner, list[Draft]]:
     found: dict[GraphOwner, list[Draft]] = {}
     for draft in drafts:
-        place = graph_place(draft.place)
+        owner = graph_owner(draft.owner)
         retracted = draft.event == "DELETE" and draft.proposed.retracts
-        if place is not None and (retracted or (draft.event in KEPT and draft.memory_id)):
-            found.setdefault(place, []).append(draft)
+        if owner is not None and (retracted or (draft.event in KEPT and draft.memory_id)):
+            found.setdefault(owner, []).append(draft)
     return found
 
 
@@ -131,7 +131,7 @@ def names_in(drafts: Sequence[Draft]) -> list[str]:
     """Names of a run that are not the user's, by which what is near may be found, each once."""
     found: dict[str, str] = {}
     for draft in drafts:
-        if draft.open and draft.place.scope != "session":
+        if draft.open and draft.owner.scope != "session":
             for relation in draft.proposed.relations:
                 for name in (relation.source, relation.destination):
                     if fits(name) and name_key(name) not in SPEAKERS:

@@ -36,7 +36,7 @@ class AgendaEntry:
     """A memory on the agenda, and what of it must not have changed when it is acted on."""
 
     memory: AgendaMemory
-    place: MemoryOwner
+    owner: MemoryOwner
     version: int
     protected: bool = False
 
@@ -61,6 +61,7 @@ class ReviewDecision:
 
     @property
     def memory_id(self) -> str:
+        """Of the memory that was reviewed."""
         return self.entry.memory.memory_id
 
 
@@ -84,6 +85,7 @@ class MaintenancePlan:
 
     @property
     def granted(self) -> list[Draft]:
+        """Merges that are carried out."""
         return [merge for merge in self.merges if merge.event == "MERGE"]
 
     def with_merges(self, merges: Sequence[Draft]) -> "MaintenancePlan":
@@ -105,18 +107,18 @@ class MaintenancePlan:
             counts["unknown"] = self.unknown
         if self.shown.parts:
             first = next(iter(self.shown.parts.values()))
-            counts["category"] = category(first.place, first.memory.memory_type) | {
+            counts["category"] = category(first.owner, first.memory.memory_type) | {
                 "shown": len(self.shown.parts)
             }
         return counts
 
 
-def category(place: MemoryOwner, memory_type: str) -> dict[str, Any]:
+def category(owner: MemoryOwner, memory_type: str) -> dict[str, Any]:
     """By which a category is known again in the log of runs, beside its user."""
     return {
-        "scope": place.scope,
-        "scope_id": place.scope_id,
-        "agent_id": place.agent_id,
+        "scope": owner.scope,
+        "scope_id": owner.scope_id,
+        "agent_id": owner.agent_id,
         "memory_type": memory_type,
     }
 
@@ -203,7 +205,7 @@ def _merge(
     draft = Draft(
         number,
         Proposed(text, first.memory.memory_type, confidence, ()),
-        first.place,
+        first.owner,
         own=EmbeddedText(text),
         target_ids=ids,
         reason=join.reason or None,
@@ -226,7 +228,7 @@ def _broken(
     named: frozenset[str],
 ) -> list[GateReason]:
     """Every rule about its sources that a merge breaks."""
-    kinds = {(part.place, part.memory.memory_type) for part in parts}
+    kinds = {(part.owner, part.memory.memory_type) for part in parts}
     rules = [
         (len(parts) == len(ids) and len(ids) > 0, _UNKNOWN),
         (len(ids) != 1, _TOO_FEW),

@@ -103,7 +103,7 @@ class MaintenanceWriter:
         periods = [row.expected_valid_days for row in unchanged if row.expected_valid_days]
         whole = replace(
             merge,
-            place=_common_place(merge.place, unchanged),
+            owner=_common_owner(merge.owner, unchanged),
             evidence=tuple(dict.fromkeys(told))[-MOST_EVIDENCE:],
             proposed=replace(
                 merge.proposed,
@@ -165,7 +165,7 @@ class MaintenanceWriter:
         }
         return verdict_row(
             self._request.principal,
-            place=asdict(review.entry.place),
+            place=asdict(review.entry.owner),
             content=row.content,
             source=SOURCE,
             accepted=True,
@@ -196,12 +196,12 @@ def _fresh(row: Memory) -> datetime:
     return max(time for time in times if time is not None)
 
 
-def _common_place(place: MemoryOwner, rows: Sequence[Memory]) -> MemoryOwner:
+def _common_owner(owner: MemoryOwner, rows: Sequence[Memory]) -> MemoryOwner:
     """The bucket; of a conversation or a project only what all of them hang on."""
     sessions = {row.session_id for row in rows}
     projects = {row.project_id for row in rows}
     return replace(
-        place,
+        owner,
         session_id=sessions.pop() if len(sessions) == 1 else None,
         project_id=projects.pop() if len(projects) == 1 else None,
     )

@@ -164,6 +164,7 @@ def _as_proposed(item: ProposedMemory) -> ProposedMemory:
 
 
 def _as_stored(item: StoredMemory) -> StoredMemory:
+    """Raises ValueError for metadata, which is the request's to give."""
     if item.metadata:
         raise ValueError("the metadata of what was extracted is its request's")
     return replace(item, content=_text(item.content))

@@ -227,14 +227,14 @@ class ExtractionRepository:
         return {row.memory_id: row for row in rows}
 
     async def lock_weakest(
-        self, place: MemoryOwner, *, keep: int, eviction: Eviction, limit: int
+        self, owner: MemoryOwner, *, keep: int, eviction: Eviction, limit: int
     ) -> Sequence[Memory]:
         """Extracted memories of a bucket beyond the `keep` strongest, weakest first, locked.
 
         What a person saved is never among them, nor corrections that `eviction.py` spares.
         """
         ids = await EvictionRepository(self._db, self._access).weakest(
-            asdict(place), keep=keep, eviction=eviction, limit=limit
+            asdict(owner), keep=keep, eviction=eviction, limit=limit
         )
         rows = await self._db.scalars(
             select(Memory)
@@ -250,11 +250,13 @@ class ExtractionRepository:
         return [found[memory_id] for memory_id in ids if memory_id in found]
 
     async def add_run(self, values: Mapping[str, Any]) -> None:
+        """Keep a run in the log; `values` are its columns."""
         await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
 
     async def finish_run(
         self, run_id: str, outcomes: Mapping[str, int], maintenance: Mapping[str, Any]
     ) -> None:
+        """Close a run whose results are stored, with what came of it, counted."""
         await self._db.execute(
             update(ExtractionRun)
             .where(ExtractionRun.tenant_id == self._tenant_id, ExtractionRun.run_id == run_id)

@@ -13,7 +13,7 @@ from app.identity.tenants.access import Principal
 from app.language.llm.embedder import Embedder
 from app.language.llm.extractor import Extraction, ExtractionRequest, Malformed, Scope
 from app.language.llm.model_catalogue import ExtractionModel
-from app.memory.extraction.drafts import Buckets, Draft, barred, by_place
+from app.memory.extraction.drafts import Buckets, Draft, barred, by_owner
 from app.memory.extraction.evidence import EvidenceContext
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.plugins.runner import NO_CHAIN, ProcessorChain
@@ -69,6 +69,7 @@ class RunRequest:
 
     @property
     def job_id(self) -> str | None:
+        """Of the job that asked for it; None inside a request."""
         return None if self.job is None else self.job.job_id
 
     @property
@@ -108,12 +109,13 @@ class RunState:
 
     @property
     def open_drafts(self) -> tuple[Draft, ...]:
+        """What is still to be decided, in order."""
         return tuple(draft for draft in self.drafts if draft.open)
 
     @property
     def buckets(self) -> Buckets:
         """What is open, by where it would be stored."""
-        return by_place(self.open_drafts)
+        return by_owner(self.open_drafts)
 
     @property
     def embedder(self) -> Embedder:

@@ -39,6 +39,8 @@ class ExtractAnswer(ReadSchema):
 
 
 class RunRead(ReadSchema):
+    """One run of an extractor over some messages."""
+
     run_id: str
     job_id: str | None
     trigger: Trigger

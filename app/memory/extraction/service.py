@@ -30,6 +30,8 @@ OVER = {"succeeded", "dead", "cancelled"}
 
 
 class ExtractionService:
+    """Reads sessions on demand, and shows the log of runs."""
+
     def __init__(
         self,
         work: Work,
@@ -90,7 +92,13 @@ class ExtractionService:
         return await self._wait(principal, session_id, scheduled.job_id, target)
 
     async def _config(self, principal: Principal, session_id: str) -> Mapping[str, Any]:
-        """Settings of the session's agent; whoever is switched off is refused here."""
+        """Settings of the session's agent.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            MemoryPausedError, DisabledError: memory is switched off.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             session = await SessionRepository(unit.db, principal.access).get(session_id)
             agent = await AgentRepository(unit.db, principal.access).get(session.agent_id)
@@ -103,7 +111,12 @@ class ExtractionService:
         return agent.config
 
     async def _check_limit(self, runs: ExtractionRepository, session_id: str) -> None:
-        """What a caller asks for counts with what happens by itself."""
+        """What a caller asks for counts with what happens automatically.
+
+        Raises:
+            ExtractionLimitError: a model has read it as often as it may in a day.
+
+        """
         most = self._limits.automatic_runs
         count, first = await runs.model_runs(session_id, ["automatic", "explicit"])
         if count >= most:

@@ -13,6 +13,7 @@ from app.conversation.sessions.jobs import RESCUE, TO_SEQ
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
 from app.errors import DisabledError
+from app.identity.agents.models import Agent
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
@@ -76,10 +77,12 @@ class UnreadMessages:
 
     @property
     def span(self) -> MessageSpan:
+        """Which messages this reads."""
         return MessageSpan(self.session.session_id, self.session.last_extracted_seq, self.last)
 
     @property
     def ended(self) -> bool:
+        """Whether the session has ended."""
         return self.session.status == 0
 
     @property
@@ -109,6 +112,16 @@ class UnreadMessages:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Messages of one run, those before them, and where the watermark will stand."""
+
+    context: Sequence[Message]
+    fresh: Sequence[Message]
+    last: int
+    more: bool
+
+
 class SessionReader:
     """Reads one session for one job. Never begins or ends a transaction."""
 
@@ -131,30 +144,16 @@ class SessionReader:
 
         """
         principal = await principal_of(self._db, self._job)
-        session_id = self._job.session_id or ""
-        session = await SessionRepository(self._db, principal.access).get(session_id)
-        agent = await AgentRepository(self._db, principal.access).find(session.agent_id)
-        user = await UserRepository(self._db, principal.access).find(session.user_id)
-        try:
-            refuse_disabled(agent, user)
-        except DisabledError as error:
-            raise DeferJobError(datetime.now(UTC) + DISABLED, "disabled") from error
+        session, agent = await self._participants(principal)
+        session_id = session.session_id
         repository = ExtractionRepository(self._db, principal.access)
-        watermark = session.last_extracted_seq
-        to = _evicted(self._job, session)
-        found: Sequence[Message] = []
         if whole:
-            context: Sequence[Message] = []
-            fresh: Sequence[Message] = await repository.before(
-                session_id, watermark, limit=SUMMARISED
-            )
+            batch = await self._last(repository, session)
         else:
-            found = await repository.after(session_id, watermark, limit=most + 1, to=to)
-            context = await repository.before(session_id, watermark, limit=CONTEXT)
-            fresh = fitting(found, most)
-        told = list(await repository.system_texts(session_id, limit=SYSTEM_TEXTS))
+            batch = await self._unread(repository, session, most)
+        told = await repository.system_texts(session_id, limit=SYSTEM_TEXTS)
         recalled = await repository.recalled(session_id, limit=RECALLED)
-        turns, said_back = turns_of(context, fresh, self._tags)
+        turns, said_back = turns_of(batch.context, batch.fresh, self._tags)
         project_id = await writable_project(
             self._db, principal.access, session.project_id, session.user_id
         )
@@ -166,19 +165,58 @@ class SessionReader:
             turns=turns,
             said_back=[*told, *said_back, *injected(recalled)],
             # What was replaced or has expired may be said anew, and then it is news.
-            recalled=[one.content for one in recalled if one.counts],
-            messages=len(fresh),
-            last=_up_to(session, fresh, more=whole or len(fresh) < len(found), to=to),
-            more=not whole and len(fresh) < len(found),
+            recalled=[memory.content for memory in recalled if memory.counts],
+            messages=len(batch.fresh),
+            last=batch.last,
+            more=batch.more,
             paused=not session.memory_enabled or agent is None or not agent.memory_enabled,
         )
+
+    async def _participants(self, principal: Principal) -> tuple[Session, Agent | None]:
+        """The session and its agent.
+
+        Raises:
+            SessionNotFoundError: it was deleted meanwhile.
+            DeferJobError: the agent or the user is disabled.
+
+        """
+        access = principal.access
+        session = await SessionRepository(self._db, access).get(self._job.session_id or "")
+        agent = await AgentRepository(self._db, access).find(session.agent_id)
+        user = await UserRepository(self._db, access).find(session.user_id)
+        try:
+            refuse_disabled(agent, user)
+        except DisabledError as error:
+            raise DeferJobError(datetime.now(UTC) + DISABLED, "disabled") from error
+        return session, agent
+
+    async def _last(self, repository: ExtractionRepository, session: Session) -> _Batch:
+        """The end of the session, up to its watermark, which stays where it is."""
+        watermark = session.last_extracted_seq
+        fresh = await repository.before(session.session_id, watermark, limit=SUMMARISED)
+        to = _evicted(self._job, session)
+        return _Batch((), fresh, _up_to(session, fresh, more=True, to=to), more=False)
+
+    async def _unread(
+        self, repository: ExtractionRepository, session: Session, most: int
+    ) -> _Batch:
+        """As much behind the watermark as one run reads."""
+        session_id, watermark = session.session_id, session.last_extracted_seq
+        to = _evicted(self._job, session)
+        found = await repository.after(session_id, watermark, limit=most + 1, to=to)
+        context = await repository.before(session_id, watermark, limit=CONTEXT)
+        fresh = fitting(found, most)
+        more = len(fresh) < len(found)
+        return _Batch(context, fresh, _up_to(session, fresh, more=more, to=to), more=more)
 
 
 def injected(recalled: Sequence[Recalled]) -> list[str]:
     """Memories as the model read them, each with the mistake that it mends."""
     return [
-        f"{one.content} (avoid: {one.source_error})" if one.source_error else one.content
-        for one in recalled
+        f"{memory.content} (avoid: {memory.source_error})"
+        if memory.source_error
+        else memory.content
+        for memory in recalled
     ]
 
 
@@ -241,6 +279,7 @@ def said(message: Message) -> Said:
 
 
 def turn_of(captured: CapturedTurn) -> ConversationTurn:
+    """A captured message as an extractor sees it."""
     return ConversationTurn(
         captured.message_id, captured.role, captured.text, captured.said_at, captured.name
     )

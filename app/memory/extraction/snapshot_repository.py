@@ -104,9 +104,9 @@ class SnapshotRepository:
         contradiction in other words may be as far as 0.48).
         """
         found: dict[int, DraftNeighbours] = {}
-        for place, drafts in self._buckets.items():
-            near = await self._nearest(place, drafts)
-            others = await self._by_text_or_attribute(place, drafts)
+        for owner, drafts in self._buckets.items():
+            near = await self._nearest(owner, drafts)
+            others = await self._by_text_or_attribute(owner, drafts)
             for draft, rows in zip(drafts, near, strict=True):
                 found[draft.index] = self._neighbours_of(draft, rows, others)
         return found
@@ -115,11 +115,11 @@ class SnapshotRepository:
         """What is stale in the run's buckets, and the largest category that has not been looked
         through lately; nothing where there is too little of it.
         """
-        places = list(self._buckets)
-        if not places:
+        owners = list(self._buckets)
+        if not owners:
             return AgendaSnapshot()
-        due = await self._due(places)
-        parts = await self._parts(places)
+        due = await self._due(owners)
+        parts = await self._parts(owners)
         today = (await self._db.scalars(select(func.current_date()))).one()
         return AgendaSnapshot(
             Agenda(
@@ -144,8 +144,8 @@ class SnapshotRepository:
         # What a session taught tells again what it is drawn from, and takes nobody's place.
         told = draft.proposed.memory_type == EXPERIENCE
         ordered = sorted(
-            (one for one in found.values() if (one[0].memory_type == EXPERIENCE) is told),
-            key=lambda one: (-one[1], one[0].memory_id),
+            (match for match in found.values() if (match[0].memory_type == EXPERIENCE) is told),
+            key=lambda match: (-match[1], match[0].memory_id),
         )
         floor = self._threshold(draft.own.text)
         return DraftNeighbours(
@@ -157,20 +157,20 @@ class SnapshotRepository:
             ),
         )
 
-    def _bucket(self, place: MemoryOwner) -> ColumnElement[bool]:
+    def _bucket(self, owner: MemoryOwner) -> ColumnElement[bool]:
         return and_(
             Memory.tenant_id == self._access.tenant_id,
-            *bucket(asdict(place)),
+            *bucket(asdict(owner)),
             current(),
             visible(self._access),
         )
 
-    async def _nearest(self, place: MemoryOwner, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
+    async def _nearest(self, owner: MemoryOwner, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
         query = asked([draft.own.vector for draft in drafts])
         similarity = -Memory.embedding.max_inner_product(query.c.vector)
         candidates = (
             select(*_NEIGHBOUR, similarity.label("similarity"))
-            .where(self._bucket(place), Memory.embedding_model == self._embedder.name)
+            .where(self._bucket(owner), Memory.embedding_model == self._embedder.name)
             .order_by(similarity.desc())
             .limit(NEAREST)
             .lateral("near")
@@ -187,39 +187,39 @@ class SnapshotRepository:
         return found
 
     async def _by_text_or_attribute(
-        self, place: MemoryOwner, drafts: Sequence[Draft]
+        self, owner: MemoryOwner, drafts: Sequence[Draft]
     ) -> Sequence[Row[Any]]:
         attributes = {draft.proposed.attribute for draft in drafts} - {None}
         wanted = [Memory.content_hash.in_([draft.own.content_hash for draft in drafts])]
         if attributes:
             wanted.append(Memory.attribute.in_(sorted(str(name) for name in attributes)))
         statement: Select[Any] = select(*_NEIGHBOUR, literal(0.0).label("similarity"))
-        rows = await self._db.execute(statement.where(self._bucket(place), or_(*wanted)))
+        rows = await self._db.execute(statement.where(self._bucket(owner), or_(*wanted)))
         return list(rows.all())
 
-    def _derived(self, places: Sequence[MemoryOwner]) -> ColumnElement[bool]:
+    def _derived(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
         return and_(
             Memory.tenant_id == self._access.tenant_id,
-            or_(*(and_(*bucket(asdict(place))) for place in places)),
+            or_(*(and_(*bucket(asdict(owner))) for owner in owners)),
             current(),
             visible(self._access),
             DERIVED,
         )
 
-    async def _due(self, places: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
+    async def _due(self, owners: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
         """The stalest: what was neither said nor changed nor reviewed for as long as it was
         thought to hold, 90 days unless it was told otherwise.
         """
         rows = await self._db.execute(
             select(*_REVIEWED)
-            .where(self._derived(places), func.now() > _DUE_AT)
+            .where(self._derived(owners), func.now() > _DUE_AT)
             .order_by(_DUE_AT, Memory.memory_id)
             .limit(MOST_DUE)
         )
-        found = _agenda_entries(rows, places)
+        found = _agenda_entries(rows, owners)
         return found if len(found) >= FEWEST_DUE else {}
 
-    def _mergeable(self, places: Sequence[MemoryOwner]) -> ColumnElement[bool]:
+    def _mergeable(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
         """What a merge would not take from anybody: the value of an attribute must stay one to
         be replaced by the next; what ends, is long, is found by the caller's own id, or is kept
         otherwise than the rest of its bucket stays apart.
@@ -229,7 +229,7 @@ class SnapshotRepository:
             and_(Memory.scope != "session", Memory.tier == "long"),
         )
         return and_(
-            self._derived(places),
+            self._derived(owners),
             usual,
             Memory.visibility == "members",
             func.char_length(Memory.content) <= LONGEST_PART,
@@ -239,29 +239,29 @@ class SnapshotRepository:
             Memory.expires_at.is_(None),
         )
 
-    async def _parts(self, places: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
+    async def _parts(self, owners: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
         """The newest memories of the largest category; old ones are reviewed instead."""
         keys = (Memory.scope, Memory.scope_id, Memory.memory_type)
         count = func.count()
         crowded = await self._db.execute(
             select(*keys)
-            .where(self._mergeable(places))
+            .where(self._mergeable(owners))
             .group_by(*keys)
             .having(count >= CROWDED)
             .order_by(count.desc(), *keys)
         )
-        resting = await self._resting(places[0].user_id)
+        resting = await self._resting(owners[0].user_id)
         for scope, scope_id, memory_type in crowded.all():
-            place = _place_of(places, scope, scope_id)
-            if category(place, memory_type) in resting:
+            owner = _owner_of(owners, scope, scope_id)
+            if category(owner, memory_type) in resting:
                 continue
             rows = await self._db.execute(
                 select(*_REVIEWED)
-                .where(self._mergeable([place]), Memory.memory_type == memory_type)
+                .where(self._mergeable([owner]), Memory.memory_type == memory_type)
                 .order_by(Memory.create_time.desc(), Memory.memory_id.desc())
                 .limit(MOST_PARTS)
             )
-            return _agenda_entries(rows, places)
+            return _agenda_entries(rows, owners)
         return {}
 
     async def _resting(self, user_id: str | None) -> list[Mapping[str, Any]]:
@@ -275,7 +275,7 @@ class SnapshotRepository:
                 looked.is_not(None),
             )
         )
-        return [{name: one[name] for name in one if name != "shown"} for one in rows]
+        return [{name: counted[name] for name in counted if name != "shown"} for counted in rows]
 
 
 def _neighbour(row: Row[Any], similarity: float, duplicate_from: float) -> Neighbour:
@@ -297,7 +297,7 @@ def _neighbour(row: Row[Any], similarity: float, duplicate_from: float) -> Neigh
 
 
 def _agenda_entries(
-    rows: Iterable[Row[Any]], places: Sequence[MemoryOwner]
+    rows: Iterable[Row[Any]], owners: Sequence[MemoryOwner]
 ) -> dict[str, AgendaEntry]:
     return {
         row.memory_id: AgendaEntry(
@@ -310,7 +310,7 @@ def _agenda_entries(
                 expected_valid_days=row.expected_valid_days,
                 since=row.since,
             ),
-            _place_of(places, row.scope, row.scope_id),
+            _owner_of(owners, row.scope, row.scope_id),
             row.version,
             protected=row.source != "ai" or row.memory_type == "correction",
         )
@@ -318,5 +318,5 @@ def _agenda_entries(
     }
 
 
-def _place_of(places: Sequence[MemoryOwner], scope: str, scope_id: str) -> MemoryOwner:
-    return next(place for place in places if (place.scope, place.scope_id) == (scope, scope_id))
+def _owner_of(owners: Sequence[MemoryOwner], scope: str, scope_id: str) -> MemoryOwner:
+    return next(owner for owner in owners if (owner.scope, owner.scope_id) == (scope, scope_id))

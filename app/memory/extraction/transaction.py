@@ -105,7 +105,7 @@ class RunTransaction:
         self, db: AsyncSession, state: RunState, drafts: Sequence[Draft]
     ) -> Policies:
         """What the agents of the run's buckets say of their cap."""
-        agents = {draft.place.agent_id for draft in drafts} - {None}
+        agents = {draft.owner.agent_id for draft in drafts} - {None}
         return await PolicyRepository(db, state.request.principal.tenant_id).get(
             self.forgetting, {str(agent_id) for agent_id in agents}
         )
@@ -124,11 +124,11 @@ async def _hold(db: AsyncSession, state: RunState) -> None:
         await request.hold(db)
     access, user_id = request.principal.access, request.context.scopes.user_id
     held = ExtractionRepository(db, access)
-    for place in buckets:
-        if place.scope == "project" and user_id is not None:
-            await held.hold_project(place.scope_id)
-            if await writable_project(db, access, place.scope_id, user_id) is None:
+    for owner in buckets:
+        if owner.scope == "project" and user_id is not None:
+            await held.hold_project(owner.scope_id)
+            if await writable_project(db, access, owner.scope_id, user_id) is None:
                 raise ProjectBarredError
-    for place in buckets:
-        await MemoryRepository(db, access).lock_bucket(place.scope, place.scope_id)
+    for owner in buckets:
+        await MemoryRepository(db, access).lock_bucket(owner.scope, owner.scope_id)
     await held.hold(None if request.span is None else request.span.session_id, user_id)

@@ -18,7 +18,7 @@ from app.language.text.names import name_key, name_keys
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.speaker_repository import SpeakerRepository
 from app.memory.graph.statements import GraphOwner
-from app.memory.graph.triples import draws_graph, graph_place, triples_of
+from app.memory.graph.triples import draws_graph, graph_owner, triples_of
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
@@ -43,12 +43,12 @@ class MemoryReader:
         """Write whom they speak of; nothing for an agent, or a tenant, that wants no graph."""
         counts: dict[str, int] = defaultdict(int)
         writing = GraphWriter(db, access, actor=None, job_id=job_id, now=now)
-        for place, rows in (await self._by_place(db, access, memories, config)).items():
+        for owner, rows in (await self._by_owner(db, access, memories, config)).items():
             speakers = SpeakerRepository(db, access)
             speaker = None
             proposals = [(row, _proposed(row)) for row in rows]
-            if place.user_id is not None and any(one.relations for _, one in proposals):
-                speaker = await speakers.ensured(place, place.user_id)
+            if owner.user_id is not None and any(one.relations for _, one in proposals):
+                speaker = await speakers.ensured(owner, owner.user_id)
             statements = [
                 statement
                 for row, proposed in proposals
@@ -61,16 +61,16 @@ class MemoryReader:
                 )
             ]
             if statements:
-                written = await writing.store(place, statements)
+                written = await writing.store(owner, statements)
                 if speaker is not None:
-                    await speakers.remember(place, speaker)
+                    await speakers.remember(owner, speaker)
                 counts["relations"] += written.relations_added
                 counts["entities"] += written.entities_created
             texts = [(row.memory_id, row.content) for row in rows]
-            await note_mentions(EntityRepository(db, access), place, texts)
+            await note_mentions(EntityRepository(db, access), owner, texts)
         return counts
 
-    async def _by_place(
+    async def _by_owner(
         self,
         db: AsyncSession,
         access: Access,
@@ -84,7 +84,7 @@ class MemoryReader:
             if row.agent_id not in drawn:
                 agent = await agents.find(row.agent_id or "")
                 drawn[row.agent_id] = draws_graph(agent.config if agent else {}, config)
-            place = graph_place(
+            owner = graph_owner(
                 MemoryOwner(
                     row.scope,
                     row.scope_id,
@@ -94,13 +94,13 @@ class MemoryReader:
                     row.project_id,
                 )
             )
-            if place is not None and drawn[row.agent_id]:
-                found[place].append(row)
+            if owner is not None and drawn[row.agent_id]:
+                found[owner].append(row)
         return found
 
 
 async def note_mentions(
-    entities: EntityRepository, place: GraphOwner, texts: Iterable[tuple[str, str]]
+    entities: EntityRepository, owner: GraphOwner, texts: Iterable[tuple[str, str]]
 ) -> None:
     """Note of memories, by id and words, which entities of their bucket they name."""
     spoken: dict[str, list[str]] = {}
@@ -110,8 +110,8 @@ async def note_mentions(
     if not spoken:
         return
     rows = [
-        *(await entities.by_keys(place, spoken)).items(),
-        *await entities.by_aliases(place, spoken),
+        *(await entities.by_keys(owner, spoken)).items(),
+        *await entities.by_aliases(owner, spoken),
     ]
     await entities.note_mentions(
         (memory_id, row.entity_id) for key, row in rows for memory_id in spoken[key]

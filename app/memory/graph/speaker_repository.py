@@ -28,7 +28,7 @@ class SpeakerRepository:
         self._tenant_id = access.tenant_id
         self._entities = EntityRepository(db, access)
 
-    async def name_of(self, place: GraphOwner, user_id: str) -> str:
+    async def name_of(self, owner: GraphOwner, user_id: str) -> str:
         """What the user is called: as they said last, else as the caller wrote, else their id.
 
         What they said counts only where all who read this graph may know it: said to no agent
@@ -38,7 +38,7 @@ class SpeakerRepository:
             select(Memory.content)
             .where(
                 Memory.tenant_id == self._tenant_id,
-                *_said_in(place, user_id),
+                *_said_in(owner, user_id),
                 Memory.status == "active",
                 Memory.attribute == NAME,
                 or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
@@ -54,16 +54,16 @@ class SpeakerRepository:
         )
         return written.strip() if written is not None and fits(written) else user_id
 
-    async def ensured(self, place: GraphOwner, user_id: str) -> Speaker:
+    async def ensured(self, owner: GraphOwner, user_id: str) -> Speaker:
         """The user as statements of this place must name them, so that they stay one entity.
 
         Somebody who has the user's name in the graph already, while the user is there by their
         id, stays somebody else; a merge by hand makes them one.
         """
-        name = await self.name_of(place, user_id)
+        name = await self.name_of(owner, user_id)
         key, own = name_key(name), name_key(user_id)
-        found = await self._entities.by_keys(place, {key, own})
-        aliased = dict(await self._entities.by_aliases(place, {key, own}))
+        found = await self._entities.by_keys(owner, {key, own})
+        aliased = dict(await self._entities.by_aliases(owner, {key, own}))
         mine = found.get(own) or aliased.get(own)
         if mine is None or key == own:
             return Speaker(user_id, name if mine is None else mine.name)
@@ -78,12 +78,12 @@ class SpeakerRepository:
             await self._call(mine, name)
         return Speaker(user_id, mine.name)
 
-    async def remember(self, place: GraphOwner, speaker: Speaker) -> None:
+    async def remember(self, owner: GraphOwner, speaker: Speaker) -> None:
         """Let the entity of a user who has a name be found by their id too; safe to repeat."""
         key, own = name_key(speaker.name), name_key(speaker.user_id)
-        if key == own or await self._entities.by_aliases(place, [own]):
+        if key == own or await self._entities.by_aliases(owner, [own]):
             return
-        found = await self._entities.by_keys(place, [key])
+        found = await self._entities.by_keys(owner, [key])
         if key in found:
             await self._call(found[key], speaker.user_id)
 
@@ -91,15 +91,15 @@ class SpeakerRepository:
         await self._entities.note_aliases([(entity.entity_id, name_key(alias), alias)])
 
 
-def _said_in(place: GraphOwner, user_id: str) -> tuple[ColumnElement[bool], ...]:
+def _said_in(owner: GraphOwner, user_id: str) -> tuple[ColumnElement[bool], ...]:
     """The memories in which a user may have said something that this graph may tell."""
-    known = or_(Memory.agent_id.is_(None), Memory.agent_id == place.agent_id)
-    if place.scope == "user":
+    known = or_(Memory.agent_id.is_(None), Memory.agent_id == owner.agent_id)
+    if owner.scope == "user":
         return (Memory.scope == "user", Memory.scope_id == user_id, known)
-    if place.scope == "project":
+    if owner.scope == "project":
         return (
             Memory.scope == "project",
-            Memory.scope_id == place.scope_id,
+            Memory.scope_id == owner.scope_id,
             Memory.user_id == user_id,
             Memory.visibility != "owner_only",
             known,

@@ -51,16 +51,16 @@ class Speaker:
         return name_key(name) in {*SPEAKERS, name_key(self.user_id), name_key(self.name)}
 
 
-def graph_place(place: MemoryOwner) -> GraphOwner | None:
+def graph_owner(owner: MemoryOwner) -> GraphOwner | None:
     """The graph of a bucket; what counts in one conversation only has none."""
-    if place.scope == "session":
+    if owner.scope == "session":
         return None
     return GraphOwner(
-        place.scope,
-        place.scope_id,
-        place.user_id,
-        place.agent_id,
-        place.project_id if place.scope == "project" else None,
+        owner.scope,
+        owner.scope_id,
+        owner.user_id,
+        owner.agent_id,
+        owner.project_id if owner.scope == "project" else None,
     )
 
 

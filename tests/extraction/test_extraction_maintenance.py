@@ -21,10 +21,10 @@ ELSEWHERE = MemoryOwner("session", "talk", "ana", None, "talk", None)
 
 
 def seen(
-    number: int, *, place: MemoryOwner = PLACE, protected: bool = False, **members: object
+    number: int, *, owner: MemoryOwner = PLACE, protected: bool = False, **members: object
 ) -> AgendaEntry:
     usual = {"content": f"The user said {number}.", "memory_type": "fact", "confidence": 0.9}
-    return AgendaEntry(AgendaMemory(f"mem_{number}", **(usual | members)), place, 1, protected)
+    return AgendaEntry(AgendaMemory(f"mem_{number}", **(usual | members)), owner, 1, protected)
 
 
 def shown(*due: AgendaEntry, parts: tuple[AgendaEntry, ...] = ()) -> AgendaSnapshot:
@@ -155,7 +155,7 @@ class TestMerges:
             "One matter.",
         )
         assert (one.content.text, one.proposed.confidence) == ("The user said all of it.", 0.8)
-        assert one.place == PLACE
+        assert one.owner == PLACE
 
     @pytest.mark.parametrize(
         ("ids", "code"),
@@ -180,7 +180,7 @@ class TestMerges:
         assert codes(one) == ["unknown_memory"]
 
     def test_scopes_are_not_mixed(self):
-        one = self.merged("mem_1", "mem_2", parts=(seen(1), seen(2, place=ELSEWHERE)))
+        one = self.merged("mem_1", "mem_2", parts=(seen(1), seen(2, owner=ELSEWHERE)))
 
         assert codes(one) == ["scope_mismatch"]
 

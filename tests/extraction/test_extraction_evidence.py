@@ -83,13 +83,13 @@ class TestScopes:
         scopes = WritableScopes("ana", None, "talk", "apollo")
         [draft] = judge([proposed(scope="project")], EvidenceContext(TURNS, scopes), Gate())
 
-        assert (draft.place.scope, draft.place.scope_id) == ("project", "apollo")
+        assert (draft.owner.scope, draft.owner.scope_id) == ("project", "apollo")
 
     def test_the_scope_a_caller_names_is_the_only_one(self):
         scopes = WritableScopes(None, "helper", scope="agent")
         [draft] = judge([proposed(scope="agent")], EvidenceContext(TURNS, scopes), Gate())
 
-        assert (draft.place.scope, draft.place.user_id) == ("agent", None)
+        assert (draft.owner.scope, draft.owner.user_id) == ("agent", None)
 
 
 def test_every_broken_rule_is_reported():

@@ -1,67 +1,60 @@
 """`POST /v1/memories`: messages of a request become memories, inside the request or as a job.
 
-With `infer` false they are saved as they stand (`memories/saving.py`). With `infer` true the
-same steps run as for a session; the messages themselves are not kept.
+With `infer` false they are saved as they stand (`memories/save_service.py`). With `infer` true the
+same stages run as for a session; the messages themselves are not kept.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.capture import Said, readable, signals_of
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.usage.errors import QuotaExhaustedError
-from app.language.llm.extractor import ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.answers import outcomes
-from app.memory.extraction.evidence import EvidenceContext, WritableScopes
-from app.memory.extraction.inference_order import infer
-from app.memory.extraction.pipeline import Pipeline
-from app.memory.extraction.run_policy import (
-    RunLimits,
-    instructions,
-    model_for,
-    principal_of,
-    writable_project,
+from app.memory.extraction.drafts import Draft
+from app.memory.extraction.evidence import WritableScopes
+from app.memory.extraction.inference_request import (
+    InferenceRules,
+    caller_of,
+    infer_order,
+    inference_run,
+    refuse_unusable,
 )
-from app.memory.extraction.run_state import RunRequest, RunResult
-from app.memory.extraction.session_reader import turn_of
-from app.memory.graph.triples import draws_graph
-from app.memory.memories.errors import DuplicateMemoryError, GateRejectedError, NotInferredError
+from app.memory.extraction.pipeline import Pipeline
+from app.memory.extraction.run_policy import model_for, principal_of, writable_project
+from app.memory.extraction.run_state import RunResult
+from app.memory.memories.errors import (
+    DuplicateMemoryError,
+    GateRejectedError,
+    MemoryNotFoundError,
+)
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
+from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_service import SaveService
-from app.memory.memories.schemas import JobAccepted, MemoryAdded, MemoryCreate, SaidMessage
+from app.memory.memories.schemas import (
+    JobAccepted,
+    MemoryAdded,
+    MemoryCreate,
+    MemoryRead,
+    Outcome,
+    Reason,
+)
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work, answering
 
-BASE = ("memory_type", "tier", "visibility", "external_id", "expires_at")
-"""Fields of a request that every memory drawn from it gets, when they are given."""
-
-OF_ONE_STATEMENT = (
-    "attribute", "confidence", "source", "source_id", "source_error", "evidence", "valid_from",
-    "valid_to", "on_duplicate",
-)  # fmt: skip
-"""Fields that say something of one statement as it stands: reading decides about them."""
+REPLACING = {"UPDATE", "SUPERSEDE", "MERGE"}
+"""Events that say what they took the place of."""
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceRules:
-    """What the deployment says about reading requests."""
+class InferenceService:
+    """Remembers what the messages of requests say."""
 
-    auto_create: bool
-    tags: Sequence[str]
-    signal_window: int
-    limits: RunLimits
-
-
-class InferringService:
     def __init__(
         self,
         work: Work,
@@ -100,9 +93,9 @@ class InferringService:
         if not body.infer:
             return await self._saving.add(principal, body, key=key)
         self._work.refuse_disabled()
-        _refuse_unusable(body)
-        place = requested_owner(principal, body)
-        scopes, config = await self._settle(principal, body, place, key)
+        refuse_unusable(body)
+        owner = requested_owner(principal, body)
+        scopes, config = await self._ensure(principal, body, owner, key)
         model = model_for(self._models, config, principal.config)
         if model.extractor.model is not None:
             await self._check_quota(principal)
@@ -112,10 +105,12 @@ class InferringService:
             async with answering(db, key) as unit:
                 answer = await outcomes(db, principal.access, result)
                 status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & result.events.keys() else 200
-                unit.answer(answer, status, user_id=place.user_id)
+                unit.answer(answer, status, user_id=owner.user_id)
             answers.append((answer, status))
 
-        request = self._request(principal, body, scopes, config, job=None)
+        request = inference_run(
+            principal, body, scopes, config, rules=self._rules, said_at=self._now(), job=None
+        )
         await self._pipeline.run(request, model, finish)
         return answers[-1]
 
@@ -126,22 +121,22 @@ class InferringService:
 
         Raises:
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
-            UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the place.
+            UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the owner.
 
         """
         self._work.refuse_disabled()
         if body.infer:
-            _refuse_unusable(body)
-        place = requested_owner(principal, body)
+            refuse_unusable(body)
+        owner = requested_owner(principal, body)
         async with self._work.write(principal, key) as unit:
-            await ensure_owner(unit.db, principal, place, create=self._rules.auto_create)
+            await ensure_owner(unit.db, principal, owner, create=self._rules.auto_create)
             told = body.model_dump(mode="json", exclude_unset=True)
             scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(
-                infer(principal, told, place)
+                infer_order(principal, told, owner)
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = JobAccepted.model_validate(scheduled)
-            return unit.answer(answer, 202, user_id=place.user_id)
+            return unit.answer(answer, 202, user_id=owner.user_id)
 
     async def work_off(self, job: ClaimedJob) -> dict[str, Any] | None:
         """The handler of jobs `infer`.
@@ -153,11 +148,11 @@ class InferringService:
         """
         body = MemoryCreate.model_validate(job.payload["body"])
         async with self._work.read(job) as db:
-            principal = _caller(await principal_of(db, job), job.payload)
+            principal = caller_of(await principal_of(db, job), job.payload)
         if not body.infer:
             return {"events": await self._save(principal, body)}
-        place = requested_owner(principal, body)
-        scopes, config = await self._settle(principal, body, place, None)
+        owner = requested_owner(principal, body)
+        scopes, config = await self._ensure(principal, body, owner, None)
         model = model_for(self._models, config, principal.config)
         if model.extractor.model is not None:
             async with self._work.write(job, while_disabled=True) as unit:
@@ -166,9 +161,10 @@ class InferringService:
         async def finish(db: AsyncSession, result: RunResult) -> None:
             await JobRepository(db, job.tenant_id).finish(job, result.summary())
 
-        await self._pipeline.run(
-            self._request(principal, body, scopes, config, job=job), model, finish
+        request = inference_run(
+            principal, body, scopes, config, rules=self._rules, said_at=job.create_time, job=job
         )
+        await self._pipeline.run(request, model, finish)
         return None
 
     async def _save(self, principal: Principal, body: MemoryCreate) -> dict[str, int]:
@@ -177,104 +173,85 @@ class InferringService:
             saved, _ = await self._saving.add(principal, body)
         except (GateRejectedError, DuplicateMemoryError):
             return {"REJECT": 1}
-        events = [one.event for one in saved.results]
+        events = [outcome.event for outcome in saved.results]
         return {event: events.count(event) for event in sorted(set(events))}
 
-    async def _settle(
+    async def _ensure(
         self,
         principal: Principal,
         body: MemoryCreate,
-        place: MemoryOwner,
+        owner: MemoryOwner,
         key: IdempotencyKey | None,
     ) -> tuple[WritableScopes, Mapping[str, Any]]:
         """Make sure that everybody is there and willing, and say where memories may go."""
         await self._work.refuse_repeated(principal, key)
         async with self._work.write(principal, while_disabled=True) as unit:
-            await ensure_owner(unit.db, principal, place, create=self._rules.auto_create)
-            project_id = place.project_id
-            if place.scope != "project":
+            await ensure_owner(unit.db, principal, owner, create=self._rules.auto_create)
+            project_id = owner.project_id
+            if owner.scope != "project":
                 project_id = await writable_project(
-                    unit.db, principal.access, place.project_id, place.user_id
+                    unit.db, principal.access, owner.project_id, owner.user_id
                 )
             agents = AgentRepository(unit.db, principal.access)
-            agent = await agents.find(place.agent_id) if place.agent_id else None
+            agent = await agents.find(owner.agent_id) if owner.agent_id else None
         scopes = WritableScopes(
-            place.user_id, place.agent_id, place.session_id, project_id, scope=body.scope
+            owner.user_id, owner.agent_id, owner.session_id, project_id, scope=body.scope
         )
         return scopes, {} if agent is None else agent.config
 
     async def _check_quota(self, principal: Principal) -> None:
+        """Whether the tenant's day has calls and tokens left.
+
+        Raises:
+            QuotaExhaustedError: it has none; nothing was read.
+
+        """
         async with self._work.read(principal) as db:
             try:
                 await self._rules.limits.check_quota(db, principal)
             except DeferJobError as error:
                 raise QuotaExhaustedError(error.until - self._now()) from error
 
-    def _request(
-        self,
-        principal: Principal,
-        body: MemoryCreate,
-        scopes: WritableScopes,
-        config: Mapping[str, Any],
-        *,
-        job: ClaimedJob | None,
-    ) -> RunRequest:
-        said_at = self._now() if job is None else job.create_time
-        found = readable(_said(body, said_at), self._rules.tags)
-        turns = [turn_of(one) for one in found.turns]
-        given = body.model_dump(include=set(BASE) & body.model_fields_set)
-        return RunRequest(
-            principal=principal,
-            context=EvidenceContext(turns, scopes, list(found.said_back), stored=False),
-            reading=ExtractionRequest(
-                turns,
-                signals_of(found.turns, self._rules.signal_window),
-                instructions(body.prompt, config),
-                scopes.names,
-            ),
-            trigger="infer",
-            agent_id=scopes.agent_id,
-            job=job,
-            base=given | {"metadata_": dict(body.metadata)},
-            graph=draws_graph(config, principal.config) and body.visibility != "owner_only",
+
+async def outcomes(db: AsyncSession, access: Access, result: RunResult) -> MemoryAdded:
+    """One outcome per proposal, with the memory that holds it, where the caller may see it."""
+    memories = MemoryRepository(db, access)
+    shown: dict[str, MemoryRead] = {}
+    for memory_id in {draft.memory_id for draft in result.drafts} - {None}:
+        try:
+            row = await memories.get(str(memory_id))
+        except MemoryNotFoundError:
+            continue
+        shown[row.memory_id] = MemoryRead.model_validate(row)
+    results = [_outcome(draft, shown) for draft in result.drafts]
+    results += [
+        Outcome(
+            index=len(result.drafts) + number,
+            event="REJECT",
+            reasons=[Reason(code="malformed", detail=entry.detail, figures={"index": entry.index})],
         )
-
-
-def _refuse_unusable(body: MemoryCreate) -> None:
-    """Raises NotInferredError for a field that would be passed over in silence."""
-    given = [name for name in OF_ONE_STATEMENT if name in body.model_fields_set]
-    if given:
-        raise NotInferredError(given)
-
-
-def _said(body: MemoryCreate, at: datetime) -> list[Said]:
-    """The messages of a request as capture reads them, named by their place."""
-    messages = body.messages
-    if isinstance(messages, str):
-        messages = SaidMessage(content=messages)
-    batch = [messages] if isinstance(messages, SaidMessage) else messages
-    return [
-        Said(
-            message_id=f"m{number}",
-            role=one.role,
-            content=one.content,
-            content_parts=None,
-            tool_calls=None,
-            metadata=one.metadata,
-            name=one.name,
-            sequence_no=number,
-            create_time=at,
-        )
-        for number, one in enumerate(batch, 1)
+        for number, entry in enumerate(result.malformed)
     ]
+    return MemoryAdded(results=results, extractor=result.extractor, run_id=result.run_id)
 
 
-def _caller(tenant: Principal, payload: Mapping[str, Any]) -> Principal:
-    """The one who ordered, restricted and entitled as when the order was placed."""
-    return Principal(
-        Access(tenant.tenant_id, payload.get("agent_id"), payload.get("user_id")),
-        tenant.key_id,
-        frozenset(payload.get("scopes", ["write"])),
-        tenant.config,
-        tenant.embedding_models,
+def _outcome(draft: Draft, shown: dict[str, MemoryRead]) -> Outcome:
+    nearest = draft.neighbours[0].similarity if draft.neighbours else None
+    return Outcome(
+        index=draft.index,
+        event=draft.event or "ADD",
+        memory_id=draft.memory_id,
+        memory=shown.get(draft.memory_id or ""),
+        content=None if draft.sensitive else draft.proposed.content,
+        previous=draft.previous,
+        replaced=[target for target in draft.target_ids if target != draft.memory_id]
+        if draft.event in REPLACING
+        else [],
+        similarity=nearest,
+        reason=draft.reason,
+        reasons=[
+            Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))
+            for reason in draft.reasons
+        ],
+        decision_id=draft.decision_id,
     )

@@ -31,9 +31,9 @@ async def call(client: AsyncClient, name: str, **where: str) -> None:
     await save(client, text, **({"user_id": "u7", "attribute": "user.name"} | where))
 
 
-async def named(runtime: Runtime, acme: Caller, place: GraphOwner) -> str:
+async def named(runtime: Runtime, acme: Caller, owner: GraphOwner) -> str:
     async with runtime.database.begin(acme.tenant_id) as db:
-        return await SpeakerRepository(db, Access(acme.tenant_id)).name_of(place, "u7")
+        return await SpeakerRepository(db, Access(acme.tenant_id)).name_of(owner, "u7")
 
 
 async def test_a_name_told_to_all_agents_is_the_users_in_all_of_them(

@@ -1,0 +1,150 @@
+"""A request to infer memories from its messages: the order to do it later, and the run that does
+it. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.conversation.messages.capture import Said, readable, signals_of
+from app.conversation.sessions.jobs import ATTEMPTS
+from app.identity.tenants.access import Access, Principal
+from app.language.llm.extractor import ExtractionRequest
+from app.memory.extraction.evidence import EvidenceContext, WritableScopes
+from app.memory.extraction.run_policy import RunLimits, instructions
+from app.memory.extraction.run_state import RunRequest
+from app.memory.extraction.session_reader import turn_of
+from app.memory.graph.triples import draws_graph
+from app.memory.memories.errors import NotInferredError
+from app.memory.memories.owner import MemoryOwner
+from app.memory.memories.schemas import MemoryCreate, SaidMessage
+from app.platform.database.ids import new_id
+from app.platform.jobs.orders import ClaimedJob, Order
+
+INFER = "infer"
+"""The kind of the job."""
+
+BASE = ("memory_type", "tier", "visibility", "external_id", "expires_at")
+"""Fields of a request that every memory drawn from it gets, when they are given."""
+
+OF_ONE_STATEMENT = (
+    "attribute", "confidence", "source", "source_id", "source_error", "evidence", "valid_from",
+    "valid_to", "on_duplicate",
+)  # fmt: skip
+"""Fields that say something of one statement as it stands: reading decides about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRules:
+    """What the deployment says about reading requests."""
+
+    auto_create: bool
+    tags: Sequence[str]
+    signal_window: int
+    limits: RunLimits
+
+
+def infer_order(principal: Principal, body: Mapping[str, Any], owner: MemoryOwner) -> Order:
+    """The order for messages of a request; each is a job of its own.
+
+    It bears the ids of everybody whose words it holds until then, so that an erasure finds it.
+    """
+    access = principal.access
+    return Order(
+        kind=INFER,
+        key=new_id("inf"),
+        agent_id=owner.agent_id,
+        user_id=owner.user_id,
+        session_id=owner.session_id,
+        creator=principal.key_id,
+        max_attempts=ATTEMPTS,
+        payload={
+            "body": dict(body),
+            "scopes": sorted(principal.scopes),
+            "agent_id": access.agent_id,
+            "user_id": access.user_id,
+        },
+    )
+
+
+def inference_run(
+    principal: Principal,
+    body: MemoryCreate,
+    scopes: WritableScopes,
+    config: Mapping[str, Any],
+    *,
+    rules: InferenceRules,
+    said_at: datetime,
+    job: ClaimedJob | None,
+) -> RunRequest:
+    """The run that reads the messages of a request, which no evidence can name later.
+
+    Args:
+        config: settings of the agent.
+        said_at: what dates in the messages are relative to.
+
+    """
+    found = readable(said_messages(body, said_at), rules.tags)
+    turns = [turn_of(turn) for turn in found.turns]
+    given = body.model_dump(include=set(BASE) & body.model_fields_set)
+    return RunRequest(
+        principal=principal,
+        context=EvidenceContext(turns, scopes, list(found.said_back), stored=False),
+        reading=ExtractionRequest(
+            turns,
+            signals_of(found.turns, rules.signal_window),
+            instructions(body.prompt, config),
+            scopes.names,
+        ),
+        trigger="infer",
+        agent_id=scopes.agent_id,
+        job=job,
+        base=given | {"metadata_": dict(body.metadata)},
+        graph=draws_graph(config, principal.config) and body.visibility != "owner_only",
+    )
+
+
+def refuse_unusable(body: MemoryCreate) -> None:
+    """Let no field be passed over in silence.
+
+    Raises:
+        NotInferredError: a field is given that only `infer` false has a use for.
+
+    """
+    given = [name for name in OF_ONE_STATEMENT if name in body.model_fields_set]
+    if given:
+        raise NotInferredError(given)
+
+
+def said_messages(body: MemoryCreate, at: datetime) -> list[Said]:
+    """The messages of a request as capture reads them, named by their number."""
+    messages = body.messages
+    if isinstance(messages, str):
+        messages = SaidMessage(content=messages)
+    batch = [messages] if isinstance(messages, SaidMessage) else messages
+    return [
+        Said(
+            message_id=f"m{number}",
+            role=message.role,
+            content=message.content,
+            content_parts=None,
+            tool_calls=None,
+            metadata=message.metadata,
+            name=message.name,
+            sequence_no=number,
+            create_time=at,
+        )
+        for number, message in enumerate(batch, 1)
+    ]
+
+
+def caller_of(tenant: Principal, payload: Mapping[str, Any]) -> Principal:
+    """The one who ordered, restricted and entitled as when the order was placed."""
+    return Principal(
+        Access(tenant.tenant_id, payload.get("agent_id"), payload.get("user_id")),
+        tenant.key_id,
+        frozenset(payload.get("scopes", ["write"])),
+        tenant.config,
+        tenant.embedding_models,
+    )
