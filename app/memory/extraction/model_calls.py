@@ -116,7 +116,7 @@ class ModelCalls:
         async with self._database.begin(request.principal.tenant_id) as db:
             await _note(db, request, "reconcile", reconciler.model, error.use, failures=1)
         EXTRACTION_RUNS.labels(request.trigger, "failed").inc()
-        log.warning("reconciling_failed", reason=error.reason, job_id=request.job_id)
+        log.warning("reconciliation_failed", reason=error.reason, job_id=request.job_id)
 
 
 def _row(request: RunRequest, extractor: Extractor, run_id: str, use: ModelUse) -> dict[str, Any]:
