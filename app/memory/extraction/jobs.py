@@ -74,19 +74,19 @@ class SessionJobs:
         """
         if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
-        async with self._work.read(job) as db:
+        async with self._work.write(job, while_disabled=True) as unit:
             # Before the watermark is read: who ends in between has moved it.
-            if await ExtractionRepository(db, Access(job.tenant_id)).is_being_read(job):
+            if await ExtractionRepository(unit.db, Access(job.tenant_id)).is_being_read(job):
                 raise DeferJobError(self._now() + BUSY, "session_busy")
-            unread = await SessionReader(db, job, self._tags).read(most=_most(job))
+            unread = await SessionReader(unit.db, job, self._tags).read(most=_most(job))
             summary = _told_all(job, unread)
             if summary:
-                unread = await SessionReader(db, job, self._tags).read(whole=True)
+                unread = await SessionReader(unit.db, job, self._tags).read(whole=True)
             if not unread.paused and not unread.news:
-                await self._pass_over(db, job, unread, "nothing_to_extract")
+                await self._pass_over(unit.db, job, unread, "nothing_to_extract")
                 return
             if unread.paused:
-                await self._expire(db, unread, job)
+                await self._expire(unit.db, unread, job)
         if unread.paused:
             # What was said before the pause stays owed.
             raise DeferJobError(self._now() + DISABLED, "memory_paused")
