@@ -4,6 +4,7 @@ What `kemem --help` shows of a command stands in the table here, so that help ne
 a test compares it with what the command says of itself.
 """
 
+import gc
 import sys
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -86,7 +87,12 @@ COMMANDS: Final = {
 def load(path: str) -> Any:
     """What stands at `module:name`, imported now."""
     module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    # As in `app/main.py`: what is imported is no garbage.
+    gc.disable()
+    try:
+        return getattr(import_module(module), name)
+    finally:
+        gc.enable()
 
 
 def load_command(name: str) -> Any:
