@@ -10,67 +10,17 @@ from contextlib import ExitStack, aclosing
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from sqlalchemy import LargeBinary
 
 from app.governance.exports.errors import ExportsBusyError
-from app.governance.exports.exported_tables import (
-    BELONGS,
-    NOT_EXPORTED,
-    NOUNS,
-    TABLES,
-    columns_of,
-    key_of,
-    reference_columns,
-    references_of,
-)
 from app.governance.exports.schemas import ExportQuery
 from app.governance.exports.service import ExportService
 from app.governance.exports.slots import ExportSlots
-from app.governance.tables import TABLES as REGISTERED
 from app.runtime import Runtime
 from tests.exports.exports_support import exported, many, principal_of, reading, rows_in
 from tests.support.api import append, execute, fields, problem, save
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
-
-
-class TestTables:
-    def test_every_table_is_exported_or_left_out_for_a_reason(self) -> None:
-        registered = {table.__tablename__ for table in REGISTERED}
-
-        assert registered == NOUNS.keys() | NOT_EXPORTED.keys()
-        assert not NOUNS.keys() & NOT_EXPORTED.keys()
-        assert len(set(NOUNS.values())) == len(NOUNS)
-
-    def test_parents_stand_before_what_refers_to_them(self) -> None:
-        order = list(NOUNS)
-        for table in TABLES.values():
-            for key in table.foreign_key_constraints:
-                parent = key.referred_table.name
-                assert parent == "tenants" or order.index(parent) <= order.index(table.name)
-        for name, (_, parent) in BELONGS.items():
-            assert order.index(parent) < order.index(name)
-
-    def test_a_table_refers_to_itself_by_one_column_that_may_be_null(self) -> None:
-        for table in TABLES.values():
-            own = [key for key in references_of(table) if key.referred_table is table]
-            for key in own:
-                [name] = reference_columns(key)
-                assert table.c[name].nullable
-                assert len(key_of(table)) == len(own) == 1
-
-    def test_every_column_but_the_tenant_is_shown(self) -> None:
-        for table in TABLES.values():
-            shown = {column.name for column in columns_of(table)}
-            assert shown == {column.name for column in table.columns} - {"tenant_id"}
-            # Else a line could not say which it is.
-            assert all(column.name in shown for column in key_of(table))
-
-    def test_bytes_in_keys_are_digests(self) -> None:
-        for table in TABLES.values():
-            for column in key_of(table):
-                assert not isinstance(column.type, LargeBinary) or column.name == "digest"
 
 
 async def two_users(client: AsyncClient) -> None:

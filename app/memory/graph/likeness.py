@@ -13,7 +13,7 @@ from app.language.text.normal_forms import has_cjk
 
 NEAR: Final = 0.25
 """Largest cosine distance at which two names are looked at. Of the 25 labelled pairs in
-`tests/graph/test_graph_likeness.py` wordllama has nine of ten spellings of one name within it
+`tests/unit/graph/test_graph_likeness.py` wordllama has nine of ten spellings of one name within it
 (0.007 to 0.219), and eight of fifteen others too ("Boeing 737" and "Boeing 747" at 0.048): no
 threshold parts them, so that the checks below decide."""
 

@@ -1,0 +1,90 @@
+"""How full a window is: counted with every append and deletion, told in every answer."""
+
+from typing import Any
+
+import pytest
+
+from app.conversation.messages.pressure import learned_scale, pressure_of
+from app.conversation.messages.window_repository import WindowCounters
+from app.conversation.sessions.policy import Trigger, WindowPolicy
+
+
+def counted(window_tokens: int = 0, messages: int = 50, **fields: Any) -> WindowCounters:
+    given = {"last_user_seq": 40, "summary_tokens": 0, "token_scale": 1.0, "in_context_from": 0}
+    return WindowCounters(window_tokens=window_tokens, window_messages=messages, **(given | fields))
+
+
+class TestLevels:
+    @pytest.mark.parametrize(
+        ("there", "level"),
+        [(0, "ok"), (699, "ok"), (700, "warn"), (701, "warn"), (999, "warn"), (1000, "flush"),
+         (1001, "flush"), (90_000, "flush")],
+    )  # fmt: skip
+    def test_begin_at_their_thresholds(self, there: int, level: str) -> None:
+        pressure = pressure_of(counted(there), WindowPolicy(budget_tokens=1000))
+
+        assert pressure.level == level
+        assert (pressure.notice is None) == (level == "ok")
+        assert pressure.due == (level == "flush")
+
+    def test_summaries_and_what_is_reserved_count(self) -> None:
+        """System prompt and tools were ignored, and the window overflowed unseen."""
+        policy = WindowPolicy(budget_tokens=1000, reserved_tokens=300)
+
+        assert pressure_of(counted(400, summary_tokens=300), policy).level == "flush"
+        assert pressure_of(counted(400, summary_tokens=300), policy).tokens == 1000
+
+    def test_what_a_provider_counted_more_counts(self) -> None:
+        found = pressure_of(counted(800, token_scale=1.25), WindowPolicy(budget_tokens=1000))
+
+        assert (found.level, found.tokens) == ("flush", 1000)
+
+    def test_a_notice_says_how_full_it_is_and_what_to_do(self) -> None:
+        found = pressure_of(counted(705), WindowPolicy(budget_tokens=1000))
+
+        assert found.notice is not None
+        assert "70 percent" in found.notice
+        assert "Save" in found.notice
+
+    def test_without_automatic_nothing_is_due(self) -> None:
+        found = pressure_of(counted(5000), WindowPolicy(budget_tokens=1000, automatic=False))
+
+        assert (found.level, found.due) == ("flush", False)
+
+    def test_a_window_of_the_current_request_alone_is_not_due(self) -> None:
+        """It is never evicted, so every further append would order a job for nothing."""
+        only = counted(5000, in_context_from=39)
+
+        assert not pressure_of(only, WindowPolicy(budget_tokens=1000)).due
+
+    @pytest.mark.parametrize(
+        ("trigger", "due"),
+        [
+            (Trigger(tokens=600), True), (Trigger(tokens=601), False),
+            (Trigger(messages=50), True), (Trigger(messages=51), False),
+            (Trigger(fraction=0.6), True), (Trigger(fraction=0.601), False),
+            (Trigger(tokens=600, messages=51), False), (Trigger(tokens=600, messages=50), True),
+        ],
+    )  # fmt: skip
+    def test_a_trigger_is_a_further_reason(self, trigger: Trigger, due: bool) -> None:
+        policy = WindowPolicy(budget_tokens=1000, triggers=(Trigger(tokens=10**6), trigger))
+
+        assert pressure_of(counted(600), policy).due == due
+
+    @pytest.mark.parametrize(
+        ("messages", "there", "due"),
+        [(20, 100, False), (21, 100, True), (20, 500, False), (20, 501, True)],
+    )
+    def test_but_none_to_cut_what_is_to_be_kept(self, messages: int, there: int, due: bool) -> None:
+        """The window fits its target and has no more messages than stay."""
+        policy = WindowPolicy(budget_tokens=1000, triggers=(Trigger(messages=5),))
+
+        assert pressure_of(counted(there, messages), policy).due == due
+
+    @pytest.mark.parametrize(
+        ("reported", "scale"),
+        [(1, 1.0), (999, 1.0), (1000, 1.0), (1100, 1.1), (1250, 1.25), (9000, 1.25)],
+    )
+    def test_a_report_scales_by_a_quarter_at_most(self, reported: int, scale: float) -> None:
+        assert learned_scale(reported, 1000) == scale
+        assert learned_scale(reported, 0) == 1.0

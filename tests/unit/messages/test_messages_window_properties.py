@@ -1,0 +1,271 @@
+"""For any conversation and any policy: what is shown and what is kept is valid."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.conversation.messages.window import Window, WindowMessage, cut, groups_of, starts_with_user
+from app.conversation.messages.window_strategies import (
+    Pick,
+    first_last,
+    last_messages,
+    last_tokens,
+    message_fraction,
+    trim,
+)
+from app.conversation.sessions.policy import WindowPolicy
+from tests.unit.messages.window_support import LONG_AGO, NOW, said, window
+
+SIZES = st.one_of(st.integers(4, 60), st.integers(4, 3000))
+
+
+@st.composite
+def conversations(draw: st.DrawFn, most: int = 25) -> Window:
+    """Turns as they may be stored: several calls per message, answered in any order, later or
+    never, ids used again, results whose call is gone, instructions, events, and gaps between.
+    """
+    messages: list[WindowMessage] = []
+    unanswered: list[str] = []
+    for _ in range(draw(st.integers(0, most))):
+        tokens = draw(SIZES)
+        kinds = ["user", "assistant", "call", "system", "event", "orphan"]
+        kind = draw(st.sampled_from([*kinds, *["result"] * (3 * len(unanswered))]))
+        if kind == "call":
+            calls = "".join(draw(st.sets(st.sampled_from("abcdef"), min_size=1, max_size=3)))
+            unanswered = [one for one in unanswered if one not in calls] + list(calls)
+            moment = draw(st.sampled_from([NOW, LONG_AGO]))
+            messages.append(said("assistant", tokens, calls=calls, moment=moment))
+        elif kind == "result":
+            answered = draw(st.sampled_from(unanswered))
+            unanswered.remove(answered)
+            messages.append(said("tool", tokens, answers=answered))
+        elif kind == "orphan":
+            messages.append(said("tool", tokens, answers="z"))
+        elif kind == "event":
+            messages.append(said("system", tokens, event="login"))
+        else:
+            messages.append(said(kind, tokens))
+    pointer = draw(st.integers(0, 3)) if messages and messages[0].role == "system" else 0
+    return window(
+        *messages,
+        pointer=min(pointer, 1),
+        instructions_tokens=draw(st.integers(0, 2000)),
+        waiting="".join(draw(st.sets(st.sampled_from("abcdef"), max_size=2))),
+    )
+
+
+PICKS: st.SearchStrategy[Pick] = st.one_of(
+    st.just(last_tokens),
+    st.builds(last_messages, st.integers(1, 12)),
+    st.builds(first_last, st.integers(1, 6)),
+    st.builds(message_fraction, st.floats(0, 1)),
+    # Somebody's own, that points at anything.
+    st.sets(st.sampled_from([str(number) for number in range(1, 30)])).map(
+        lambda chosen: lambda _window: chosen
+    ),
+)
+
+POLICIES = st.builds(
+    WindowPolicy,
+    budget_tokens=st.integers(100, 6000),
+    warn=st.just(0.1),
+    flush=st.floats(0.1, 1),
+    evict_fraction=st.floats(0.01, 1),
+    keep_messages=st.integers(1, 30),
+    reserved_tokens=st.integers(0, 3000),
+)
+
+
+def cost(messages: Sequence[WindowMessage]) -> int:
+    return sum(one.tokens for one in messages)
+
+
+def waiting_places(whole: Window) -> set[int]:
+    groups = groups_of(whole)
+    return groups.closed(groups.open)
+
+
+def request(whole: Window) -> set[int]:
+    asked = [place for place, one in enumerate(whole.messages) if one.role == "user"]
+    return set(asked[-1:])
+
+
+def check_pairs(whole: Window, shown: Sequence[WindowMessage]) -> None:
+    """Every call with all the results it has, every result with its call before it."""
+    numbers = {one.sequence_no for one in shown}
+    members = groups_of(whole).members
+    for group in members:
+        held = {whole.messages[place].sequence_no in numbers for place in group}
+        assert len(held) <= 1
+    for one in shown:
+        if one.answers is not None and members[whole.messages.index(one)]:
+            before = [other for other in shown if other.sequence_no < one.sequence_no]
+            assert any(one.answers in other.calls for other in before)
+
+
+@settings(max_examples=200)
+@given(conversations(), PICKS, st.integers(1, 5000))
+def test_what_is_shown_is_a_valid_conversation(whole: Window, pick: Pick, most: int) -> None:
+    trimmed = trim(whole, pick, most)
+    shown = trimmed.messages
+    places = {whole.messages.index(one) for one in shown}
+    groups = groups_of(whole)
+
+    # In order, each once, and nothing that was not there.
+    assert sorted(places) == [whole.messages.index(one) for one in shown]
+    check_pairs(whole, shown)
+    assert all(groups.members[place] for place in places)
+    # A call is shown without its results only while somebody may still answer it.
+    assert not places & groups.given_up
+    # What must never be left out.
+    assert request(whole) <= places
+    assert waiting_places(whole) <= places
+    usable = {place for place, group in enumerate(groups.members) if group}
+    if usable - groups.closed(groups.given_up):
+        assert shown
+    # The numbers tell the truth.
+    assert trimmed.tokens == cost(shown)
+    assert trimmed.starts_with_user == starts_with_user(shown)
+    assert trimmed.left_out == whole.total - sum(one.sequence_no > whole.pointer for one in shown)
+    assert trimmed.fits == (trimmed.tokens <= most)
+
+
+@settings(max_examples=200)
+@given(conversations(), PICKS, st.integers(1, 5000))
+def test_it_is_within_the_budget_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
+    """It cannot only where the current request and waiting calls alone are longer; or, where
+    nobody asked, the newest message with what belongs to it.
+    """
+    trimmed = trim(whole, pick, most)
+
+    must = waiting_places(whole) | request(whole)
+    if trimmed.fits:
+        assert trimmed.tokens <= most
+    elif must:
+        assert cost([whole.messages[place] for place in must]) > most
+        assert {whole.messages.index(one) for one in trimmed.messages} == must
+    else:
+        assert len({groups_of(whole).members[whole.messages.index(trimmed.messages[0])]}) == 1
+        assert trimmed.tokens > most
+
+
+@settings(max_examples=200)
+@given(conversations(), PICKS, st.integers(1, 5000))
+def test_the_user_speaks_first_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
+    """It cannot only where the user said nothing, or a call that waits stands before."""
+    trimmed = trim(whole, pick, most)
+
+    first = next((one for one in trimmed.messages if one.role != "system"), None)
+    if first is not None and first.role != "user" and request(whole):
+        assert whole.messages.index(first) in waiting_places(whole)
+
+
+@settings(max_examples=300)
+@given(conversations(), st.integers(1, 5000))
+def test_no_whole_turn_is_left_out_that_would_fit(whole: Window, most: int) -> None:
+    trimmed = trim(whole, last_tokens, most)
+
+    places = {whole.messages.index(one) for one in trimmed.messages}
+    groups = groups_of(whole)
+    usable = {place for place, group in enumerate(groups.members) if group}
+    usable -= groups.closed(groups.given_up)
+    for border in groups.borders()[:-1]:
+        if whole.messages[border].role == "user" and border not in places:
+            everything = {place for place in usable if place >= border} | places
+            assert cost([whole.messages[place] for place in everything]) > most
+
+
+@given(conversations(), st.integers(1, 12))
+def test_no_more_messages_are_shown_than_asked_for(whole: Window, count: int) -> None:
+    """Besides the request, instructions, and calls that wait with their results."""
+    trimmed = trim(whole, last_messages(count), 100_000)
+
+    free = waiting_places(whole)
+    counted = [
+        one
+        for one in trimmed.messages
+        if not one.instructs and whole.messages.index(one) not in free
+    ]
+    one_group = len({groups_of(whole).members[whole.messages.index(one)] for one in counted}) == 1
+    assert len(counted) <= count or (one_group and not request(whole))
+
+
+@settings(max_examples=250)
+@given(
+    conversations(), POLICIES, st.integers(0, 2000), st.sampled_from([1.0, 1.1, 1.25]),
+    st.booleans(),
+)  # fmt: skip
+def test_a_cut_parts_nothing_and_loses_nothing(
+    whole: Window, policy: WindowPolicy, overhead: int, scale: float, force: bool
+) -> None:
+    found = cut(whole, policy, overhead=overhead, scale=scale, force=force)
+
+    # What leaves, what is carried along and what stays are all of it, in order.
+    left = sorted([*found.evicted, *found.carried], key=lambda one: one.sequence_no)
+    assert (*left, *found.kept) == whole.messages
+    check_pairs(whole, found.kept)
+    check_pairs(whole, left)
+    kept = set(range(len(left), len(whole.messages)))
+    assert request(whole) <= kept
+    groups = groups_of(whole)
+    assert groups.open <= kept
+    # Instructions are never summarised away.
+    assert all(one.instructs for one in found.carried)
+    assert cost(found.carried) <= whole.instructions_tokens
+    if found.reason == "cut":
+        assert found.evicted
+        assert found.evict_to_seq == left[-1].sequence_no
+        assert found.kept
+    else:
+        assert (found.evict_to_seq, left) == (None, [])
+
+
+@settings(max_examples=250)
+@given(conversations(), POLICIES, st.integers(0, 2000), st.sampled_from([1.0, 1.25]))
+def test_above_the_threshold_a_cut_is_made_wherever_one_can_be(
+    whole: Window, policy: WindowPolicy, overhead: int, scale: float
+) -> None:
+    """No number of messages to keep and no rule of borders stands in its way, and
+    what is left is below the threshold unless the current turn or a waiting call is too long.
+    """
+    found = cut(whole, policy, overhead=overhead, scale=scale)
+
+    groups, kept = groups_of(whole), cost(found.kept)
+    limit = int(policy.flush * policy.budget_tokens / scale) - overhead
+    if kept > limit and whole.messages:
+        start = len(whole.messages) - len(found.kept)
+        ceiling = min([*request(whole), *groups.open], default=groups.borders()[-2])
+        later = [border for border in groups.borders() if start < border <= ceiling]
+        # Further on there is nothing to cut at, or nothing to gain but instructions.
+        assert not later or all(one.instructs for one in whole.messages[start : later[-1]])
+
+
+def test_the_conversations_hold_what_they_are_meant_to() -> None:
+    """A property that nothing exercises is always true."""
+    seen: set[str] = set()
+
+    @settings(max_examples=300, database=None)
+    @given(conversations())
+    def look(whole: Window) -> None:
+        groups = groups_of(whole)
+        features: dict[str, Any] = {
+            "open": groups.open,
+            "given up": groups.given_up,
+            "orphan": any(not group for group in groups.members),
+            "several results": any(len(group) > 2 for group in groups.members),
+            "interleaved": any(
+                set(one) & set(other) == set() and one[0] < other[0] < one[-1]
+                for one, other in combinations({g for g in groups.members if g}, 2)
+            ),
+            "instruction": any(one.instructs for one in whole.messages),
+        }
+        seen.update(name for name, held in features.items() if held)
+
+    look()
+
+    assert seen == {
+        "open", "given up", "orphan", "several results", "interleaved", "instruction"
+    }  # fmt: skip
