@@ -16,7 +16,9 @@ from app.conversation.messages.window_strategies import StrategyFactory, install
 from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
+    Providers,
     capture_rules,
+    open_providers,
     saving_rules,
     search_ranks,
     window_policy,
@@ -42,7 +44,6 @@ from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.checkpoint_store import SessionCheckpointStore
 from app.prompting.context.injections import Injections
-from app.providers import Providers, open_providers
 from app.settings import Settings, metrics_folder, tiktoken_folder
 
 log = structlog.get_logger()

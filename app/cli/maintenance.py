@@ -8,7 +8,7 @@ import typer
 
 from app.cli.opening import DataDirOption, open_console_database, run, settings_with
 from app.console import REFUSED, err, print_table, progress
-from app.deployment import stripped_tags
+from app.deployment import open_catalogue, stripped_tags
 from app.errors import DomainError
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
@@ -19,7 +19,6 @@ from app.memory.memories.reembed_service import ReembedPlan, ReembedService
 from app.platform.database.engine import Database
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.documents.vector_repository import PassageVectorRepository
-from app.providers import open_catalogue
 from app.settings import Settings
 
 PAGE = 100

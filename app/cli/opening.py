@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.deployment import open_catalogue
 from app.errors import ConfigurationError
 from app.identity.tenants.service import TenantService
 from app.platform.database.engine import Database, open_database
@@ -17,7 +18,6 @@ from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import default_data_dir, is_data_folder
 from app.platform.observability.logging import configure_logging
 from app.platform.work.unit import Work
-from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings, load_settings
 

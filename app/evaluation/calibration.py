@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.console import out, print_table, write_json
+from app.deployment import open_catalogue
 from app.evaluation.calibration_figures import (
     FLOOR_RULE,
     QUANTILES,
@@ -24,7 +25,6 @@ from app.evaluation.calibration_figures import (
 from app.evaluation.calibration_pairs import KINDS, LANGUAGES, Kind, Language, shipped_pairs
 from app.language.llm.embedder import Embedder
 from app.language.text.distinctions import differs
-from app.providers import open_catalogue
 from app.runtime import utc_now
 from app.settings import Settings
 from app.version import VERSION

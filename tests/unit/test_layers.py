@@ -159,7 +159,6 @@ class TestKinds:
             and names & NO_STATEMENTS
             and not path.stem.endswith(STATEMENT_KINDS)
             and not path.is_relative_to(ROOT / "app/platform")
-            and path.parent.name != "extraction"
         ]
 
         assert wrong == []

@@ -9,13 +9,13 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.deployment import open_catalogue
 from app.errors import DomainError
 from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.repository import UsageRepository
 from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.reembed_service import ReembedService
-from app.providers import open_catalogue
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import execute, found, ok, problem, save
