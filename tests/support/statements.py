@@ -201,11 +201,15 @@ def sets_tenant(statement: ast.Node, setting: str) -> bool:
     """Whether a statement sets the tenant, for its transaction alone."""
     if isinstance(statement, ast.VariableSetStmt):
         return bool(statement.name == setting and statement.is_local)
-    # Its name is a parameter where SQLAlchemy writes the statement; nothing else is set.
-    return any(
-        isinstance(node, ast.FuncCall) and node.funcname[-1].sval == "set_config"
-        for node in within(statement)
-    )
+    return any(_sets_locally(node) for node in within(statement))
+
+
+def _sets_locally(node: ast.Node) -> bool:
+    # The name is a parameter where SQLAlchemy writes the statement; nothing else is set.
+    if not isinstance(node, ast.FuncCall) or node.funcname[-1].sval != "set_config":
+        return False
+    lasting = ast.Boolean(boolval=False)
+    return not (isinstance(node.args[2], ast.A_Const) and node.args[2].val == lasting)
 
 
 def is_framed(statement: ast.Node) -> bool:

@@ -107,12 +107,17 @@ def test_clock_in_a_change_is_found(text: str) -> None:
 
 
 def test_tenant_is_set_for_the_transaction_alone() -> None:
-    [local, lasting, read] = parsed("SET LOCAL a.b = 'x'; SET a.b = 'x'; SELECT 1")
+    [local, lasting, read, called, called_lasting] = parsed(
+        "SET LOCAL a.b = 'x'; SET a.b = 'x'; SELECT 1; "
+        "SELECT set_config('a.b', 'x', true); SELECT set_config('a.b', 'x', false)"
+    )
 
     assert sets_tenant(local, "a.b")
     assert not sets_tenant(local, "a.c")
     assert not sets_tenant(lasting, "a.b")
     assert not sets_tenant(read, "a.b")
+    assert sets_tenant(called, "a.b")
+    assert not sets_tenant(called_lasting, "a.b")
 
 
 @pytest.mark.parametrize(
