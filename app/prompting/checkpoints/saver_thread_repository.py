@@ -190,12 +190,13 @@ class SaverThreadRepository:
         """Copy everything to another session, which has it afterwards; how many were new there."""
         copied = 0
         for table in (SaverChunk, SaverValue, SaverCheckpoint, SaverWrite):
-            columns = [one for one in table.__table__.columns if one.name != "session_id"]
+            named = {"tenant_id": self._tenant_id, "session_id": target_id}
+            columns = [one for one in table.__table__.columns if one.name not in named]
             statement = (
                 insert(table)
                 .from_select(
-                    ["session_id", *(one.name for one in columns)],
-                    select(literal(target_id), *columns).where(self._of(table)),
+                    [*named, *(one.name for one in columns)],
+                    select(*map(literal, named.values()), *columns).where(self._of(table)),
                 )
                 .on_conflict_do_nothing()
                 .returning(table.session_id)
