@@ -54,18 +54,16 @@ from app.memory.memories.service import MemoryService
 from app.memory.profiles.document_service import MemoryDocumentService
 from app.memory.profiles.service import ProfileService
 from app.platform.http.health import Probe
-from app.prompting.blocks.agent_creation import AgentWithBlocksService
+from app.prompting.blocks.creation import AgentWithBlocksService
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.service import BlockService
-from app.prompting.checkpoints.approval_service import ApprovalService
-from app.prompting.checkpoints.service import CheckpointService
+from app.prompting.checkpoints.service import ApprovalService, CheckpointService
 from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.service import CompactionService
 from app.prompting.context.service import ContextRules, ContextService, Noted
 from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
-from app.prompting.documents.passage_service import PassageService
-from app.prompting.documents.search_service import PassageSearchService
+from app.prompting.documents.passage_service import PassageSearchService, PassageService
 from app.prompting.documents.service import FolderService
 from app.prompting.tools.handlers import ToolHandlers
 from app.prompting.tools.service import ToolService

@@ -18,7 +18,7 @@ from app.memory.graph.vector_repository import EntityVectorRepository
 from app.memory.memories.reembed_service import ReembedPlan, ReembedService
 from app.platform.database.engine import Database
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
-from app.prompting.documents.vector_repository import PassageVectorRepository
+from app.prompting.documents.passage_repository import PassageVectorRepository
 from app.settings import Settings
 
 PAGE = 100

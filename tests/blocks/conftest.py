@@ -7,8 +7,8 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Principal
+from app.prompting.blocks.block_text import ShownBlock
 from app.prompting.blocks.edit_service import BlockEditService
-from app.prompting.blocks.prompt_block import ShownBlock
 from app.prompting.blocks.schemas import BlockAppend, BlockRead, Edit
 from app.runtime import Runtime
 from tests.support.api import ok

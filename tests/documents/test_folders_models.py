@@ -11,7 +11,7 @@ from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.reembed_service import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
-from app.prompting.documents.search_schemas import PassageSearch
+from app.prompting.documents.schemas import PassageSearch
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import execute

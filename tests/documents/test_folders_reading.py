@@ -6,8 +6,8 @@ import pytest
 
 from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts
-from app.prompting.documents.search_schemas import PassageSearch
-from app.prompting.documents.search_service import PassageSearchService
+from app.prompting.documents.passage_service import PassageSearchService
+from app.prompting.documents.schemas import PassageSearch
 from tests.support.folders import done, folder, ingested
 from tests.support.service import client_of
 from tests.support.tenants import make_key

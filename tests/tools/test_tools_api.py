@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.language.llm.tokens import EstimatedTokens
-from app.prompting.tools.cursors import CUT
+from app.prompting.tools.tool_results import CUT
 from app.prompting.tools.toolset import TOOLS
 from app.runtime import Runtime
 from tests.support.api import append, counts, fields, ok, problem, save, search

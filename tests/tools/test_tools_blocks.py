@@ -10,9 +10,8 @@ from httpx import AsyncClient
 
 from app.language.llm.tokens import EstimatedTokens
 from app.platform.work.idempotency import IdempotencyKey
-from app.prompting.tools.cursors import Budget
 from app.prompting.tools.handlers import DeferredAnswer, ToolCaller
-from app.prompting.tools.tool_results import ToolResult
+from app.prompting.tools.tool_results import Budget, ToolResult
 from app.prompting.tools.toolset import TOOLS
 from tests.support.api import append, dump, ok, tables_with
 from tests.support.locks import holding

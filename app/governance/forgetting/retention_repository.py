@@ -16,8 +16,7 @@ from app.governance.forgetting.repository import Due, of_group
 from app.governance.forgetting.schemas import Step
 from app.identity.agents.retention import Group
 from app.platform.database.engine import clock_of
-from app.prompting.checkpoints.models import CheckpointArchive
-from app.prompting.checkpoints.saver_models import SaverCheckpoint
+from app.prompting.checkpoints.models import CheckpointArchive, SaverCheckpoint
 
 _TABLES: Final[dict[Step, tuple[Any, Any]]] = {
     "archived_checkpoints": (CheckpointArchive, CheckpointArchive.checkpoint_id),

@@ -40,8 +40,7 @@ from app.memory.memories.repository import MemoryRepository
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import MEMORY_EVENTS
 from app.prompting.checkpoints.checkpoint_store import SessionCheckpointStore
-from app.prompting.checkpoints.saver_retention import kept
-from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
+from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository, kept
 
 BATCH: Final = 500
 SAMPLE: Final = 20

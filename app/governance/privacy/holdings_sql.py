@@ -38,8 +38,10 @@ from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
 from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.models import AgentBlock, Block, BlockHistory
-from app.prompting.checkpoints.models import Approval, Checkpoint, CheckpointArchive
-from app.prompting.checkpoints.saver_models import (
+from app.prompting.checkpoints.models import (
+    Approval,
+    Checkpoint,
+    CheckpointArchive,
     SaverCheckpoint,
     SaverChunk,
     SaverValue,

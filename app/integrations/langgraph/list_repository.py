@@ -23,7 +23,7 @@ from sqlalchemy.orm import aliased
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
 from app.integrations.langgraph.pages import PAGE_BYTES, Place, Values
-from app.prompting.checkpoints.saver_models import (
+from app.prompting.checkpoints.models import (
     SaverCheckpoint,
     SaverChunk,
     SaverValue,

@@ -1,13 +1,19 @@
-"""Pages of LangGraph's checkpoints: where one begins and ends, and how it is written. Pure."""
+"""Pages of LangGraph's checkpoints, and the chunks that values are cut into. Pure.
+
+A client cuts a value at points that its content decides; a value that grew shares all chunks but
+the last with the one before it.
+"""
 
 import base64
+import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.integrations.langgraph.errors import InvalidSaverFilterError
+from app.integrations.langgraph.errors import InvalidChunkError, InvalidSaverFilterError
 from app.integrations.langgraph.schemas import (
     PendingWriteRead,
     SaverCheckpointRead,
@@ -17,7 +23,7 @@ from app.integrations.langgraph.schemas import (
 )
 from app.platform.values.fields import Document
 from app.platform.values.pagination import InvalidCursorError
-from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverWrite
+from app.prompting.checkpoints.models import SaverCheckpoint, SaverWrite
 
 PAGE_BYTES = 4 * 1024 * 1024
 """A page ends before more of content, and before more of all else; one checkpoint it has."""
@@ -154,3 +160,57 @@ def place_of(cursor: str | None) -> Place | None:
     ):
         raise InvalidCursorError
     return place[0], place[1], place[2]
+
+
+CHUNK_BYTES = 64 * 1024
+"""Most that one chunk holds, decompressed."""
+CONTENT_BYTES = 16 * 1024 * 1024
+"""Most that all chunks of one request hold, decompressed."""
+DIGEST_BYTES = 16
+
+
+def digest_of(content: bytes) -> bytes:
+    """The name of `content`: the first half of its SHA-256."""
+    return hashlib.sha256(content).digest()[:DIGEST_BYTES]
+
+
+def value_digest(kind: str, chunks: Sequence[bytes]) -> bytes:
+    """The name of a value: of its type and its pieces, in order."""
+    return digest_of(b"".join([kind.encode(), b"\0", *chunks]))
+
+
+def check_content(content: Mapping[str, bytes]) -> dict[bytes, bytes]:
+    """Compressed chunks by digest, as they may be stored.
+
+    Args:
+        content: chunks compressed with zlib, by their digest in hexadecimal digits.
+
+    Raises:
+        InvalidChunkError: one is not what its digest says, is too large, or all are.
+
+    """
+    checked: dict[bytes, bytes] = {}
+    left = CONTENT_BYTES
+    for name, packed in content.items():
+        plain = _decompressed(name, packed)
+        left -= len(plain)
+        if left < 0:
+            raise InvalidChunkError(name, f"and those before it exceed {CONTENT_BYTES} bytes")
+        if digest_of(plain).hex() != name:
+            raise InvalidChunkError(name, "does not have this digest")
+        checked[bytes.fromhex(name)] = packed
+    return checked
+
+
+def _decompressed(name: str, packed: bytes) -> bytes:
+    reader = zlib.decompressobj()
+    try:
+        # One byte more says whether it is too large, and nothing is made of what follows.
+        plain = reader.decompress(packed, CHUNK_BYTES + 1)
+    except zlib.error:
+        raise InvalidChunkError(name, "is not compressed with zlib") from None
+    if len(plain) > CHUNK_BYTES:
+        raise InvalidChunkError(name, f"is larger than {CHUNK_BYTES} bytes")
+    if not reader.eof or reader.unused_data:
+        raise InvalidChunkError(name, "is not one whole zlib stream")
+    return plain

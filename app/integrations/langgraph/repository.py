@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.integrations.langgraph.errors import SaverCheckpointNotFoundError
 from app.platform.database.constraints import conflicts
-from app.prompting.checkpoints.saver_models import SaverCheckpoint, SaverChunk, SaverWrite
+from app.prompting.checkpoints.models import SaverCheckpoint, SaverChunk, SaverWrite
 
 
 class Look(NamedTuple):

@@ -21,19 +21,21 @@ from app.integrations.langgraph.errors import (
 )
 from app.integrations.langgraph.list_repository import SaverLists, Wanted
 from app.integrations.langgraph.pages import (
+    CHUNK_BYTES,
     PAGE_BYTES,
     Values,
+    check_content,
     chunks_of,
     fitting,
     metadata_of,
     page_json,
     place_of,
+    value_digest,
 )
 from app.integrations.langgraph.repository import Look, SaverRepository
 from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
-from app.integrations.langgraph.value_chunks import CHUNK_BYTES, check_content, value_digest
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.saver_models import SaverCheckpoint
+from app.prompting.checkpoints.models import SaverCheckpoint
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 
 log = structlog.get_logger()

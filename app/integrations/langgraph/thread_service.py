@@ -17,8 +17,7 @@ from app.integrations.langgraph.schemas import (
 )
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.saver_retention import kept
-from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
+from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository, kept
 
 log = structlog.get_logger()
 

@@ -15,11 +15,10 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.work.errors import MemoryPausedError
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.blocks.edits import edit_text, refuse_too_long
+from app.prompting.blocks.block_text import ShownBlock, edit_text, refuse_too_long
 from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
 from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline
 from app.prompting.blocks.models import Block
-from app.prompting.blocks.prompt_block import ShownBlock
 from app.prompting.blocks.repository import BlockRepository
 from app.prompting.blocks.schemas import BlockRead, Edit
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import VersionConflictError
 from app.platform.database.versioned import apply_changes
-from app.prompting.blocks.edits import refuse_too_long
+from app.prompting.blocks.block_text import refuse_too_long
 from app.prompting.blocks.errors import NothingToRedoError, NothingToUndoError
 from app.prompting.blocks.models import Block, BlockHistory
 from app.prompting.blocks.schemas import Event

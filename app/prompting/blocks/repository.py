@@ -1,4 +1,8 @@
-"""SQL for blocks and whom they are attached to."""
+"""SQL for blocks and the agents they are attached to.
+
+`IN_CONTEXT` is the only definition of which blocks a context shows: a second one could show a
+user's block to another user.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,11 +22,32 @@ from app.platform.database.constraints import conflicts
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
 from app.platform.work.idempotency import StoredAnswer
-from app.prompting.blocks.context_sql import IN_CONTEXT
-from app.prompting.blocks.edits import refuse_too_long
+from app.prompting.blocks.block_text import ShownBlock, refuse_too_long
 from app.prompting.blocks.errors import BlockNotAttachedError
 from app.prompting.blocks.models import AgentBlock, Block
-from app.prompting.blocks.prompt_block import ShownBlock
+
+IN_CONTEXT = """
+SELECT shown.block_id, shown.label, shown.value, shown.value_limit, shown.description,
+    shown.read_only, shown.version, shown.user_id, shown.per_user
+FROM (
+    -- A user's own block stands in the place of one that all share.
+    SELECT DISTINCT ON (attached.label) coalesce(own.block_id, attached.block_id) AS block_id
+    FROM agent_blocks attached
+    LEFT JOIN blocks own ON own.tenant_id = {tenant}
+        AND own.template_id = attached.block_id AND own.user_id = CAST({user} AS text)
+    WHERE attached.tenant_id = {tenant} AND attached.agent_id = CAST({agent} AS text)
+        AND (attached.user_id IS NULL OR attached.user_id = CAST({user} AS text))
+    ORDER BY attached.label, attached.user_id IS NULL
+) seen
+JOIN blocks shown ON shown.tenant_id = {tenant} AND shown.block_id = seen.block_id
+WHERE NOT shown.hidden
+ORDER BY shown.label <> 'persona', shown.label <> 'human', shown.label COLLATE "C"
+"""
+"""Columns as `ShownBlock` has them. `{tenant}`, `{agent}` and `{user}` are the caller's words for
+its parameters; without a user, what all users share. That the caller may see the session, or the
+agent and the user, is asked before.
+"""
+
 
 _IN_CONTEXT = text(IN_CONTEXT.format(tenant=":tenant_id", agent=":agent_id", user=":user_id"))
 

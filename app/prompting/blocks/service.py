@@ -16,7 +16,8 @@ from app.identity.users.service import resolve_subject
 from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.blocks.edits import edit_text
+from app.prompting.blocks.block_text import edit_text
+from app.prompting.blocks.creation import new_block
 from app.prompting.blocks.errors import BlockReadOnlyError
 from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline
 from app.prompting.blocks.models import Block, BlockHistory
@@ -31,7 +32,6 @@ from app.prompting.blocks.schemas import (
     BlockRead,
     Edit,
 )
-from app.prompting.blocks.standards import new_block
 
 log = structlog.get_logger()
 

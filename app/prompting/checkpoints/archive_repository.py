@@ -1,8 +1,11 @@
-"""SQL for putting old checkpoints away."""
+"""SQL for archiving old checkpoints, and their compressed form."""
 
+import asyncio
+import json
+import zlib
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Text, and_, cast, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
@@ -81,3 +84,34 @@ class ArchiveRepository:
 _ITS_SESSION = and_(
     Session.tenant_id == Checkpoint.tenant_id, Session.session_id == Checkpoint.session_id
 )
+
+
+class Packed(NamedTuple):
+    """What of a checkpoint is compressed; the rest of it stays readable in its row."""
+
+    contents: dict[str, Any]
+    state: dict[str, Any]
+    state_version: int
+
+
+def pack(parts: Packed) -> bytes:
+    """`parts`, compressed by zlib, which every Python can read again."""
+    text = json.dumps(parts._asdict(), ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(text.encode())
+
+
+def unpack(compressed: bytes) -> Packed:
+    """What `pack` was given."""
+    return Packed(**json.loads(zlib.decompress(compressed)))
+
+
+async def read_parts(checkpoint: Checkpoint | CheckpointArchive) -> Packed:
+    """What a checkpoint holds, be it live or archived; others are not held up by a large one."""
+    if isinstance(checkpoint, CheckpointArchive):
+        return await asyncio.to_thread(unpack, checkpoint.compressed)
+    return parts_of(checkpoint)
+
+
+def parts_of(checkpoint: Checkpoint) -> Packed:
+    """What a live checkpoint holds."""
+    return Packed(checkpoint.contents, checkpoint.state, checkpoint.state_version)

@@ -7,9 +7,8 @@ from typing import Any
 
 from app.platform.database.engine import Database
 from app.prompting.checkpoints.approval_repository import ApprovalExpiry
-from app.prompting.checkpoints.archive_repository import ArchiveRepository
+from app.prompting.checkpoints.archive_repository import ArchiveRepository, pack, parts_of
 from app.prompting.checkpoints.models import Checkpoint
-from app.prompting.checkpoints.packed_parts import pack, parts_of
 
 BATCH = 20
 """Checkpoints of one transaction: with contents of a mebibyte each, what fits into memory."""

@@ -1,6 +1,11 @@
-"""SQL for checkpoints, live and archived."""
+"""SQL for checkpoints, live and archived.
 
-from collections.abc import Mapping, Sequence
+Sequence numbers are never used again, so a checkpoint needs no copy of the messages: it has those
+up to its number, except the ones that were set aside before it was made. Restoring it sets aside
+what came after it, and takes back in what it still had.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,7 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Range, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased, defer
 from sqlalchemy.orm.interfaces import ORMOption
@@ -29,10 +34,25 @@ from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
-from app.prompting.checkpoints.branches import set_aside_after
 from app.prompting.checkpoints.errors import CheckpointNotFoundError, CheckpointParentNotFoundError
 from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive
 from app.prompting.compaction.models import SessionSummary
+
+
+def set_aside_after(
+    before: Iterable[Range[int]], message_seq: int, last_sequence_no: int
+) -> list[Range[int]]:
+    """What is set aside in a session that goes back to a checkpoint.
+
+    Args:
+        before: what was set aside when the checkpoint was made; all of it up to `message_seq`.
+        message_seq: the newest number then.
+        last_sequence_no: the newest number now.
+
+    """
+    since = [Range(message_seq + 1, last_sequence_no + 1)] if last_sequence_no > message_seq else []
+    return [*before, *since]
+
 
 AUTOMATIC_CHECKPOINTS = 50
 """How many that nobody asked for are kept of one session; those that somebody did ask for stay."""

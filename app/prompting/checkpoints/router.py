@@ -18,7 +18,6 @@ from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
-from app.prompting.checkpoints.approval_service import ApprovalService
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,
     ApprovalNotFoundError,
@@ -37,7 +36,7 @@ from app.prompting.checkpoints.schemas import (
     CheckpointShown,
     ToolCallId,
 )
-from app.prompting.checkpoints.service import CheckpointService
+from app.prompting.checkpoints.service import ApprovalService, CheckpointService
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}",

@@ -1,8 +1,8 @@
-"""One compaction: look at the window, put what leaves it into words, move the pointer.
+"""One compaction: read the window, summarise what leaves it, move the pointer.
 
-Nothing waits for a model while a transaction is open. What was written is stored only if pointer
-and summaries are still those that were looked at, so of two compactions at once one counts; and
-only if no message it tells of was deleted meanwhile.
+No transaction is open while a model writes. A summary is stored only if the pointer and the
+summaries are still those that were read, so of two compactions at once one counts; and only if
+none of the messages that it covers was deleted meanwhile.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
 from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
 from app.platform.database.ids import new_id
@@ -380,3 +381,19 @@ def _event(session: Session, eviction: Eviction, written: WrittenSummary) -> Eve
         },
         session.user_id,
     )
+
+
+HANDLE = "summary_model"
+"""Its name in the settings of an agent or a tenant."""
+
+
+def chosen(catalogue: SummariserCatalogue, configs: Sequence[Mapping[str, Any]]) -> Summariser:
+    """The summariser that the first of `configs` names which names one.
+
+    Raises:
+        UnknownModelError: this deployment does not have it.
+
+    """
+    handles = (config.get(HANDLE) for config in configs)
+    handle = next((one for one in handles if isinstance(one, str) and one), None)
+    return catalogue.default if handle is None else catalogue.resolve(handle)

@@ -15,12 +15,12 @@ from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
-from app.prompting.compaction.choosing import chosen
 from app.prompting.compaction.compactor import (
     CompactionResult,
     CompactionSnapshot,
     Compactor,
     WrittenSummary,
+    chosen,
 )
 from app.prompting.compaction.eviction import CompactionOptions
 

@@ -14,12 +14,12 @@ from app.language.llm.summariser import Summariser
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.prompting.compaction.choosing import chosen
 from app.prompting.compaction.compactor import (
     CompactionResult,
     CompactionSnapshot,
     Compactor,
     WrittenSummary,
+    chosen,
 )
 from app.prompting.compaction.eviction import CompactionOptions
 from app.prompting.compaction.models import SessionSummary

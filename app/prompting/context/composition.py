@@ -1,37 +1,95 @@
-"""One context out of all that was found for it: what fits, in order, rendered and counted. Pure."""
+"""Composing one context: what fits, in order, rendered and counted. Pure.
 
-from collections.abc import Sequence
+Older results of tools can be left out of it: their calls stay, and everything stays stored.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from app.conversation.messages.pressure import pressure_of
 from app.conversation.messages.window_strategies import Pick, Trimmed, trim
-from app.language.llm.tokens import TokenCounter
+from app.language.llm.tokens import TokenCounter, message_tokens
 from app.memory.memories.candidate_search import explained
 from app.memory.memories.recall_service import RecallResult
 from app.memory.profiles.prompt_lines import ProfileLine
-from app.prompting.blocks.prompt_block import render_blocks
+from app.prompting.blocks.block_text import render_blocks
 from app.prompting.context.assembly import (
+    NOTHING,
     PASSAGES_SHARE,
+    SUMMARY,
     Piece,
     Remembered,
+    Section,
     content_hash,
     excluded,
     nothing_remembered,
     passages_within,
     remembered,
     rendered,
+    section,
+    summary_lines,
     system_section,
     told,
     told_passage,
     whole,
 )
-from app.prompting.context.cleared_results import cleared
 from app.prompting.context.dialects import Spoken
-from app.prompting.context.scene import Off, Scene, counters
-from app.prompting.context.schemas import ContextRequest, LeftOut
-from app.prompting.context.sections import NOTHING, SUMMARY, Section, section, summary_lines
-from app.prompting.documents.search_schemas import PassageHit
+from app.prompting.context.scene import Off, Scene, SceneConversation, counters
+from app.prompting.context.schemas import ClearToolResults, ContextRequest, LeftOut
+from app.prompting.documents.schemas import PassageHit
+
+PLACEHOLDER: Final = "[This result was left out to save room. Call the tool again if you need it.]"
+
+FURTHER: Final = 4
+"""So many times the budget is read of a window whose results are cleared, for more of it will
+fit then."""
+
+
+def cleared(
+    conversation: SceneConversation, wish: ClearToolResults, counter: TokenCounter
+) -> tuple[SceneConversation, int]:
+    """The conversation with older results replaced, and how many were.
+
+    The newest `keep` results stay, and those of tools in `exempt`, and whatever is no longer
+    than the words that would replace it.
+
+    """
+    window, spoken = conversation.window, dict(conversation.spoken)
+    taken = sum(one.tokens for one in window.messages)
+    if wish.above_tokens is not None and taken <= wish.above_tokens:
+        return conversation, 0
+    names = _names_of_calls(conversation)
+    results = [one for one in window.messages if one.role == "tool" and one.answers is not None]
+    older = results[: max(len(results) - wish.keep, 0)]
+    shorter = {}
+    for one in older:
+        said = spoken[one.message_id]
+        if (said.name or names.get(one.answers or "")) in wish.exempt:
+            continue
+        tokens = message_tokens(counter, content=PLACEHOLDER, name=said.name)
+        if tokens < one.tokens:
+            shorter[one.message_id] = replace(one, tokens=tokens)
+            spoken[one.message_id] = replace(said, content=PLACEHOLDER, content_parts=None)
+    messages = tuple(shorter.get(one.message_id, one) for one in window.messages)
+    return (
+        replace(conversation, window=replace(window, messages=messages), spoken=spoken),
+        len(shorter),
+    )
+
+
+def _names_of_calls(conversation: SceneConversation) -> dict[str, str]:
+    """The tool that each call names; a later call of the same id counts."""
+    return {
+        str(call.get("id")): str(_function(call).get("name", ""))
+        for one in conversation.window.messages
+        for call in conversation.spoken[one.message_id].tool_calls or ()
+    }
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function")
+    return function if isinstance(function, Mapping) else call
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from app.conversation.messages.window import EVENT_TYPE, Window, WindowMessage, 
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import TokenCounter, message_tokens
 from app.memory.profiles.prompt_lines import ProfileLine, RenderedProfile, project_lines, user_lines
-from app.prompting.blocks.prompt_block import ShownBlock
+from app.prompting.blocks.block_text import ShownBlock
+from app.prompting.context.assembly import profile_lines
 from app.prompting.context.dialects import Spoken
-from app.prompting.context.sections import profile_lines
 
 Off = Literal["deployment", "agent", "session"]
 

@@ -17,8 +17,7 @@ from app.memory.memories.recall_service import Recall, RecallResult, RecallServi
 from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.prompting.context.assembly import CORRECTIONS_SHARE
-from app.prompting.context.cleared_results import FURTHER
-from app.prompting.context.composition import Composition, Wishes
+from app.prompting.context.composition import FURTHER, Composition, Wishes
 from app.prompting.context.context_sql import CONTEXT
 from app.prompting.context.injections import Injections
 from app.prompting.context.scene import (
@@ -30,8 +29,8 @@ from app.prompting.context.scene import (
 )
 from app.prompting.context.schemas import ContextRequest
 from app.prompting.context.templates import fill
-from app.prompting.documents.search_schemas import PassageHit, PassageHits, PassageSearch
-from app.prompting.documents.search_service import PassageSearchService
+from app.prompting.documents.passage_service import PassageSearchService
+from app.prompting.documents.schemas import PassageHit, PassageHits, PassageSearch
 
 LEAST_LINE: Final = 12
 """Tokens that a remembered line has, nearly always; so more than fit need not be looked up."""

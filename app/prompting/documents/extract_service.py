@@ -34,11 +34,11 @@ from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.errors import FileNotReadyError
 from app.prompting.documents.file_repository import FileRepository
-from app.prompting.documents.folder_access import owner_of, refuse_outsiders
 from app.prompting.documents.models import File, Passage
 from app.prompting.documents.passage_repository import PassageRepository
 from app.prompting.documents.repository import FolderRepository
 from app.prompting.documents.schemas import ExtractOrdered, FileExtract
+from app.prompting.documents.service import owner_of, refuse_outsiders
 
 EXTRACT_FILE: Final = "extract_file"
 AT_ONCE: Final = 40

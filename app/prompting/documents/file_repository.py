@@ -1,8 +1,11 @@
-"""SQL for files: their bytes, their state, and what was made of them."""
+"""SQL for files (bytes, state, what was derived from them), and the names a folder gives them."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from pathlib import PurePosixPath
+from typing import Any, Final, NamedTuple
+from unicodedata import category, normalize
 
 from sqlalchemy import Select, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,9 +18,42 @@ from app.platform.jobs.errors import LeaseLostError
 from app.platform.jobs.models import Job
 from app.platform.jobs.orders import ClaimedJob
 from app.prompting.documents.errors import FileNotFoundInFolderError
-from app.prompting.documents.file_names import suffixed
 from app.prompting.documents.models import File, FileChunk, Folder
 from app.prompting.documents.repository import visible
+
+LONGEST: Final = 255
+_SEPARATORS = re.compile(r"[/\\]+")
+
+
+def clean_name(given: str) -> str:
+    """The last part of a path, without what no name should hold; `file` where nothing is left."""
+    name = _SEPARATORS.split(normalize("NFC", given))[-1]
+    name = "".join(sign for sign in name if category(sign)[0] != "C").strip(" .")
+    return _cut(name, "") or "file"
+
+
+def suffixed(name: str, number: int) -> str:
+    """The name of the next file that would be called `name`: `plan (1).pdf`."""
+    return _cut(name, f" ({number})")
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name itself, or the first numbered one that is free."""
+    number = 0
+    found = name
+    while found in taken:
+        number += 1
+        found = suffixed(name, number)
+    return found
+
+
+def _cut(name: str, addition: str) -> str:
+    """The name with an addition before its ending, as long as a name may be."""
+    ending = PurePosixPath(name).suffix
+    ending = ending if len(ending) <= 20 else ""
+    stem = name.removesuffix(ending) if ending else name
+    return stem[: LONGEST - len(ending) - len(addition)] + addition + ending
+
 
 CANDIDATES = 1_000
 """How many numbered names are looked for at once."""

@@ -23,9 +23,7 @@ from app.prompting.documents.errors import (
     TypeMismatchError,
     UnsupportedMediaTypeError,
 )
-from app.prompting.documents.file_names import clean_name, free_name
-from app.prompting.documents.file_repository import FileRepository, FileRow
-from app.prompting.documents.folder_access import writable_folder
+from app.prompting.documents.file_repository import FileRepository, FileRow, clean_name, free_name
 from app.prompting.documents.models import File, Folder
 from app.prompting.documents.passage_repository import PassageRepository
 from app.prompting.documents.repository import FolderRepository
@@ -37,6 +35,7 @@ from app.prompting.documents.schemas import (
     FileRead,
     OnSameName,
 )
+from app.prompting.documents.service import writable_folder
 
 log = structlog.get_logger()
 

@@ -27,8 +27,7 @@ from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
 from app.prompting.documents.models import File
-from app.prompting.documents.passage_repository import PassageRepository
-from app.prompting.documents.passage_rows import rows_of
+from app.prompting.documents.passage_repository import PassageRepository, rows_of
 from app.prompting.documents.repository import FolderRepository
 
 log = structlog.get_logger()

@@ -1,14 +1,19 @@
-"""SQL for passages."""
+"""SQL for passages, their rows, and those that wait for a vector of the embedder in force."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Select, and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.access import Access
+from app.language.parsing.passages import TextPassage
+from app.language.ranking.indexed_text import index_values
+from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
 from app.prompting.documents.errors import PassageNotFoundError
 from app.prompting.documents.models import File, Folder, Passage
@@ -157,3 +162,84 @@ class PassageRepository:
         if file_id is not None:
             statement = statement.where(Passage.file_id == file_id)
         return await self._db.scalar(statement) or 0
+
+
+def rows_of(
+    pieces: Sequence[TextPassage],
+    *,
+    folder_id: str,
+    file_id: str | None,
+    first: int,
+    tags: Sequence[str],
+    creator: str | None,
+) -> list[dict[str, Any]]:
+    """Rows of passages without their vectors, `first` being the place of the first.
+
+    Those of a file count from -1 down until all are there. Read again, it gives the same ids as
+    long as it says the same, so that what was extracted from a passage still names it.
+    """
+    return [
+        {
+            "passage_id": new_id("psg") if file_id is None else id_of(file_id, ordinal, piece),
+            "folder_id": folder_id,
+            "file_id": file_id,
+            "ordinal": ordinal,
+            "start_char": piece.start,
+            "end_char": piece.end,
+            "page": piece.page,
+            "content": piece.content,
+            "tags": list(tags),
+            "creator": creator,
+            **index_values(piece.content),
+        }
+        for ordinal, piece in (
+            (place if file_id is None else -1 - place, piece)
+            for place, piece in enumerate(pieces, first)
+        )
+    ]
+
+
+def id_of(file_id: str, ordinal: int, piece: TextPassage) -> str:
+    """The id of a file's passage: its place and what it says."""
+    return f"psg_{sha256(f'{file_id} {ordinal} {piece.content}'.encode()).hexdigest()[:32]}"
+
+
+class PassageVectorRepository(VectorRepository):
+    """Vectors of one tenant's passages."""
+
+    # The choice of `Embedders.for_writing`, for many rows at once: the folder's agent's, else the
+    # tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
+    WAITING = """
+FROM passages p
+JOIN folders f ON f.tenant_id = CAST(:tenant_id AS text) AND f.folder_id = p.folder_id
+LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = f.agent_id
+JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
+  ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
+WHERE p.tenant_id = CAST(:tenant_id AS text) AND p.embedding_model IS DISTINCT FROM in_force.model
+"""
+    KEY = "p.passage_id"
+    # A passage's text never changes.
+    COLUMNS = (
+        "p.passage_id AS id, p.content, '' AS version, "
+        "p.embedding_model AS old, in_force.model AS new"
+    )
+    # One that is being deleted is left to whoever does.
+    REPLACE = """
+WITH locked AS MATERIALIZED (
+    SELECT passage_id FROM passages
+    WHERE tenant_id = CAST(:tenant_id AS text) AND passage_id = ANY (CAST(:ids AS text[]))
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE passages p SET embedding = CAST(v.vector AS vector), embedding_model = v.new
+FROM unnest(
+    CAST(:ids AS text[]), CAST(:old AS text[]), CAST(:new AS text[]), CAST(:vectors AS text[])
+) AS v(passage_id, old, new, vector), locked
+WHERE p.tenant_id = CAST(:tenant_id AS text) AND p.passage_id = v.passage_id
+  AND locked.passage_id = v.passage_id AND p.embedding_model IS NOT DISTINCT FROM v.old
+"""
+    PRESENT = """
+EXISTS (
+    SELECT 1 FROM passages p
+    WHERE p.tenant_id = CAST(:tenant_id AS text) AND p.embedding_model = listed.model
+)
+"""

@@ -55,7 +55,7 @@ from app.prompting.documents.errors import (
 )
 from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
-from app.prompting.documents.passage_service import PassageService
+from app.prompting.documents.passage_service import PassageSearchService, PassageService
 from app.prompting.documents.schemas import (
     ExtractOrdered,
     FileAccepted,
@@ -70,12 +70,12 @@ from app.prompting.documents.schemas import (
     FolderQuery,
     FolderRead,
     PassageCreate,
+    PassageHits,
     PassageRead,
     PassagesAdded,
+    PassageSearch,
     UploadOptions,
 )
-from app.prompting.documents.search_schemas import PassageHits, PassageSearch
-from app.prompting.documents.search_service import PassageSearchService
 from app.prompting.documents.service import FolderService
 from app.prompting.documents.upload import idempotency_key_of, upload_of
 

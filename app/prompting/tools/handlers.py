@@ -22,8 +22,8 @@ from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
 from app.platform.work.idempotency import IdempotencyKey
+from app.prompting.blocks.block_text import ShownBlock, render_block
 from app.prompting.blocks.edit_service import BlockEditService
-from app.prompting.blocks.prompt_block import ShownBlock, render_block
 from app.prompting.blocks.schemas import (
     BlockAppend,
     BlockInsert,
@@ -33,8 +33,8 @@ from app.prompting.blocks.schemas import (
     Edit,
 )
 from app.prompting.context.injections import Injections
-from app.prompting.documents.search_schemas import PassageSearch
-from app.prompting.documents.search_service import PassageSearchService
+from app.prompting.documents.passage_service import PassageSearchService
+from app.prompting.documents.schemas import PassageSearch
 from app.prompting.tools.arguments import (
     AppendArguments,
     ConversationArguments,
@@ -47,7 +47,6 @@ from app.prompting.tools.arguments import (
     SaveArguments,
     SearchArguments,
 )
-from app.prompting.tools.cursors import Budget, SearchPosition, digest, mark, reached
 from app.prompting.tools.tool_results import (
     FOUND_MEMORIES,
     FOUND_MESSAGES,
@@ -57,13 +56,18 @@ from app.prompting.tools.tool_results import (
     NO_MESSAGES,
     NO_MORE,
     NO_PASSAGES,
+    Budget,
+    SearchPosition,
     ToolResult,
+    digest,
+    mark,
     memory_data,
     memory_line,
     message_data,
     message_line,
     passage_data,
     passage_line,
+    reached,
     told_counts,
     told_saved,
 )

@@ -27,11 +27,10 @@ from app.platform.work.idempotency import (
 from app.platform.work.unit import Work
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.tools.arguments import checked, understood
-from app.prompting.tools.cursors import Budget
 from app.prompting.tools.errors import CallRefusedError
 from app.prompting.tools.handlers import ToolCaller, ToolHandlers
 from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
-from app.prompting.tools.tool_results import ToolResult, error_text
+from app.prompting.tools.tool_results import Budget, ToolResult, error_text
 from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered
 
 log = structlog.get_logger()

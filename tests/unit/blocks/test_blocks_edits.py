@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from app.prompting.blocks.edits import edit_text, edited
+from app.prompting.blocks.block_text import ShownBlock, edit_text, edited, render_block
 from app.prompting.blocks.errors import (
     LineNumbersError,
     LineOutOfRangeError,
     TextNotFoundError,
     TextNotUniqueError,
 )
-from app.prompting.blocks.prompt_block import ShownBlock, render_block
 from app.prompting.blocks.schemas import BlockAppend, BlockInsert, BlockReplace, BlockRewrite
 from tests.support.threads import watched_threads
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text.prompt_text import escape_line, escape_lines, unescape
-from app.prompting.blocks.prompt_block import HEADER, ShownBlock, render_block, render_blocks
+from app.prompting.blocks.block_text import HEADER, ShownBlock, render_block, render_blocks
 
 
 def block(value: str, **given) -> ShownBlock:

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 from sqlalchemy.dialects.postgresql import Range
 
-from app.prompting.checkpoints.branches import set_aside_after
+from app.prompting.checkpoints.repository import set_aside_after
 
 steps = st.lists(
     st.one_of(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from app.integrations.langgraph.pages import PAGE_BYTES, Values, chunks_of, fitting, whole
-from app.prompting.checkpoints.saver_models import SaverCheckpoint
+from app.prompting.checkpoints.models import SaverCheckpoint
 
 
 class TestFitting:

@@ -1,6 +1,6 @@
 """Whole threads of LangGraph: deleted, copied, pruned, without what runs have put."""
 
-from app.prompting.checkpoints.saver_retention import Step, kept
+from app.prompting.checkpoints.saver_thread_repository import Step, kept
 
 
 class TestKeeping:

@@ -3,7 +3,7 @@
 import dataclasses
 
 import kemem
-from app.prompting.documents.search_schemas import PassageHits
+from app.prompting.documents.schemas import PassageHits
 from tests.support.either_client import ask
 from tests.support.flaky_server import says
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.conversation.messages.window import Window, WindowMessage
 from app.language.llm.tokens import EstimatedTokens, message_tokens
-from app.prompting.context.cleared_results import PLACEHOLDER, cleared
+from app.prompting.context.composition import PLACEHOLDER, cleared
 from app.prompting.context.dialects import Spoken
 from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.llm.tokens import EstimatedTokens
-from app.prompting.context.sections import (
+from app.prompting.context.assembly import (
     MEMORIES,
     NOTHING,
     profile_lines,
