@@ -251,7 +251,7 @@ class TestSilence:
 
         assert crashed["event"] == "request_crashed"
         types = [one["type"] for one in crashed["exception"]]
-        assert any(raised in one or "DBAPIError" in one for one in types)
+        assert any(raised in one or "DBAPIError" in one for one in types), types
         assert "logged_service.py" in json.dumps(crashed["exception"])
 
     @pytest.mark.parametrize("name", ["database error", "crash"])

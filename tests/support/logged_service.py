@@ -25,7 +25,7 @@ from app.worker import working
 async def stumble(request: Request) -> None:
     """PostgreSQL answers: invalid input syntax for type integer: "<the body>"."""
     said = (await request.body()).decode()
-    async with request.state.runtime.database.begin("anybody") as db:
+    async with request.state.services.runtime.database.begin("anybody") as db:
         await db.execute(text("SELECT CAST(CAST(:said AS text) AS integer)"), {"said": said})
 
 
