@@ -45,12 +45,11 @@ from app.memory.feedback.service import FeedbackService
 from app.memory.graph.edit_service import GraphEditService
 from app.memory.graph.merge_service import GraphMergeService
 from app.memory.graph.service import GraphService
-from app.memory.memories.creation import MemoryCreation
 from app.memory.memories.edit_service import EditService
 from app.memory.memories.recall_service import RecallService
 from app.memory.memories.save_service import SaveService
 from app.memory.memories.search_service import SearchService
-from app.memory.memories.service import MemoryService
+from app.memory.memories.service import MemoryCreation, MemoryService
 from app.memory.profiles.document_service import MemoryDocumentService
 from app.memory.profiles.service import ProfileService
 from app.platform.http.health import Probe

@@ -39,7 +39,7 @@ from app.integrations.langgraph.router import router as saver
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
 from app.memory.graph.router import router as graph
-from app.memory.memories.project_router import router as project_memories
+from app.memory.memories.router import project_router as project_memories
 from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
 from app.platform.http import docs, health, openapi, problems

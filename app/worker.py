@@ -31,7 +31,7 @@ from app.memory.extraction.inference_service import InferenceService
 from app.memory.extraction.jobs import SessionJobs
 from app.memory.graph.jobs import GraphJobs
 from app.memory.graph.memory_reader import MemoryReader
-from app.memory.memories import bulk_delete
+from app.memory.memories import deletion_service as deletion
 from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.quantisation import EXACT_ROWS, QuantisationService
 from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
@@ -91,7 +91,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
         ),
         PROFILE: profile_jobs(runtime).derive,
         GRAPH_TIDY: GraphJobs(runtime.work, MemoryReader(), runtime.now).tidy,
-        bulk_delete.KIND: bulk_delete.BulkDeletion(runtime.database),
+        deletion.KIND: deletion.BulkDeletion(runtime.database),
         FORGET: ForgettingJobs(factory.get(Forgetting)).forget,
     }
 

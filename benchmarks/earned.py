@@ -26,8 +26,8 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.candidate_search import by_all, by_vectors
+from app.memory.memories.comparison_sql import MINIMUM_DIMENSION
 from app.memory.memories.quantisation import QuantisationService
-from app.memory.memories.quantised_codes import MINIMUM_DIMENSION
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.searchable import row_terms
 from app.platform.database.engine import Database, open_database

@@ -14,8 +14,8 @@ from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger
-from app.memory.graph.vector_repository import EntityVectorRepository
-from app.memory.memories.reembed_service import ReembedPlan, ReembedService
+from app.memory.graph.repository import EntityVectorRepository
+from app.memory.memories.backfill import ReembedPlan, ReembedService
 from app.platform.database.engine import Database
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.documents.passage_repository import PassageVectorRepository

@@ -9,8 +9,8 @@ from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.embedder import DenseShare, DuplicateThreshold
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
+from app.memory.memories.backfill import ReembedService
 from app.memory.memories.edit_service import EditService
-from app.memory.memories.reembed_service import ReembedService
 from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import MemoryCreate, MemoryPatch
 from app.platform.embedded.attachment import attach

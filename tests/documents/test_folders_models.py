@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from app.cli.maintenance import OTHERS
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.memory.memories.reembed_service import ReembedService
+from app.memory.memories.backfill import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.documents.schemas import PassageSearch
 from app.runtime import Runtime, open_runtime

@@ -12,8 +12,7 @@ from sqlalchemy import true
 from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.identity.agents.retention import Eviction, ForgettingPolicy
 from app.identity.tenants.access import Access
-from app.memory.memories.eviction import Evictable, weakest
-from app.memory.memories.eviction_repository import EvictionRepository
+from app.memory.memories.eviction_repository import Evictable, EvictionRepository, weakest
 from app.runtime import Runtime
 from tests.support.api import execute, ok
 from tests.support.plans import sent_by

@@ -7,8 +7,7 @@ from httpx import AsyncClient
 
 from app.identity.agents.retention import Eviction
 from app.identity.tenants.access import Access
-from app.memory.memories.eviction import Evictable, weakest
-from app.memory.memories.eviction_repository import EvictionRepository
+from app.memory.memories.eviction_repository import Evictable, EvictionRepository, weakest
 from app.runtime import Runtime
 from tests.support.api import execute, ok
 from tests.support.evictable import DAY, NOW, evictable

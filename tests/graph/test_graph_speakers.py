@@ -4,7 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.memory.graph.speaker_repository import SpeakerRepository
+from app.memory.graph.owner_repository import SpeakerRepository
 from app.memory.graph.statements import GraphOwner
 from app.runtime import Runtime
 from tests.support.api import ok, save

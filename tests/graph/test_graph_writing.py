@@ -14,9 +14,8 @@ from httpx import AsyncClient
 from app.identity.tenants.access import Access
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.text.names import name_key
-from app.memory.graph.likeness import NEAR
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
+from app.memory.graph.statements import NEAR, GraphOwner, NamedEntity, RelationStatement
 from app.memory.graph.store import NearMemory, WriteResult
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.repository import MemoryRepository

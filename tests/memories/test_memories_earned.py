@@ -16,8 +16,8 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.memory.memories.candidate_search import Found, by_all, by_vectors
+from app.memory.memories.comparison_sql import CANDIDATES, MINIMUM_DIMENSION
 from app.memory.memories.quantisation import QuantisationResult, QuantisationService
-from app.memory.memories.quantised_codes import CANDIDATES, MINIMUM_DIMENSION
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
 from app.memory.memories.searchable import row_terms
 from app.memory.memories.timeline_sql import known_features_statement, known_statement

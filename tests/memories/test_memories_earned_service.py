@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 
 from app.factory import Factory
 from app.governance.operations.housekeeping import KIND, Housekeeping
-from app.memory.memories.reembed_service import ReembedService
+from app.memory.memories.backfill import ReembedService
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import handlers_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.memory.memories.purge_service import PurgeService
+from app.memory.memories.deletion_service import PurgeService
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, fields, ok, problem, save
 from tests.support.tenants import Caller

@@ -22,7 +22,7 @@ from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.retention import Retention
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.memory.memories.reembed_service import ReembedService
+from app.memory.memories.backfill import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from operations_support import claim
 
-from app.memory.memories.bulk_delete import KIND, MOST_AT_ONCE, BulkDeletion
+from app.memory.memories.deletion_service import KIND, MOST_AT_ONCE, BulkDeletion
 from app.memory.memories.service import MemoryService
 from app.platform.http.dependencies import provider
 from app.platform.jobs.errors import GiveUpJobError, LeaseLostError

@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.memory.memories.purge_service import Purged, PurgeService
+from app.memory.memories.deletion_service import Purged, PurgeService
 from app.runtime import Runtime
 from tests.privacy.privacy_support import (
     OF_SESSIONS,

@@ -7,8 +7,8 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access, Principal
-from app.memory.memories.bulk_delete import BulkDeletion
-from app.memory.memories.record_schemas import BulkDelete, DeletionScheduled
+from app.memory.memories.deletion_service import BulkDeletion
+from app.memory.memories.search_schemas import BulkDelete, DeletionScheduled
 from app.memory.memories.service import MemoryService
 from tests.operations.operations_support import claim
 from tests.projects.conftest import PROJECT, WAYS, WHO, Team

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.memory.memories.eviction import Evictable
+from app.memory.memories.eviction_repository import Evictable
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 

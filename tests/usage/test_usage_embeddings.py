@@ -15,7 +15,7 @@ from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.repository import UsageRepository
 from app.language.llm.embedder import EmbeddingUse
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.memory.memories.reembed_service import ReembedService
+from app.memory.memories.backfill import ReembedService
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import execute, found, ok, problem, save

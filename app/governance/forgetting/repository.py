@@ -22,8 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.governance.forgetting.schemas import Step
 from app.identity.agents.retention import Group
 from app.memory.memories.duplicates import EXPIRED
-from app.memory.memories.eviction import CORRECTION, EXTRACTED
-from app.memory.memories.eviction_repository import OVER_CAPACITY, hybrid
+from app.memory.memories.eviction_repository import CORRECTION, EXTRACTED, OVER_CAPACITY, hybrid
 from app.memory.memories.models import Memory, MemoryHistory
 from app.memory.memories.repository import current
 

@@ -9,7 +9,7 @@ from app.conversation.messages.jobs import MessageBackfill
 from app.governance.operations.repository import OLD, JobMaintenanceRepository
 from app.governance.operations.retention import Retention
 from app.memory.memories.backfill import MemoryBackfill
-from app.memory.memories.purge_service import BATCH, PurgeService, Removed
+from app.memory.memories.deletion_service import BATCH, PurgeService, Removed
 from app.memory.memories.quantisation import QuantisationService
 from app.platform.database.engine import Database
 from app.platform.jobs.orders import ClaimedJob

@@ -21,12 +21,11 @@ from app.memory.extraction.run_state import NeighboursMovedError, RunState
 from app.memory.memories.duplicates import EXPIRED, make_room
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.eviction_repository import OVER_CAPACITY
-from app.memory.memories.gate import GateReason
+from app.memory.memories.gate import GateReason, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository, SameText
 from app.memory.memories.save_service import cut_short, superseded
-from app.memory.memories.verdicts import verdict_row
 from app.platform.database.ids import new_id
 
 SOURCE = "ai"

@@ -24,12 +24,11 @@ from app.memory.extraction.maintenance import (
 )
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_state import RunState
-from app.memory.memories.gate import GateReason
+from app.memory.memories.gate import GateReason, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.verdicts import verdict_row
 
 SAID_AGAIN = "it was said again"
 

@@ -231,7 +231,7 @@ class ExtractionRepository:
     ) -> Sequence[Memory]:
         """Extracted memories of a bucket beyond the `keep` strongest, weakest first, locked.
 
-        What a person saved is never among them, nor corrections that `eviction.py` spares.
+        A memory that a person saved is never among them, nor a correction that `weakest` spares.
         """
         ids = await EvictionRepository(self._db, self._access).weakest(
             asdict(owner), keep=keep, eviction=eviction, limit=limit

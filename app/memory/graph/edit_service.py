@@ -16,7 +16,6 @@ from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.errors import UserRequiredError
 from app.identity.users.service import resolve_subject
 from app.language.text.names import name_key
-from app.memory.graph.answers import entities_shown, relations_shown
 from app.memory.graph.errors import (
     DifferentOwnersError,
     EntityTakenError,
@@ -36,6 +35,7 @@ from app.memory.graph.schemas import (
     RelationPatch,
     RelationRead,
 )
+from app.memory.graph.service import entities_shown, relations_shown
 from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError

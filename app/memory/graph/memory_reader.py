@@ -15,8 +15,8 @@ from app.identity.tenants.access import Access
 from app.language.keyless.relations import relations_of
 from app.language.llm.extractor import Proposed
 from app.language.text.names import name_key, name_keys
+from app.memory.graph.owner_repository import SpeakerRepository
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.speaker_repository import SpeakerRepository
 from app.memory.graph.statements import GraphOwner
 from app.memory.graph.triples import draws_graph, graph_owner, triples_of
 from app.memory.graph.writer import GraphWriter

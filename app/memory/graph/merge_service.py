@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
 from app.language.text.names import name_key
-from app.memory.graph.answers import change_shown
 from app.memory.graph.change_repository import (
     ALIASES,
     COLUMNS,
@@ -36,6 +35,7 @@ from app.memory.graph.merge import GraphMerge, Rows, merged, split
 from app.memory.graph.models import GraphChange, GraphEntity
 from app.memory.graph.repository import EntityRepository, graph_owner
 from app.memory.graph.schemas import ChangeRead, EntityMerge, EntitySplit
+from app.memory.graph.service import change_shown
 from app.memory.graph.statements import GraphOwner
 from app.platform.database.constraints import conflicts
 from app.platform.database.ids import new_id

@@ -1,4 +1,4 @@
-"""SQL for entities, their names, and the memories that speak of them."""
+"""SQL for entities: their names and vectors, and the memories that mention them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
+from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.access import Access
 from app.memory.graph.errors import AliasNotFoundError, EntityMergedError, EntityNotFoundError
 from app.memory.graph.models import GraphAlias, GraphEntity, GraphMention
@@ -338,3 +339,46 @@ class EntityRepository:
             select(Memory.memory_id).where(existing(self._access), Memory.memory_id.in_(wanted))
         )
         return wanted - set(there)
+
+
+class EntityVectorRepository(VectorRepository):
+    """Vectors of the names of one tenant's entities."""
+
+    # An entity that users share is named by runs of several agents, so that any model in force for
+    # one of them may be right, and only what none of them made is brought over. What has no vector
+    # was named by hand, and is found by its name.
+    WAITING = """
+FROM graph_entities e
+LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = e.agent_id
+JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
+  ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
+WHERE e.tenant_id = CAST(:tenant_id AS text) AND e.embedding_model IS NOT NULL
+  AND e.embedding_model <> ALL (CAST(:models AS text[]))
+"""
+    KEY = "e.entity_id"
+    # Its name is all that its vector was made of.
+    COLUMNS = (
+        "e.entity_id AS id, e.name AS content, e.name AS version, "
+        "e.embedding_model AS old, in_force.model AS new"
+    )
+    # Whoever renamed it meanwhile is looked at again in the next round.
+    REPLACE = """
+WITH locked AS MATERIALIZED (
+    SELECT entity_id FROM graph_entities
+    WHERE tenant_id = CAST(:tenant_id AS text) AND entity_id = ANY (CAST(:ids AS text[]))
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE graph_entities e SET embedding = CAST(v.vector AS vector), embedding_model = v.new
+FROM unnest(
+    CAST(:ids AS text[]), CAST(:versions AS text[]), CAST(:old AS text[]), CAST(:new AS text[]),
+    CAST(:vectors AS text[])
+) AS v(entity_id, name, old, new, vector), locked
+WHERE e.tenant_id = CAST(:tenant_id AS text) AND e.entity_id = v.entity_id
+  AND locked.entity_id = v.entity_id AND e.embedding_model = v.old AND e.name = v.name
+"""
+    PRESENT = """
+EXISTS (
+    SELECT 1 FROM graph_entities e
+    WHERE e.tenant_id = CAST(:tenant_id AS text) AND e.embedding_model = listed.model
+)
+"""

@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.language.text.names import name_key
-from app.memory.graph.likeness import NEAR, same_name
 from app.memory.graph.models import GraphEntity, GraphRelation
 from app.memory.graph.neighbourhood_repository import GraphNeighbourhood
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import (
     MOST_DEPTH,
+    NEAR,
     THING,
     GraphOwner,
     NamedEntity,
@@ -26,6 +26,7 @@ from app.memory.graph.statements import (
     ends_where,
     fits,
     relation_name,
+    same_name,
 )
 from app.memory.graph.store import NearMemory, WriteResult
 from app.platform.database.ids import new_id

@@ -9,12 +9,11 @@ from app.identity.tenants.access import Access, Principal
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.duplicates import make_room
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
-from app.memory.memories.gate import Gate, GateReason, Proposal
+from app.memory.memories.gate import Gate, GateReason, Proposal, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryPatch, MemorySupersede
-from app.memory.memories.verdicts import verdict_row
 from app.platform.database.ids import new_id
 
 CLEARABLE = {

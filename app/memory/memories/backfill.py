@@ -1,15 +1,28 @@
-"""Memories that no analyser has read yet, or an older one: their words become findable.
+"""What is derived from stored rows, made anew: search terms after a change of the analyser, vectors
+after a change of the embedder.
 
-So do those that a change replaced, for searches of what was known then. Read, think and write are
-apart, in batches: it can be stopped anywhere and goes on where it was.
+Reading, computing and writing are apart and go in batches: a run can be stopped anywhere and goes
+on where it was. The service keeps answering meanwhile. Neither version nor history change.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from app.memory.memories.maintenance_repository import MaintenanceRepository
+import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.conversation.messages.jobs import MessageBackfill
+from app.conversation.messages.message_index import Indexer
+from app.identity.agents.embedders import CountedEmbedder, Embedders, InForce, Spending, embed
+from app.identity.agents.repository import VectorRepository
+from app.identity.tenants.repository import TenantRepository
+from app.language.llm.embedder import Embedder
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
+from app.language.llm.errors import UnknownEmbedderError
+from app.memory.memories.maintenance_repository import MaintenanceRepository, MemoryVectorRepository
 from app.memory.memories.searchable import row_terms, with_terms
 from app.platform.database.engine import Database
 
@@ -84,3 +97,201 @@ def _with_past_terms(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         since = was["valid_from"] and datetime.fromisoformat(was["valid_from"])
         read.append(row | row_terms(was["content"], was["metadata"], since or None))
     return read
+
+
+log = structlog.get_logger()
+
+DEFAULT_HANDLE = ""
+"""Stands for the deployment's embedder; nobody can write it."""
+
+
+Kinds = Sequence[type[VectorRepository]]
+"""What has vectors in rooms to the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedPlan:
+    """What there is to do for a tenant."""
+
+    in_force: InForce
+    embedders: dict[str, Embedder]
+    """By the name that stands beside a vector."""
+    waiting: int
+    missing: tuple[str, ...]
+    """Handles that somebody named and this deployment does not have; their rows stay."""
+
+
+class ReembedService:
+    def __init__(
+        self,
+        database: Database,
+        catalogue: EmbedderCatalogue,
+        spending: Spending,
+        tags: Sequence[str] = (),
+        others: Kinds = (),
+    ) -> None:
+        """Work on `database`; blocks of `tags` are no words of messages."""
+        self._database = database
+        self._catalogue = catalogue
+        self._spending = spending
+        self._kinds: Kinds = (MemoryVectorRepository, *others)
+        embedders = Embedders(database, catalogue, spending)
+        self._memories = MemoryBackfill(database)
+        self._filling = MessageBackfill(database, Indexer(embedders, tags), embedders)
+
+    async def plan(self, tenant_id: str) -> ReembedPlan:
+        """How many rows wait, and for which embedders.
+
+        Raises:
+            TenantNotFoundError: there is no such tenant.
+            EmbeddingUnavailableError: an embedder could not be asked; safe to retry.
+
+        """
+        async with self._database.begin(tenant_id) as db:
+            tenant = await TenantRepository(db, tenant_id).get()
+            home = str(tenant.config.get("embedding") or DEFAULT_HANDLE)
+            handles = await MaintenanceRepository(db, tenant_id).agent_handles()
+        embedders: dict[str, Embedder] = {}
+        models: dict[str, str] = {}
+        missing = []
+        for handle in {home, *handles}:
+            try:
+                embedder = (
+                    await self._catalogue.resolve(handle) if handle else self._catalogue.default
+                )
+            except UnknownEmbedderError:
+                missing.append(handle)
+                continue
+            embedders[embedder.name] = CountedEmbedder(
+                embedder, self._spending, tenant_id, "reembed"
+            )
+            models[handle] = embedder.name
+        in_force = InForce(models, home)
+        async with self._database.begin(tenant_id) as db:
+            waiting = 0
+            for kind in self._kinds:
+                waiting += await kind(db, tenant_id).count_waiting(in_force)
+        waiting += await self._memories.count(tenant_id)
+        waiting += await self._filling.count_waiting(tenant_id, in_force)
+        return ReembedPlan(in_force, embedders, waiting, tuple(sorted(missing)))
+
+    async def reembed(
+        self, tenant_id: str, plan: ReembedPlan, *, batch: int, moved: Callable[[int], None]
+    ) -> int:
+        """Give every waiting row its new vector; how many it were.
+
+        Resumable: what is done stays done, so run it again after a failure. A memory that
+        somebody edits meanwhile is left to them, and looked at again. What no analyser has
+        read yet, or an older one, is read first.
+
+        Args:
+            batch: rows per call of the embedder and per transaction.
+            moved: told after each batch how many got their vector.
+
+        Raises:
+            EmbeddingUnavailableError: an embedder does not answer; safe to run again.
+
+        """
+        total = 0
+        if plan.waiting:
+            total += await self._memories.read(tenant_id, most=None, finished=moved)
+            await self._note_models(tenant_id, list(plan.embedders))
+            for kind in self._kinds:
+                while count := await self._round(tenant_id, plan, kind, batch, moved):
+                    total += count
+            total += await self._move_messages(tenant_id, plan, batch, moved)
+        await self._forget_models(tenant_id, in_force=set(plan.embedders))
+        log.info("tenant_reembedded", tenant_id=tenant_id, moved=total)
+        return total
+
+    async def _round(
+        self,
+        tenant_id: str,
+        plan: ReembedPlan,
+        kind: type[VectorRepository],
+        batch: int,
+        moved: Callable[[int], None],
+    ) -> int:
+        """Once over everything that waits; edits that came in between need another round."""
+        total = 0
+        after = ""
+        while True:
+            # Read, think and write are apart: no transaction is open while a model works.
+            async with self._database.begin(tenant_id) as db:
+                rows = await kind(db, tenant_id).next_waiting(
+                    plan.in_force, after=after, limit=batch
+                )
+            if not rows:
+                return total
+            try:
+                vectors = await _vectors(plan, rows)
+            finally:
+                # Batch by batch: the command may run for hours, and be stopped.
+                await self._spending.flush()
+            async with self._database.begin(tenant_id) as db:
+                count = await kind(db, tenant_id).replace_vectors(rows, vectors)
+            total += count
+            moved(count)
+            after = rows[-1].id
+
+    async def _move_messages(
+        self, tenant_id: str, plan: ReembedPlan, batch: int, moved: Callable[[int], None]
+    ) -> int:
+        total = 0
+
+        def count(finished: int) -> None:
+            nonlocal total
+            total += finished
+            moved(finished)
+
+        await self._filling.read(tenant_id, most=None, finished=count)
+        try:
+            moving = self._filling.move(tenant_id, plan.in_force, plan.embedders, batch=batch)
+            async for finished in moving:
+                count(finished)
+                await self._spending.flush()
+        finally:
+            await self._spending.flush()
+        return total
+
+    async def _note_models(self, tenant_id: str, models: Sequence[str]) -> None:
+        """Before the first row, so that no search overlooks one that moved."""
+        async with self._database.begin(tenant_id) as db:
+            tenants = TenantRepository(db, tenant_id)
+            for model in models:
+                await tenants.note_model(model)
+
+    async def _forget_models(self, tenant_id: str, *, in_force: set[str]) -> None:
+        """Let queries be embedded no longer for models that have no rows."""
+        async with self._database.begin(tenant_id) as db:
+            tenant = await TenantRepository(db, tenant_id).get(lock=True)
+            others = [name for name in tenant.embedding_models if name not in in_force]
+            present = await self._models_with_rows(db, tenant_id, others)
+            gone = [name for name in others if name not in present]
+            if not gone:
+                return
+            tenant.embedding_models = [name for name in tenant.embedding_models if name not in gone]
+        # A save that found its model listed takes no lock, and may have committed just now.
+        async with self._database.begin(tenant_id) as db:
+            tenants = TenantRepository(db, tenant_id)
+            for name in await self._models_with_rows(db, tenant_id, gone):
+                await tenants.note_model(name)
+
+    async def _models_with_rows(
+        self, db: AsyncSession, tenant_id: str, models: Sequence[str]
+    ) -> set[str]:
+        present: set[str] = set()
+        for kind in self._kinds:
+            present |= await kind(db, tenant_id).models_with_rows(models)
+        return present
+
+
+async def _vectors(plan: ReembedPlan, rows: Sequence[Any]) -> list[Any]:
+    """A vector for each row, in order; each model is asked once."""
+    vectors: list[Any] = [None] * len(rows)
+    for name in {row.new for row in rows}:
+        places = [place for place, row in enumerate(rows) if row.new == name]
+        made = await embed(plan.embedders[name], [rows[place].content for place in places])
+        for place, vector in zip(places, made, strict=True):
+            vectors[place] = vector
+    return vectors

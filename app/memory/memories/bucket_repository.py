@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.memory.memories.quantised_codes import code_of
+from app.memory.memories.comparison_sql import code_of
 from app.platform.database.engine import clock_of
 
 _OF_BUCKET = """

@@ -1,18 +1,22 @@
-"""Finding memories by vectors alone, or by words, vectors and context: at most two statements.
+"""Finding memories by vectors alone, or by words, vectors and context, and reranking them.
 
-The first statement tells of every row of the buckets what ranking needs, the second fetches
-the few that were chosen, with what they may be judged by asked again: a memory that was
-closed or deleted between the two is not found. Where codes stand for vectors, the second tells
-the true cosines of more than are asked for, and these are ranked again.
+A search takes at most two statements. The first reads what ranking needs of every row in the
+buckets; the second fetches the few that were chosen and checks them again, so that a memory closed
+or deleted between the two is not found. Where codes replace vectors, the second statement reads the
+exact cosines of more rows than are asked for, and these are ranked again.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import asyncpg
+import structlog
 
-from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
+from app.identity.agents.embedders import Spending
+from app.language.llm.embedder import EmbeddingUse
+from app.language.llm.reranker import RERANK_CANDIDATES, Reranker, RerankUnavailableError
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
@@ -27,7 +31,6 @@ from app.memory.memories.hybrid import (
     settled,
 )
 from app.memory.memories.ranking import RankWeights
-from app.memory.memories.reranking import reranked
 from app.memory.memories.search_sql import (
     SearchPlan,
     features_statement,
@@ -41,6 +44,7 @@ from app.memory.memories.timeline_sql import (
     known_statement,
 )
 from app.platform.database.engine import Database
+from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +178,72 @@ def explained(found: Found, weights: RankWeights, *, compared: bool) -> dict[str
         "rerank": found.rerank,
         "path": ranking.path,
     }
+
+
+log = structlog.get_logger()
+
+
+class CountedReranker:
+    """A reranker at work for one tenant; its calls are noted."""
+
+    def __init__(self, reranker: Reranker, spending: Spending, tenant_id: str) -> None:
+        self._reranker = reranker
+        self._spending = spending
+        self._tenant_id = tenant_id
+
+    @property
+    def name(self) -> str:
+        return self._reranker.name
+
+    @property
+    def model(self) -> str:
+        return self._reranker.model
+
+    async def rerank(self, query: str, documents: Sequence[str]) -> Sequence[float]:
+        """As the port says."""
+        # Blanks have the lowest score without anybody being asked.
+        asked = bool(query.strip()) and any(text.strip() for text in documents)
+        spent = EmbeddingUse(calls=int(asked), failures=int(asked))
+        try:
+            scores = await self._reranker.rerank(query, documents)
+            spent.failures = 0
+        finally:
+            # Also of a call that failed, or that nobody waits for any more.
+            if spent.calls:
+                self._spending.note(self._tenant_id, "rerank", self.model, spent)
+        return scores
+
+
+async def reranked(reranker: Reranker, query: str, contents: Sequence[str]) -> list[float] | None:
+    """One score from 0 to 1 per content, in their order, counted and timed.
+
+    None when the reranker failed or took too long: the order without it stands, and the
+    answer to the search is degraded.
+
+    Args:
+        reranker: brings its own time limit.
+        query: as it was asked.
+        contents: at most RERANK_CANDIDATES of them; for none, nobody is asked.
+
+    """
+    if not contents:
+        return []
+    started = perf_counter()
+    outcome = "cancelled"
+    try:
+        scores = list(await reranker.rerank(query, contents))
+        outcome = "ok"
+    except RerankUnavailableError as error:
+        outcome = error.reason
+        log.warning(
+            "rerank_failed",
+            model=reranker.name,
+            reason=error.reason,
+            provider_status=error.provider_status,
+        )
+        return None
+    else:
+        return scores
+    finally:
+        RERANKS.labels(reranker.name, outcome).inc()
+        RERANK_SECONDS.labels(reranker.name).observe(perf_counter() - started)

@@ -34,9 +34,9 @@ from app.memory.memories.errors import (
     NotChangeableError,
 )
 from app.memory.memories.gate import Gate
-from app.memory.memories.memory_processors import before_change
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import permit, refuse_closed
+from app.memory.memories.processors import before_change
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_service import cut_short, successor_begins, superseded

@@ -1,28 +1,101 @@
-"""SQL for what goes first: the twin of `eviction.py`, for one bucket or a whole tenant."""
+"""Which memories go first where a bucket holds too many: as a function and as SQL.
+
+The function (`weakest`) knows no clock and no database; a test compares it with the SQL, which
+works on one bucket or a whole tenant.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import CTE, ColumnElement, Double, and_, case, cast, func, literal, not_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.retention import Eviction
 from app.identity.tenants.access import Access
-from app.memory.memories.eviction import (
-    CORRECTION,
-    DAY_SECONDS,
-    EXTRACTED,
-    FRESH_HALF_LIFE_DAYS,
-    HEAT_HALF_LIFE_DAYS,
-    W_CONFIDENCE,
-    W_FRESHNESS,
-    W_HEAT,
-    reserve,
-)
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import bucket, current
 from app.memory.memories.visibility_sql import visible
+
+W_CONFIDENCE: Final = 0.65
+W_FRESHNESS: Final = 0.25
+W_HEAT: Final = 0.10
+
+FRESH_HALF_LIFE_DAYS: Final = 90
+HEAT_HALF_LIFE_DAYS: Final = 30
+
+RESERVED_SHARE: Final = 10
+"""One of so many places is kept for corrections, at most `MOST_RESERVED`."""
+
+MOST_RESERVED: Final = 10
+
+CORRECTION: Final = "correction"
+EXTRACTED: Final = "ai"
+"""Source of what a model or the rules proposed; what a person saved never counts."""
+
+DAY_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evictable:
+    """An extracted memory, as far as its place depends on it.
+
+    Args:
+        confirmed_at: when it was last said, or found to hold still.
+        last_used_at: when a query last found it; standing in a context is no use.
+
+    """
+
+    memory_id: str
+    memory_type: str
+    confidence: float
+    confirmed_at: datetime
+    last_used_at: datetime | None
+    use_count: int
+    update_time: datetime
+
+
+def hybrid_score(one: Evictable, now: datetime) -> float:
+    """From 0 to 1: how sure it is, how lately it was confirmed, how often it is looked for."""
+    fresh = _halved(one.confirmed_at, now, FRESH_HALF_LIFE_DAYS)
+    heat = 0.0
+    if one.last_used_at is not None:
+        often = one.use_count / (one.use_count + 1)
+        heat = often * _halved(one.last_used_at, now, HEAT_HALF_LIFE_DAYS)
+    return W_CONFIDENCE * one.confidence + W_FRESHNESS * fresh + W_HEAT * heat
+
+
+def reserve(keep: int) -> int:
+    """How many corrections stand outside a cap of `keep`: a tenth, rounded up, at most ten."""
+    return min(-(-keep // RESERVED_SHARE), MOST_RESERVED)
+
+
+def weakest(
+    rows: Sequence[Evictable], *, keep: int, eviction: Eviction, now: datetime
+) -> list[str]:
+    """Ids beyond the `keep` strongest, weakest first.
+
+    By confidence, corrections neither count nor go. By the hybrid score that
+    holds for the strongest of them alone, as many as `reserve` says.
+    """
+
+    def strength(one: Evictable) -> tuple[float, datetime, str]:
+        score = one.confidence if eviction == "confidence" else hybrid_score(one, now)
+        return score, one.update_time, one.memory_id
+
+    ordered = sorted(rows, key=strength, reverse=True)
+    corrections = [one for one in ordered if one.memory_type == CORRECTION]
+    spared = corrections if eviction == "confidence" else corrections[: reserve(keep)]
+    exempt = {one.memory_id for one in spared}
+    counted = [one for one in ordered if one.memory_id not in exempt]
+    return [one.memory_id for one in reversed(counted[keep:])]
+
+
+def _halved(since: datetime, now: datetime, half_life_days: int) -> float:
+    days = max((now - since).total_seconds(), 0.0) / DAY_SECONDS
+    return float(0.5 ** (days / half_life_days))
+
 
 OVER_CAPACITY = "over_capacity"
 """Why the history says that a memory was archived which its bucket had no place for."""
@@ -80,13 +153,13 @@ def hybrid(now: datetime | None = None) -> ColumnElement[float]:
     often = cast(Memory.use_count, Double) / (Memory.use_count + 1)
     heat = case(
         (Memory.last_used_at.is_(None), literal(0.0)),
-        else_=often * _halved(Memory.last_used_at, moment, HEAT_HALF_LIFE_DAYS),
+        else_=often * _halved_sql(Memory.last_used_at, moment, HEAT_HALF_LIFE_DAYS),
     )
-    fresh = _halved(confirmed(), moment, FRESH_HALF_LIFE_DAYS)
+    fresh = _halved_sql(confirmed(), moment, FRESH_HALF_LIFE_DAYS)
     return W_CONFIDENCE * Memory.confidence + W_FRESHNESS * fresh + W_HEAT * heat
 
 
-def _halved(since: Any, moment: Any, half_life_days: int) -> ColumnElement[float]:
+def _halved_sql(since: Any, moment: Any, half_life_days: int) -> ColumnElement[float]:
     seconds = cast(func.extract("epoch", moment - since), Double)
     # Beyond 50 half-lives PostgreSQL's power() would raise an underflow some day.
     halvings = func.least(func.greatest(seconds, 0.0) / DAY_SECONDS / half_life_days, 500.0)

@@ -1,16 +1,18 @@
-"""What a statement must be before it is remembered. Pure: says why not, and decides nothing.
+"""What a statement must be before it is remembered, and the row that records the decision. Pure.
 
-Every rule is asked and every broken one is reported, so that a caller mends all at once.
-Rules that need the database (duplicates, rates) report in the same form from elsewhere.
+Every rule is checked and every broken one is reported, so that a caller can fix all at once.
+Rules that need the database (duplicates, rates) report in the same form from elsewhere. A recorded
+decision never holds anything sensitive.
 """
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from app.identity.tenants.access import Principal
 from app.language.text.normal_forms import length
 from app.language.text.sensitive import (
     Finding,
@@ -21,6 +23,7 @@ from app.language.text.sensitive import (
     redact_in,
 )
 from app.language.text.stop_words import NO_STOP_WORDS, StopWords
+from app.platform.database.ids import new_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +187,56 @@ def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateR
             "fields": ", ".join(fields),
         },
     )
+
+
+CHARACTERS = 2000
+"""A refused text is kept this far; whole books are refused too."""
+
+
+def verdict_row(
+    principal: Principal,
+    *,
+    place: Mapping[str, Any],
+    content: str,
+    source: str,
+    accepted: bool,
+    reasons: Sequence[GateReason] = (),
+    memory_id: str | None = None,
+    event: str | None = None,
+    evidence: Sequence[str] = (),
+    job_id: str | None = None,
+    run_id: str | None = None,
+) -> dict[str, Any]:
+    """A row of `gate_decisions`.
+
+    Args:
+        place: names user, agent, session, project and scope.
+        reasons: every broken rule; none although refused means that it was known already.
+        memory_id: the memory it made, changed or repeats.
+        event: what became of it; REJECT when it was refused and nothing is said.
+        evidence: ids of the messages that support it.
+        job_id: the job that proposed it, and `run_id` its run.
+
+    """
+    codes = [reason.code for reason in reasons]
+    return {
+        "tenant_id": principal.tenant_id,
+        "decision_id": new_id("gat"),
+        "verdict": "accepted" if accepted else "rejected",
+        "codes": codes or ([] if accepted else ["duplicate"]),
+        "reasons": [asdict(reason) for reason in reasons],
+        # A secret in any field condemns the record of all of them.
+        "content": None if "sensitive" in codes else content[:CHARACTERS],
+        "user_id": place["user_id"],
+        "agent_id": place["agent_id"],
+        "session_id": place["session_id"],
+        "project_id": place["project_id"],
+        "scope": place["scope"],
+        "memory_id": memory_id,
+        "source": source,
+        "event": event or (None if accepted else "REJECT"),
+        "evidence": list(evidence),
+        "job_id": job_id,
+        "run_id": run_id,
+        "actor": principal.key_id,
+    }

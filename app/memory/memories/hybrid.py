@@ -12,8 +12,8 @@ from app.language.ranking.features import bucket_statistics, coverage, features_
 from app.language.ranking.fusion import best_rows, fuse
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records
+from app.memory.memories.comparison_sql import SHORT, SLACK, calibrated, candidates, spread
 from app.memory.memories.graph_sql import Link
-from app.memory.memories.quantised_codes import SHORT, SLACK, calibrated, candidates, spread
 from app.memory.memories.ranking import RankWeights
 
 Floats = npt.NDArray[np.float64]

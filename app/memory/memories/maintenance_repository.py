@@ -1,4 +1,6 @@
-"""SQL for the upkeep of one tenant's memories: what is due for removal, what is unread."""
+"""SQL for the maintenance of one tenant's memories: what is due for removal, has no search terms
+yet, or waits for a vector of the embedder in force.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.access import Access
 from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.terms import ANALYSER_VERSION
@@ -323,3 +326,42 @@ class MaintenanceRepository:
             or_(Memory.analyser.is_(None), Memory.analyser < ANALYSER_VERSION),
             Memory.status != "deleted",
         )
+
+
+class MemoryVectorRepository(VectorRepository):
+    """Vectors of one tenant's memories; messages have theirs read with them."""
+
+    # The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
+    # tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
+    WAITING = """
+FROM memories m
+LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = m.agent_id
+JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
+  ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
+WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status <> 'deleted'
+  AND m.embedding_model <> in_force.model
+"""
+    KEY = "m.memory_id"
+    COLUMNS = (
+        "m.memory_id AS id, m.content, CAST(m.version AS text) AS version, "
+        "m.embedding_model AS old, in_force.model AS new"
+    )
+    # Whoever changed the row meanwhile has embedded it anew, or it waits for the next round.
+    REPLACE = """
+UPDATE memories m SET embedding = CAST(v.vector AS vector), embedding_model = v.new
+FROM unnest(
+    CAST(:ids AS text[]), CAST(:versions AS text[]), CAST(:old AS text[]),
+    CAST(:new AS text[]), CAST(:vectors AS text[])
+) AS v(memory_id, version, old, new, vector)
+WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.memory_id = v.memory_id
+  AND m.version = CAST(v.version AS bigint) AND m.embedding_model = v.old AND m.status <> 'deleted'
+"""
+    PRESENT = """
+EXISTS (
+    SELECT 1 FROM memories m WHERE m.tenant_id = CAST(:tenant_id AS text)
+      AND m.embedding_model = listed.model AND m.status <> 'deleted'
+) OR EXISTS (
+    SELECT 1 FROM messages m WHERE m.tenant_id = CAST(:tenant_id AS text)
+      AND m.embedding_model = listed.model
+)
+"""

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import structlog
 
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
-from app.memory.memories.quantised_codes import MINIMUM_DIMENSION, candidates
+from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, candidates
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import CODE_EVENTS, CODE_RECALL
 

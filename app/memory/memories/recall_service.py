@@ -14,10 +14,15 @@ from app.identity.agents.embedders import Embedders, QueryVectors, Spending
 from app.identity.tenants.access import Principal
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.query import parsed_query
-from app.memory.memories.candidate_search import Found, by_all, by_reranker, by_vectors
+from app.memory.memories.candidate_search import (
+    CountedReranker,
+    Found,
+    by_all,
+    by_reranker,
+    by_vectors,
+)
+from app.memory.memories.processors import after_search
 from app.memory.memories.ranking import RankWeights
-from app.memory.memories.reranking import CountedReranker
-from app.memory.memories.search_processors import after_search
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.platform.database.engine import Database

@@ -1,4 +1,4 @@
-"""/v1/memories"""
+"""/v1/memories and /v1/projects/{project_id}/memories"""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,11 @@ from app.errors import (
     VersionConflictError,
 )
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.identity.projects.errors import (
+    InsufficientRoleError,
+    ProjectNotFoundError,
+    ReadOnlyMemberError,
+)
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -30,7 +34,6 @@ from app.language.llm.errors import (
     UnknownEmbedderError,
     UnknownModelError,
 )
-from app.memory.memories.creation import MemoryCreation
 from app.memory.memories.edit_service import EditService
 from app.memory.memories.errors import (
     DuplicateMemoryError,
@@ -44,18 +47,6 @@ from app.memory.memories.errors import (
     SharedByAllUsersError,
 )
 from app.memory.memories.filters import InvalidFilterError
-from app.memory.memories.record_schemas import (
-    BulkDelete,
-    BulkDeleteQuery,
-    DecisionQuery,
-    DecisionRead,
-    DeletionScheduled,
-    HistoryRead,
-    MemoriesDeleted,
-    MemoryDeleteQuery,
-    MemoryStats,
-    StatsQuery,
-)
 from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import (
     AddQuery,
@@ -70,9 +61,25 @@ from app.memory.memories.schemas import (
     MemoryValidated,
     Outcome,
 )
-from app.memory.memories.search_schemas import MemoryQuery, SearchAnswer, SearchRequest
+from app.memory.memories.search_schemas import (
+    BulkDelete,
+    BulkDeleteQuery,
+    DecisionQuery,
+    DecisionRead,
+    DeletionScheduled,
+    HistoryRead,
+    MemoriesDeleted,
+    MemoryDeleteQuery,
+    MemoryQuery,
+    MemoryStats,
+    ProjectItemQuery,
+    ProjectItemRead,
+    SearchAnswer,
+    SearchRequest,
+    StatsQuery,
+)
 from app.memory.memories.search_service import SearchService
-from app.memory.memories.service import MemoryService
+from app.memory.memories.service import MemoryCreation, MemoryService
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
@@ -387,3 +394,23 @@ async def delete_memory(
 ) -> None:
     """Delete a memory; `hard` removes it at once."""
     await service.delete(principal, memory_id, hard=query.hard)
+
+
+project_router = APIRouter(
+    prefix="/v1/projects/{project_id}/memories",
+    tags=["projects"],
+    responses=responses_for(*KEY_ERRORS),
+)
+
+
+@project_router.get(
+    "", responses=responses_for(ProjectNotFoundError, InsufficientRoleError, InvalidCursorError)
+)
+async def list_project_memories(
+    project_id: Id,
+    query: Annotated[ProjectItemQuery, Query()],
+    principal: ReaderDep,
+    service: Annotated[MemoryService, provided(MemoryService)],
+) -> Page[ProjectItemRead]:
+    """List what a project holds, without what it says, newest first; for owners and admins."""
+    return await service.held(principal, project_id, query)

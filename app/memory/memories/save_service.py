@@ -27,10 +27,10 @@ from app.memory.memories.errors import (
     GateRejectedError,
     InvalidValidityError,
 )
-from app.memory.memories.gate import Gate
-from app.memory.memories.memory_processors import before_store
+from app.memory.memories.gate import Gate, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
+from app.memory.memories.processors import before_store
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import (
@@ -41,7 +41,6 @@ from app.memory.memories.schemas import (
     Outcome,
     Reason,
 )
-from app.memory.memories.verdicts import verdict_row
 from app.platform.database.engine import clock_of
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.platform.work.idempotency import IdempotencyKey

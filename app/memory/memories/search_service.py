@@ -15,12 +15,18 @@ from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import parsed_query
 from app.language.text.names import name_keys
-from app.memory.memories.candidate_search import Found, by_all, by_reranker, by_vectors, hit
+from app.memory.memories.candidate_search import (
+    CountedReranker,
+    Found,
+    by_all,
+    by_reranker,
+    by_vectors,
+    hit,
+)
 from app.memory.memories.graph_sql import MOST_KEYS
+from app.memory.memories.processors import Annotated, after_search
 from app.memory.memories.prompt_lines import render
 from app.memory.memories.ranking import RankWeights, ScopeWeights
-from app.memory.memories.reranking import CountedReranker
-from app.memory.memories.search_processors import Annotated, after_search
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_sql import (
     Bucket,

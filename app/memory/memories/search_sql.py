@@ -28,10 +28,17 @@ from app.language.ranking.records import (
     query_columns,
     record_sql,
 )
-from app.memory.memories.comparison_sql import Source, cosine, is_rough, similarity
+from app.memory.memories.comparison_sql import (
+    SHORT,
+    SLACK,
+    Source,
+    candidates,
+    cosine,
+    is_rough,
+    similarity,
+)
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.graph_sql import NamedMention, linked
-from app.memory.memories.quantised_codes import SHORT, SLACK, candidates
 
 COLUMNS = (
     "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",

@@ -1,9 +1,13 @@
-"""Use cases of stored memories: read, list, history, delete, counts."""
+"""Reads, lists, counts and single or bulk deletes of stored memories.
+
+`MemoryCreation` is what `POST /v1/memories` needs; extraction implements it, since the messages of
+a request may be inferred.
+"""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,13 +19,15 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.errors import UserNotFoundError
 from app.memory.memories.amendments import was_closed
-from app.memory.memories.bulk_delete import MOST_AT_ONCE, DeleteSelection
+from app.memory.memories.deletion_service import MOST_AT_ONCE, DeleteSelection
 from app.memory.memories.filters import InvalidFilterError
+from app.memory.memories.list_repository import ProjectItemRepository, TimelineRepository
 from app.memory.memories.models import MemoryHistory
 from app.memory.memories.owner import permit
-from app.memory.memories.project_repository import ProjectItemRepository
 from app.memory.memories.record_repository import RecordRepository
-from app.memory.memories.record_schemas import (
+from app.memory.memories.repository import MemoryRepository
+from app.memory.memories.schemas import JobAccepted, MemoryAdded, MemoryCreate, MemoryRead
+from app.memory.memories.search_schemas import (
     BulkDelete,
     BulkDeleteQuery,
     DecisionQuery,
@@ -29,15 +35,12 @@ from app.memory.memories.record_schemas import (
     DeletionScheduled,
     HistoryRead,
     MemoriesDeleted,
+    MemoryQuery,
     MemoryStats,
     ProjectItemQuery,
     ProjectItemRead,
     StatsQuery,
 )
-from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.schemas import MemoryRead
-from app.memory.memories.search_schemas import MemoryQuery
-from app.memory.memories.timeline_repository import TimelineRepository
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
@@ -345,3 +348,17 @@ def _parsed(filters: str | None) -> dict[str, Any] | None:
     if not isinstance(parsed, dict):
         raise InvalidFilterError("A filter is an object.", field="filters")
     return parsed
+
+
+class MemoryCreation(Protocol):
+    """Memories out of the messages of a request, inferred or as they stand."""
+
+    async def add(
+        self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
+    ) -> tuple[MemoryAdded, int]:
+        """Remember what the messages say; returns the outcomes and their HTTP status."""
+
+    async def order(
+        self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
+    ) -> JobAccepted:
+        """Put the same into the queue, and answer at once."""

@@ -24,11 +24,17 @@ from app.identity.users.repository import UserRepository
 from app.language.llm.profiler import Profiler, ProfileRequest, Slot
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import MemoryRepository
-from app.memory.profiles.decisions import decisions_of
-from app.memory.profiles.drafts import ValueAuthor, ValueChange, ValueRow
 from app.memory.profiles.repository import ProfileRepository
 from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, user_slots
-from app.memory.profiles.value_changes import changes_of, removals, standing
+from app.memory.profiles.value_changes import (
+    ValueAuthor,
+    ValueChange,
+    ValueRow,
+    changes_of,
+    decisions_of,
+    removals,
+    standing,
+)
 
 log = structlog.get_logger()
 

@@ -26,8 +26,8 @@ from app.memory.profiles.document_schemas import (
     MemoryDocument,
 )
 from app.memory.profiles.documents import document, memory_fields, section_changes
-from app.memory.profiles.drafts import ValueAuthor, ValueChange
 from app.memory.profiles.repository import ProfileRepository
+from app.memory.profiles.value_changes import ValueAuthor, ValueChange
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work, answering
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 from app.language.llm.extractor import MEMORY_TYPES
 from app.memory.memories.models import Memory
 from app.memory.profiles.document_schemas import DocumentFact, MemoryDocument
-from app.memory.profiles.drafts import ValueChange
 from app.memory.profiles.models import ProfileValue
 from app.memory.profiles.slots import SECTIONS
+from app.memory.profiles.value_changes import ValueChange
 
 ORIGINAL: Final = "memory_document"
 """In the metadata of an imported memory: `createdAt` and `source` as the document had them."""

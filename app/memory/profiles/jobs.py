@@ -1,8 +1,8 @@
-"""The handler of jobs `profile`: what changes of memories have ordered."""
+"""The handler of jobs `profile`, ordered by changes of memories, and the choice of the profiler."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from app.errors import DisabledError
 from app.identity.tenants.access import Access, Principal
@@ -12,11 +12,26 @@ from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
 from app.memory.memories.refreshes import derive_soon, owner_of
 from app.memory.profiles.derivation import DerivationSnapshot, ProfileDerivation
-from app.memory.profiles.profiler_choice import chosen
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
+
+HANDLE = "profile_model"
+"""Its name in the settings of an agent or a tenant."""
+
+
+def chosen(catalogue: ProfilerCatalogue, configs: Sequence[Mapping[str, Any]]) -> Profiler:
+    """The profiler that the first of `configs` names which names one.
+
+    Raises:
+        UnknownModelError: this deployment does not have it.
+
+    """
+    handles = (config.get(HANDLE) for config in configs)
+    handle = next((one for one in handles if isinstance(one, str) and one), None)
+    return catalogue.default if handle is None else catalogue.resolve(handle)
+
 
 DISABLED: Final = timedelta(hours=1)
 SWITCHED_OFF: Final = timedelta(minutes=5)

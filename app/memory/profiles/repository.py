@@ -1,4 +1,4 @@
-"""SQL for profiles, their values and history, and for the memories they stand on."""
+"""SQL for profiles, their values and history, and for the memories that values are derived from."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -14,9 +14,9 @@ from app.language.llm.profiler import KnownMemory
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import current, existing
-from app.memory.profiles.drafts import ValueAuthor, ValueChange, ValueRow
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.slots import INSTRUCTIONS
+from app.memory.profiles.value_changes import ValueAuthor, ValueChange, ValueRow
 from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
 
@@ -346,3 +346,26 @@ def _before(profile: Profile, slot: str, row: ProfileValue | None) -> Any:
 def _shared() -> ColumnElement[bool]:
     """What is not its author's alone in a project; `SHOWN` and `_GONE` say the same as text."""
     return not_(and_(Memory.scope == "project", Memory.visibility == "owner_only"))
+
+
+SHOWN = """
+SELECT jsonb_build_object('instructions', profile.instructions, 'values', (
+    SELECT jsonb_object_agg(
+        told.slot, jsonb_build_object('value', told.value, 'memory_ids', told.memory_ids)
+    )
+    FROM profile_values AS told
+    WHERE told.tenant_id = {tenant} AND told.profile_id = profile.profile_id
+        AND cardinality(told.memory_ids) = (
+            SELECT count(*) FROM memories AS ground
+            WHERE ground.tenant_id = {tenant} AND ground.memory_id = ANY(told.memory_ids)
+                AND ground.status <> 'deleted'
+                AND (ground.agent_id IS NULL OR ground.agent_id = {agent})
+                AND NOT (ground.scope = 'project' AND ground.visibility = 'owner_only')
+        )
+))
+FROM profiles AS profile
+WHERE profile.tenant_id = {tenant} AND profile.{column} = {owner}
+"""
+"""`{tenant}`, `{agent}` and `{owner}` are the caller's words for its values; `{column}` is
+`user_id` or `project_id`. That the caller may see whose it is, is asked before.
+"""

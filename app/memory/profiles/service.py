@@ -1,4 +1,4 @@
-"""Use cases of profiles: read, write by hand, look back, derive now."""
+"""Use cases of profiles: read, edit, history, derive now; and rows as the API shows them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,6 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.memory.memories.owner import ensure_owner, user_owner
 from app.memory.memories.refreshes import Owner, derive_now, derive_soon
-from app.memory.profiles.answers import project_profile, user_profile
-from app.memory.profiles.drafts import ValueAuthor, ValueChange
 from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.prompt_lines import RenderedProfile, project_lines, user_lines
@@ -32,12 +30,62 @@ from app.memory.profiles.schemas import (
     ProjectProfileRead,
     UserProfilePatch,
     UserProfileRead,
+    ValueRead,
 )
 from app.memory.profiles.slots import ATTRIBUTES, DECISIONS, INSTRUCTIONS, SECTIONS, SLOTS
+from app.memory.profiles.value_changes import ValueAuthor, ValueChange
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
+
+
+def user_profile(
+    user_id: str, profile: Profile | None, rows: Sequence[ProfileValue]
+) -> UserProfileRead:
+    """A user's; empty where there is none."""
+    groups = _grouped(rows)
+    slots: dict[str, dict[str, ValueRead]] = {}
+    for name, value in groups.get(SLOTS, {}).items():
+        topic, _, sub_topic = name.partition(".")
+        slots.setdefault(topic, {})[sub_topic] = value
+    return UserProfileRead(
+        user_id=user_id,
+        attributes=groups.get(ATTRIBUTES, {}),
+        sections=groups.get(SECTIONS, {}),
+        slots=slots,
+        instructions=None if profile is None else profile.instructions,
+        **_of(profile),
+    )
+
+
+def project_profile(
+    project_id: str, profile: Profile | None, rows: Sequence[ProfileValue]
+) -> ProjectProfileRead:
+    """A project's; empty where there is none."""
+    groups = _grouped(rows)
+    return ProjectProfileRead(
+        project_id=project_id,
+        attributes=groups.get(ATTRIBUTES, {}),
+        key_decisions=groups.get(DECISIONS, {}).get(""),
+        **_of(profile),
+    )
+
+
+def _grouped(rows: Sequence[ProfileValue]) -> dict[str, dict[str, ValueRead]]:
+    groups: dict[str, dict[str, ValueRead]] = {}
+    for row in rows:
+        group, _, name = row.slot.partition(".")
+        groups.setdefault(group, {})[name] = ValueRead.model_validate(row)
+    return groups
+
+
+def _of(profile: Profile | None) -> dict[str, Any]:
+    if profile is None:
+        return {"version": 0}
+    names = ("version", "derived_until", "create_time", "update_time")
+    return {name: getattr(profile, name) for name in names}
+
 
 log = structlog.get_logger()
 

@@ -1,14 +1,44 @@
-"""What a derivation changes in a profile: checked evidence, lengths, what stays and what goes.
-Pure.
-"""
+"""Changes of a profile's values, and what a derivation changes. Pure."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
-from app.language.llm.profiler import DerivedValue, Slot
-from app.memory.profiles.drafts import ValueChange
+from app.language.llm.profiler import DerivedValue, KnownMemory, Slot
 from app.memory.profiles.models import ProfileValue
-from app.memory.profiles.slots import conformed
+from app.memory.profiles.slots import MOST_DECISIONS, conformed
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """What is to stand in a slot: a value, or None for nothing."""
+
+    slot: str
+    value: Any
+    memory_ids: Sequence[str] = ()
+    deriver: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueAuthor:
+    """Who changes a profile, and by which job; a job leaves a user's values alone."""
+
+    origin: str
+    actor: str | None
+    job_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRow:
+    """A memory as a profiler sees it, its version, and when it last changed."""
+
+    known: KnownMemory
+    version: int
+    update_time: datetime
+
 
 MOST_EVIDENCE: Final = 50
 """Memories that are kept with one value."""
@@ -65,3 +95,34 @@ def removals(
         and row.slot not in filled
         and (complete or not all(memory_id in now for memory_id in row.memory_ids))
     ]
+
+
+_BECAUSE: Final = re.compile(
+    r"[,，;；]?\s*(?:\b(?:because|since|as it|as they|so that)\b|因为|由于|以便|为了)"
+    r"\s*(?P<why>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Decisions, oldest first, and the memories they are: the newest of them when they are many.
+
+    The reason is what the memory itself gives as one.
+    """
+    decided = sorted(
+        (one for one in known if one.memory_type == "decision"),
+        key=lambda one: (one.since, one.memory_id),
+    )[-MOST_DECISIONS:]
+    return [_decision(one) for one in decided], [one.memory_id for one in decided]
+
+
+def _decision(one: KnownMemory) -> dict[str, Any]:
+    found = _BECAUSE.search(one.content)
+    # What stands first would leave no decision.
+    if found is None or not one.content[: found.start()].strip():
+        return {"decision": one.content, "reason": None, "time": one.since.isoformat()}
+    return {
+        "decision": one.content[: found.start()].strip(),
+        "reason": found["why"].strip().rstrip(".。"),
+        "time": one.since.isoformat(),
+    }

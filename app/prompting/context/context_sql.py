@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.conversation.messages.window_sql import recount, tail_rows, waiting_calls
 from app.conversation.sessions.policy import CARRIED_SHARE
-from app.memory.profiles.context_sql import SHOWN
+from app.memory.profiles.repository import SHOWN
 from app.prompting.blocks.repository import IN_CONTEXT
 
 _BUDGET: Final = """coalesce(CAST($5 AS int8),

@@ -153,7 +153,7 @@ def stored_conversation(
 
 
 def _told(profile: Mapping[str, Any]) -> dict[str, RenderedProfile]:
-    """Its values, as `profiles/context_sql.py` gives them."""
+    """Its values, as `profiles/repository.py` gives them."""
     values = profile.get("values") or {}
     return {slot: RenderedProfile(one["value"], one["memory_ids"]) for slot, one in values.items()}
 

@@ -15,10 +15,9 @@ from app.conversation.messages.search_service import MessageSearchService
 from app.identity.tenants.access import Principal
 from app.language.text.offload import read_text
 from app.memory.memories.errors import MemoryNotFoundError
-from app.memory.memories.record_schemas import StatsQuery
 from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import MemoryAdded, MemoryCreate
-from app.memory.memories.search_schemas import SearchRequest
+from app.memory.memories.search_schemas import SearchRequest, StatsQuery
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
 from app.platform.work.idempotency import IdempotencyKey

@@ -17,8 +17,8 @@ from app.errors import DomainError
 from app.language.llm.tokens import TokenCounter
 from app.language.text.prompt_text import escape_line, time_ago
 from app.memory.memories.prompt_lines import HEADER
-from app.memory.memories.record_schemas import MemoryStats
 from app.memory.memories.schemas import Outcome
+from app.memory.memories.search_schemas import MemoryStats
 from app.prompting.blocks.errors import times
 from app.prompting.documents.schemas import PassageHit
 from app.prompting.tools.errors import CallRefusedError

@@ -21,22 +21,21 @@ from app.identity.usage import schemas as usage
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest
 from app.memory.feedback.schemas import FeedbackAdded, FeedbackCreate
 from app.memory.graph import schemas as graph
-from app.memory.memories import record_schemas as records
 from app.memory.memories import schemas as memories
-from app.memory.memories import search_schemas as searching
+from app.memory.memories import search_schemas as searched
 from app.memory.profiles import document_schemas
 from app.memory.profiles import schemas as profiles
 from kemem import options
 
 ANSWERS = [
     (kemem.MemoryItem, memories.MemoryRead),
-    (kemem.Hit, searching.Hit),
-    (kemem.ScoreParts, searching.ScoreExplained),
+    (kemem.Hit, searched.Hit),
+    (kemem.ScoreParts, searched.ScoreExplained),
     (kemem.Outcome, memories.Outcome),
     (kemem.Reason, memories.Reason),
     (kemem.Added, memories.MemoryAdded),
     (kemem.Restored, memories.MemoryRestored),
-    (kemem.HistoryEntry, records.HistoryRead),
+    (kemem.HistoryEntry, searched.HistoryRead),
     (kemem.Feedback, FeedbackAdded),
     (kemem.Message, MessageRead),
     (kemem.MessageHit, recalling.MessageHit),
@@ -59,7 +58,7 @@ ANSWERS = [
     (kemem.Project, ProjectRead),
     (kemem.Member, MemberRead),
     (kemem.Transferred, ProjectTransferred),
-    (kemem.ProjectItem, records.ProjectItemRead),
+    (kemem.ProjectItem, searched.ProjectItemRead),
     (kemem.EntityShort, graph.EntityShort),
     (kemem.Entity, graph.EntityRead),
     (kemem.EntityDetail, graph.EntityDetail),
@@ -84,14 +83,14 @@ def test_answer_type_has_the_fields_of_the_service(ours, theirs) -> None:
 
 def test_answer_type_of_several_schemas_has_the_fields_of_all() -> None:
     # The client renders the prompt itself.
-    assert names(kemem.SearchResults) == set(searching.SearchAnswer.model_fields) - {"prompt"}
+    assert names(kemem.SearchResults) == set(searched.SearchAnswer.model_fields) - {"prompt"}
     listed = {"results" if name == "items" else name for name in usage.UsageAnswer.model_fields}
     assert names(kemem.Usage) == listed
     found = recalling.MessageSearchAnswer.model_fields
     assert names(kemem.MessageHits) == {"results" if one == "items" else one for one in found}
     assert names(kemem.Deleted) == {
-        *records.MemoriesDeleted.model_fields,
-        *records.DeletionScheduled.model_fields,
+        *searched.MemoriesDeleted.model_fields,
+        *searched.DeletionScheduled.model_fields,
     }
     assert names(kemem.Job) > set(memories.JobAccepted.model_fields)
     assert names(kemem.Profile) == {
@@ -121,15 +120,15 @@ def test_method_has_the_parameters_of_the_route() -> None:
         memories.MemoryRestore.model_fields
     )
     assert parameters("feedback") - {"memory_id"} == set(FeedbackCreate.model_fields)
-    searched = set(searching.SearchRequest.model_fields) - {"format"}
-    assert parameters("search", options.SearchOptions) - {"run_id"} == searched
-    assert parameters("delete_all", options.DeleteOptions) == set(records.BulkDelete.model_fields)
+    parameter_names = set(searched.SearchRequest.model_fields) - {"format"}
+    assert parameters("search", options.SearchOptions) - {"run_id"} == parameter_names
+    assert parameters("delete_all", options.DeleteOptions) == set(searched.BulkDelete.model_fields)
     assert parameters("extract") - {"session_id"} == set(ExtractRequest.model_fields)
     assert parameters("append") - {"session_id"} == set(MessageAppend.model_fields)
     assert parameters("messages") - {"session_id"} == set(MessageQuery.model_fields) - {"cursor"}
     recalled = set(recalling.MessageSearch.model_fields)
     assert parameters("search_messages", options.MessageSearchOptions) == recalled
     assert parameters("usage") == set(usage.UsageQuery.model_fields)
-    listed = set(searching.MemoryQuery.model_fields) - {"cursor"}
+    listed = set(searched.MemoryQuery.model_fields) - {"cursor"}
     assert parameters("get_all", options.ListOptions) == listed
     assert parameters("iterate", options.ListOptions) == listed - {"limit"}

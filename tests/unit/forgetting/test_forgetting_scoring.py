@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.memory.memories.eviction import Evictable, hybrid_score, reserve, weakest
+from app.memory.memories.eviction_repository import Evictable, hybrid_score, reserve, weakest
 from tests.support.evictable import NOW, evictable
 
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text.names import name_key, name_keys
-from app.memory.graph.likeness import same_name
 from app.memory.graph.statements import (
     MOST_KEYS,
     RelationPeriod,
@@ -16,6 +15,7 @@ from app.memory.graph.statements import (
     fits,
     keys_in,
     relation_name,
+    same_name,
 )
 
 # Spellings of one name.

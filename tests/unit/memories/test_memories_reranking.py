@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from app.language.llm.http_reranker import HTTPReranker
 from app.language.llm.reranker_catalogue import connect_reranker
-from app.memory.memories.reranking import reranked
+from app.memory.memories.candidate_search import reranked
 from tests.support.flaky_server import says, slowly
 from tests.support.rerank_server import RerankServer, rerank_server
 

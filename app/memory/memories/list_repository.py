@@ -1,8 +1,9 @@
-"""SQL for the list of what was known at a moment; `timeline_sql.py` searches the same.
+"""SQL for two lists beside the plain one: memories as they were known at a time, and those of a
+project without their content.
 
-Which memories there are, and who may see them, is asked of the table as it stands; what each
-of them said is taken from its history. So what is deleted never comes back, and nobody sees
-by way of the past what is closed to them now.
+Which memories exist and who may see them is read from the current table; what each of them said is
+read from its history. So a deleted memory never comes back, and nobody reads in the past what they
+may not read now. `timeline_sql.py` searches the same state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from app.identity.tenants.access import Access
 from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.memory.memories.models import Memory, MemoryHistory
 from app.memory.memories.repository import compiled, existing, held
+from app.memory.memories.visibility_sql import removable
 from app.platform.database.keyset import after
 
 # Whose it is and where it hangs never changes, and finds the rows by an index.
@@ -119,3 +121,52 @@ class TimelineRepository:
         ).table_valued(
             *(column(one.name, one.type) for one in Memory.__table__.columns), name="memories"
         )
+
+
+class ProjectItemRepository:
+    """Items that a caller may remove. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    async def list_items(
+        self,
+        project_id: str,
+        *,
+        equal: Mapping[str, Any],
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[Any]:
+        """Newest first, one more than `limit` when another page follows.
+
+        Args:
+            equal: column to the value it must have.
+
+        """
+        columns: list[Any] = [
+            Memory.memory_id,
+            Memory.user_id,
+            Memory.visibility,
+            Memory.status,
+            Memory.create_time,
+            Memory.update_time,
+        ]
+        statement = select(*columns).where(
+            Memory.tenant_id == self._access.tenant_id,
+            Memory.project_id == project_id,
+            Memory.scope == "project",
+            Memory.status != "deleted",
+            removable(self._access),
+            *(getattr(Memory, name) == value for name, value in equal.items()),
+        )
+        rows = await self._db.execute(
+            after(
+                statement,
+                (Memory.create_time, Memory.memory_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()

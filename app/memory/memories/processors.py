@@ -1,16 +1,26 @@
-"""Memories as processors see them before they are stored, and what may come back."""
+"""Processors at work on memories: before they are stored or changed, and after a search."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from app.identity.tenants.access import Principal
+from app.memory.memories.candidate_search import Found
 from app.memory.memories.candidates import REMEMBERED_ROLES
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
-from app.platform.plugins.points import BEFORE_STORE, About, BeforeStore, StoredMemory
+from app.platform.plugins.points import (
+    AFTER_SEARCH,
+    BEFORE_STORE,
+    About,
+    AfterSearch,
+    BeforeStore,
+    FoundMemory,
+    StoredMemory,
+)
 from app.platform.plugins.runner import ProcessorChain
 from app.platform.values.fields import Metadata
 
@@ -102,3 +112,46 @@ def _settled(item: StoredMemory) -> StoredMemory:
     return replace(
         item, content=said.content, metadata=METADATA.validate_python(dict(item.metadata))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """Hits as processors leave them, with what they noted on each, by id of the memory."""
+
+    found: list[Found]
+    annotations: Mapping[str, Mapping[str, Any]]
+
+
+async def after_search(
+    chain: ProcessorChain, about: About, query: str, found: Sequence[Found]
+) -> Annotated:
+    """The hits in another order, without some, or with notes.
+
+    Raises:
+        ProcessorFailedError: one failed that may not.
+
+    """
+    if not found or not chain.at(AFTER_SEARCH):
+        return Annotated(list(found), {})
+    by_id = {one.ranked.memory_id: one for one in found}
+    hits = tuple(
+        FoundMemory(
+            memory_id,
+            one.row["content"],
+            one.row["memory_type"],
+            one.row["scope"],
+            one.ranked.confidence,
+            one.ranked.score,
+            {},
+        )
+        for memory_id, one in by_id.items()
+    )
+    after = await chain.ask(AfterSearch(about, query, hits), _annotated)
+    return Annotated(
+        [by_id[one.id] for one in after.hits],
+        {one.id: one.annotations for one in after.hits if one.annotations},
+    )
+
+
+def _annotated(item: FoundMemory) -> FoundMemory:
+    return replace(item, annotations=METADATA.validate_python(dict(item.annotations)))
