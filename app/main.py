@@ -42,7 +42,7 @@ from app.memory.graph.router import router as graph
 from app.memory.memories.router import project_router as project_memories
 from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
-from app.platform.http import docs, health, openapi, problems
+from app.platform.http import health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
 from app.prompting.blocks.router import router as blocks
@@ -164,9 +164,9 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(health.router)
-    docs.install(app)
+    openapi.install_page(app)
     problems.install(app)
-    openapi.install(app, *KEY_ERRORS)
+    openapi.install_document(app, *KEY_ERRORS)
     app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes)
     return app
 

@@ -23,7 +23,7 @@ from app.deployment import (
     search_ranks,
     window_policy,
 )
-from app.governance.exports.slots import ExportSlots
+from app.governance.exports.service import ExportSlots
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory

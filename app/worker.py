@@ -21,7 +21,7 @@ from app.governance.forgetting.jobs import ForgettingJobs
 from app.governance.forgetting.service import KIND as FORGET
 from app.governance.forgetting.steps import Forgetting
 from app.governance.operations import housekeeping
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import Retention
 from app.governance.webhooks import delivery
 from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
@@ -37,10 +37,9 @@ from app.memory.memories.quantisation import EXACT_ROWS, QuantisationService
 from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
 from app.memory.profiles.derivation import ProfileDerivation
 from app.memory.profiles.jobs import ProfileJobs
-from app.platform.jobs.listening import Listener
+from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import Handler
-from app.platform.jobs.recurring import Recurring
-from app.platform.jobs.ticking import Ticker
+from app.platform.jobs.recurring import Recurring, Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.compaction.compactor import Compactor

@@ -21,7 +21,7 @@ from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.searchable import row_terms
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime

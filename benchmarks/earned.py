@@ -30,8 +30,8 @@ from app.memory.memories.comparison_sql import MINIMUM_DIMENSION
 from app.memory.memories.quantisation import QuantisationService
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.searchable import row_terms
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database, open_database
-from app.platform.database.ids import new_id
 from benchmarks.corpus import questions, sentences
 from benchmarks.database import COLUMNS, TENANT, Cluster, add_users, open_cluster
 

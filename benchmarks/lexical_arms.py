@@ -24,8 +24,8 @@ from app.language.ranking.records import (
     record_sql,
 )
 from app.language.text.terms import term_key, terms
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from benchmarks.database import TENANT
 
 HITS: Final = 10

@@ -24,11 +24,11 @@ import asyncpg
 import uvloop
 from sqlalchemy import text
 
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database, open_database
-from app.platform.database.ids import new_id
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
-from app.platform.jobs.listening import Listener
+from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits

@@ -11,7 +11,7 @@ from app.console import REFUSED, err, print_table, progress
 from app.deployment import open_catalogue, stripped_tags
 from app.errors import DomainError
 from app.governance.operations.housekeeping import Housekeeping
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import Retention
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.memory.graph.repository import EntityVectorRepository

@@ -17,7 +17,7 @@ from checkpoints_support import (
 from httpx import AsyncClient
 
 from app.governance.operations.housekeeping import Housekeeping
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import Retention
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, ok, problem, tables_with

@@ -13,8 +13,7 @@ from httpx import AsyncClient
 
 from app.governance.exports.errors import ExportsBusyError
 from app.governance.exports.schemas import ExportQuery
-from app.governance.exports.service import ExportService
-from app.governance.exports.slots import ExportSlots
+from app.governance.exports.service import ExportService, ExportSlots
 from app.runtime import Runtime
 from tests.exports.exports_support import exported, many, principal_of, reading, rows_in
 from tests.support.api import append, execute, fields, problem, save

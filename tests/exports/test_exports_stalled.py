@@ -13,7 +13,7 @@ from httpx import AsyncClient
 from starlette.types import Message
 
 from app.governance.exports.router import PIECE_BYTES
-from app.governance.exports.slots import ExportSlots
+from app.governance.exports.service import ExportSlots
 from app.runtime import Runtime
 from tests.exports.exports_support import many, reading
 from tests.support.api import append

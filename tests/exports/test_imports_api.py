@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.platform.database.ids import subject_hash
+from app.platform.database.base import subject_hash
 from app.runtime import Runtime
 from tests.exports.exports_support import (
     end_of,

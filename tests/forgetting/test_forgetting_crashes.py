@@ -11,7 +11,7 @@ from httpx import AsyncClient
 from app.factory import Factory
 from app.governance.forgetting.steps import Forgetting
 from app.governance.operations.housekeeping import KIND as HOUSEKEEPING
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

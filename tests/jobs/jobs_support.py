@@ -8,8 +8,8 @@ from typing import Any
 
 import asyncpg
 
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from app.platform.database.roles import OWNER
 from app.platform.jobs.dispatch import Dispatch, Round
 from app.platform.jobs.failures import judge

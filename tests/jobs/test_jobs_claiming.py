@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from app.platform.database.roles import DISPATCH
 from app.platform.jobs.dispatch import CLAIM, PROBES, Dispatch
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, new_dispatch, new_tenant

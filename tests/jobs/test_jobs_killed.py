@@ -21,7 +21,7 @@ import structlog
 from app.platform.database.engine import open_database
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
-from app.platform.jobs.listening import Listener
+from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import Queue

@@ -15,11 +15,11 @@ import pytest
 from prometheus_client import REGISTRY
 
 from app.errors import UnavailableError
+from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
-from app.platform.jobs.listening import Listener
 from app.platform.jobs.orders import ClaimedJob, Handler
+from app.platform.jobs.recurring import Ticker
 from app.platform.jobs.repository import JobRepository
-from app.platform.jobs.ticking import Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now
 

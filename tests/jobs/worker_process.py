@@ -13,7 +13,7 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from app.platform.database.engine import open_database
-from app.platform.jobs.listening import Listener
+from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits

@@ -21,7 +21,7 @@ from app.memory.memories.quantisation import QuantisationResult, QuantisationSer
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
 from app.memory.memories.searchable import row_terms
 from app.memory.memories.timeline_sql import known_features_statement, known_statement
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.runtime import Runtime
 from tests.support.api import execute
 from tests.support.plans import nodes, plan_of

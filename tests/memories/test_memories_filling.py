@@ -7,7 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.governance.operations.housekeeping import Housekeeping
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import Retention
 from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories import backfill
 from app.memory.memories.backfill import MemoryBackfill

@@ -19,7 +19,7 @@ from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.message_index import INDEXED_AT_ONCE
 from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import Retention
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.backfill import ReembedService

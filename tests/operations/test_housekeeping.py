@@ -8,7 +8,7 @@ from httpx import AsyncClient
 from operations_support import claim
 
 from app.governance.operations.housekeeping import KIND, Housekeeping
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import Retention
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime

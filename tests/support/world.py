@@ -11,7 +11,7 @@ from app.governance.tables import TABLES
 from app.identity.tenants.access import Access
 from app.identity.usage.repository import UsageRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.database.roles import OWNER
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository

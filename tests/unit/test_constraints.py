@@ -5,7 +5,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.errors import IdTakenError
 from app.governance.tables import metadata
-from app.platform.database.constraints import conflicts, violated_constraint
+from app.platform.database.failures import conflicts, violated_constraint
 
 SHARD_SUFFIX = 11
 """Characters of `_` and a shard's number."""

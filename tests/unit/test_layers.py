@@ -22,7 +22,7 @@ SIBLINGS: Final = {
     "http": {"database", "observability", "work"},  # Failures, metrics and kept answers are told.
     "work": {"database"},  # A unit of work is a transaction.
     "outbox": {"database"},
-    "jobs": {"database", "outbox"},  # A dead job is an event.
+    "jobs": {"database", "observability", "outbox"},  # A dead job is an event.
     "plugins": {"observability"},
     "llm": {"text"},
     "ranking": {"text"},

@@ -12,7 +12,7 @@ from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
 from app.governance.webhooks.delivery import KIND, DeliverySchedule
-from app.platform.jobs.ticking import Ticker
+from app.platform.jobs.recurring import Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository

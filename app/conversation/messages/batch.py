@@ -30,7 +30,7 @@ from app.errors import IdTakenError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.identity.users.repository import UserRepository
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 
 MICROSECOND = timedelta(microseconds=1)
 

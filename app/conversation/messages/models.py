@@ -7,9 +7,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, String, Tex
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.platform.database.base import Base, Id, TenantOwned
-from app.platform.database.searched import Searched
-from app.platform.database.vectors import QuickVector
+from app.platform.database.base import Base, Id, QuickVector, Searched, TenantOwned
 
 WAITING: Final = "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS NULL)"
 """Messages that searches cannot find yet, or not by meaning. Those with an analyser and no terms

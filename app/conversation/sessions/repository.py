@@ -28,11 +28,10 @@ from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
 from app.identity.users.repository import UserRepository
-from app.platform.database.base import Id, Timestamp
-from app.platform.database.constraints import violated_constraint
+from app.platform.database.base import Id, Timestamp, apply_changes
 from app.platform.database.engine import driver_of
+from app.platform.database.failures import violated_constraint
 from app.platform.database.keyset import after
-from app.platform.database.versioned import apply_changes
 
 
 @dataclass(frozen=True, slots=True)

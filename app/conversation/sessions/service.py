@@ -21,7 +21,7 @@ from app.conversation.sessions.state_repository import StateRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.errors import UserRequiredError
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.fields import RUNNING
 from app.platform.values.pagination import Page, decode_time, page

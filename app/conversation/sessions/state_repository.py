@@ -14,7 +14,7 @@ from app.conversation.sessions.models import Session, SessionState, SessionState
 from app.conversation.sessions.schemas import STATE_BYTES, StateReason
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.database.keyset import after
 from app.platform.values.json_objects import json_size, merged, same_json
 

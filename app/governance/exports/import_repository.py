@@ -21,9 +21,8 @@ from app.governance.exports.exported_tables import (
     columns_of,
     key_of,
 )
-from app.platform.database.constraints import violated_constraint
-from app.platform.database.failures import origin
-from app.platform.database.ids import subject_hash
+from app.platform.database.base import subject_hash
+from app.platform.database.failures import origin, violated_constraint
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import structlog
 from pydantic import JsonValue
-from sqlalchemy import ForeignKeyConstraint
+from sqlalchemy import ForeignKeyConstraint, Table
 
 from app.governance.exports.errors import (
     MOST_TOLD,
@@ -16,10 +16,17 @@ from app.governance.exports.errors import (
     ImportConflictError,
     InvalidImportError,
 )
-from app.governance.exports.exported_tables import NOUNS, key_of, reference_columns, references_of
+from app.governance.exports.exported_tables import (
+    BELONGS,
+    DERIVED,
+    NOUNS,
+    TABLES,
+    key_of,
+    reference_columns,
+    references_of,
+)
 from app.governance.exports.import_repository import ImportRepository, RefusedRowsError
 from app.governance.exports.parts import ExportedLine, ImportPart, groups, read_part
-from app.governance.exports.row_comparison import difference, is_another, is_same
 from app.governance.exports.schemas import ImportReport, RowImportQuery
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
@@ -28,6 +35,45 @@ from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
 log = structlog.get_logger()
+
+Row = Mapping[str, Any]
+
+# Agents and users are known by their ids alone: callers choose them, and mean the same ones.
+_PARENTS: Final = frozenset(
+    {key.referred_table.name for table in TABLES.values() for key in references_of(table)}
+    | {parent for _, parent in BELONGS.values()}
+) - {"agents", "users"}
+
+# They stay as they are as long as a row lives, and an import keeps them.
+_MARKS: Final = ("create_time", "user_id", "scope", "scope_id")
+
+
+def is_same(line: Row, row: Row) -> bool:
+    """Whether a row is there as a line says it; a line need not say every column."""
+    return not _differing(line, row)
+
+
+def difference(table: Table, line: Row, row: Row) -> str:
+    """How a row differs from a line; names of columns, never what they say."""
+    told = f"differs in {', '.join(_differing(line, row))}"
+    return f"is another row of this id: {told}" if is_another(table, line, row) else told
+
+
+def is_another(table: Table, line: Row, row: Row) -> bool:
+    """Whether a row is not an older or newer form of a line, and others may hang on it.
+
+    It was made at another time, or for somebody else: what hangs on the line is not its own.
+    """
+    return table.name in _PARENTS and any(
+        line.get(name) is not None and row.get(name) is not None and line[name] != row[name]
+        for name in _MARKS
+    )
+
+
+def _differing(line: Row, row: Row) -> list[str]:
+    return sorted(
+        name for name, value in line.items() if name not in DERIVED and row[name] != value
+    )
 
 
 class ImportService:

@@ -3,18 +3,20 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 import structlog
 from pydantic_core import to_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.governance.exports.errors import ExportsBusyError
 from app.governance.exports.exported_tables import ANCHORS, NOUNS, TABLES
 from app.governance.exports.repository import ExportRepository
 from app.governance.exports.schemas import FORMAT, ExportQuery
 from app.governance.exports.scope_sql import ExportScope
-from app.governance.exports.slots import ExportSlots
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
@@ -26,6 +28,46 @@ from app.platform.database.migrate import head
 from app.version import VERSION
 
 log = structlog.get_logger()
+
+MOST_EXPORTS: Final = 2
+
+STALLED_SECONDS: Final = 60.0
+"""How long a reader may take nothing of what is sent. It holds a transaction, which keeps
+PostgreSQL from cleaning up, and a slot for which others wait; slow networks and disks pause for
+seconds."""
+
+
+class ExportSlots:
+    """Counts those that run, one of a tenant: nobody can hold them all. One per process.
+
+    Args:
+        connections: how many the pool has; all but one may be an export's.
+        patience: how long a reader may take nothing, in seconds.
+
+    """
+
+    def __init__(self, connections: int, *, patience: float = STALLED_SECONDS) -> None:
+        self.patience = patience
+        self._free = min(MOST_EXPORTS, max(1, connections - 1))
+        self._tenants: set[str] = set()
+
+    @contextmanager
+    def taken(self, tenant_id: str) -> Iterator[None]:
+        """One more runs inside.
+
+        Raises:
+            ExportsBusyError: the tenant has one already, or there are as many as there may be.
+
+        """
+        if not self._free or tenant_id in self._tenants:
+            raise ExportsBusyError
+        self._free -= 1
+        self._tenants.add(tenant_id)
+        try:
+            yield
+        finally:
+            self._free += 1
+            self._tenants.discard(tenant_id)
 
 
 class ExportService:

@@ -24,10 +24,10 @@ from app.governance.forgetting.repository import (
     REASONS,
     Due,
     ForgettingRepository,
+    RetentionRepository,
     of_group,
     still_active,
 )
-from app.governance.forgetting.retention_repository import RetentionRepository
 from app.governance.forgetting.schemas import Candidate, Shadow, Step, StepRead
 from app.identity.agents.repository import AgentRepository, PolicyRepository
 from app.identity.agents.retention import Eviction, ForgettingPolicy, Group, Policies

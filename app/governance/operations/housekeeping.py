@@ -6,8 +6,7 @@ from typing import Any
 import structlog
 
 from app.conversation.messages.jobs import MessageBackfill
-from app.governance.operations.repository import OLD, JobMaintenanceRepository
-from app.governance.operations.retention import Retention
+from app.governance.operations.repository import OLD, JobMaintenanceRepository, Retention
 from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.deletion_service import BATCH, PurgeService, Removed
 from app.memory.memories.quantisation import QuantisationService

@@ -1,7 +1,8 @@
 """SQL across the tables of work: jobs counted, and what is old enough to go."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Date, and_, cast, delete, func, literal, or_, select, tuple_
@@ -9,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.governance.forgetting.service import KIND as FORGET
-from app.governance.operations.retention import Retention
 from app.governance.operations.schemas import JobStatus
 from app.identity.tenants.access import Access
 from app.identity.usage.models import Usage
@@ -18,6 +18,33 @@ from app.platform.database.base import TenantOwned
 from app.platform.database.engine import clock_of
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long each kind of row is kept once it is over.
+
+    Args:
+        deleted: what was deleted, refused or expired: the setting MEMORY_PURGE_DAYS.
+        jobs: jobs that succeeded or were cancelled.
+        upkeep: those that only did maintenance or notified webhooks, of which there are many.
+        dead_jobs: jobs that somebody should have looked at.
+        extraction_runs: the log of which model read what.
+        deliveries: what webhooks were told.
+        dead_deliveries: what they could not be told.
+        usage: the ledger; a year can be compared with the one before.
+
+    """
+
+    deleted: timedelta
+    jobs: timedelta = timedelta(days=7)
+    upkeep: timedelta = timedelta(hours=6)
+    dead_jobs: timedelta = timedelta(days=30)
+    extraction_runs: timedelta = timedelta(days=90)
+    deliveries: timedelta = timedelta(days=7)
+    dead_deliveries: timedelta = timedelta(days=30)
+    usage: timedelta = timedelta(days=400)
+
 
 UPKEEP = ("deliver", "housekeeping")
 """Kinds of job that come by the thousand and say nothing once they are done."""

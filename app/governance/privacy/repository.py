@@ -31,9 +31,8 @@ from app.identity.users.models import User
 from app.memory.graph.models import GraphEntity
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.base import TenantOwned
+from app.platform.database.base import TenantOwned, new_id, subject_hash
 from app.platform.database.engine import clock_of
-from app.platform.database.ids import new_id, subject_hash
 from app.platform.database.keyset import after
 from app.prompting.documents.models import File
 

@@ -20,8 +20,8 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.repository import UserRepository
 from app.memory.memories.refreshes import pending_graphs, refresh_profiles
+from app.platform.database.base import subject_hash
 from app.platform.database.failures import DatabaseBusyError
-from app.platform.database.ids import subject_hash
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.values.pagination import Page, decode_time, page

@@ -19,19 +19,18 @@ from typing import Any, NamedTuple
 import structlog
 
 from app.governance.webhooks.backoff import GIVE_UP_AFTER, MOST_ATTEMPTS, next_attempt, pause_after
-from app.governance.webhooks.metrics import DELIVERIES
 from app.governance.webhooks.repository import (
     ClaimedDelivery,
     DeliveryRepository,
     WebhookDirectory,
     WebhookRepository,
 )
-from app.governance.webhooks.sender import Result, Sender
-from app.governance.webhooks.signatures import signed_headers
+from app.governance.webhooks.sender import Result, Sender, signed_headers
 from app.governance.webhooks.targets import Targets
 from app.platform.database.engine import Database
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
+from app.platform.observability.metrics import WEBHOOK_DELIVERIES
 from app.platform.outbox.models import Webhook
 
 log = structlog.get_logger()
@@ -201,7 +200,7 @@ def _body(payload: dict[str, Any]) -> bytes:
 
 
 def _tell(webhook_id: str, taken: ClaimedDelivery, result: Result, ending: _Ending) -> None:
-    DELIVERIES.labels(ending.outcome).inc()
+    WEBHOOK_DELIVERIES.labels(ending.outcome).inc()
     log.info(
         "webhook_attempted",
         webhook_id=webhook_id,

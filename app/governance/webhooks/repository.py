@@ -14,10 +14,9 @@ from app.governance.webhooks.errors import (
     TooManyWebhooksError,
     WebhookNotFoundError,
 )
+from app.platform.database.base import apply_changes, new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from app.platform.database.keyset import after
-from app.platform.database.versioned import apply_changes
 from app.platform.outbox.models import Webhook, WebhookDelivery
 
 MOST_WEBHOOKS = 20

@@ -16,11 +16,10 @@ from app.governance.webhooks.schemas import (
     WebhookRead,
     WebhookWithSecret,
 )
-from app.governance.webhooks.signatures import new_secret
+from app.governance.webhooks.sender import new_secret
 from app.governance.webhooks.targets import Targets
 from app.identity.tenants.access import Principal
-from app.platform.database.ids import new_id
-from app.platform.database.versioned import apply_changes
+from app.platform.database.base import apply_changes, new_id
 from app.platform.outbox.events import Event
 from app.platform.outbox.models import Webhook
 from app.platform.outbox.repository import OutboxRepository

@@ -1,19 +1,78 @@
 """Where webhooks may point, decided at the socket: the address checked is the one connected to.
 
 Checking a URL and then handing it to an HTTP client asks the name server twice, and it may
-answer differently the second time. Here the check is the client's only way to a connection.
+answer differently the second time. Here the check is the client's only way to a connection. It
+looks at addresses, never at names: the owner of a name can point it elsewhere at any time. Only
+addresses of the public internet are allowed, since the service calls from inside a private
+network.
 """
 
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 from urllib.parse import urlsplit
 
 import httpcore2
 from typing_extensions import override
 
-from app.governance.webhooks.addresses import is_public
 from app.governance.webhooks.errors import TargetRefusedError
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+# What Python calls global, or some of its releases do, and nobody on the internet is reached by.
+_SPECIAL: tuple[IPv4Network | IPv6Network, ...] = tuple(
+    ip_network(one)
+    for one in (
+        "100.64.0.0/10",  # Shared by a provider's customers; some clouds keep metadata there.
+        "168.63.129.16/32",  # Azure's host, as its guests see it.
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "64:ff9b:1::/48",
+        "2001::/23",
+        "3fff::/20",
+        "5f00::/16",
+    )
+)
+
+
+def is_public(address: str) -> bool:
+    """Whether `address`, in digits, is a single host on the internet."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Address):
+        if found.scope_id is not None or found.is_site_local:
+            return False
+        inner = _embedded(found)
+        if inner is not None:
+            return _is_global(inner)
+    return _is_global(found)
+
+
+def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not address.is_reserved
+        and not any(address in network for network in _SPECIAL)
+    )
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 host that a translator on the way would call for this address."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
+
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 

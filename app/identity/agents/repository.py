@@ -16,9 +16,9 @@ from app.identity.agents.retention import ForgettingPolicy, Policies, policies
 from app.identity.tenants.access import Access
 from app.identity.tenants.models import Tenant
 from app.identity.tenants.schemas import FORGETTING
-from app.platform.database.constraints import conflicts
+from app.platform.database.base import apply_changes
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
-from app.platform.database.versioned import apply_changes
 
 DEFAULT_AGENT_ID = "default"
 

@@ -13,7 +13,7 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.schemas import forgetting_fault
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey

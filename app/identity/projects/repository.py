@@ -19,9 +19,9 @@ from app.identity.projects.policy import Management, may, needed
 from app.identity.projects.schemas import Role
 from app.identity.tenants.access import Access
 from app.identity.users.repository import visible_user_ids
-from app.platform.database.constraints import conflicts
+from app.platform.database.base import apply_changes
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
-from app.platform.database.versioned import apply_changes
 
 
 def visible_project_ids(access: Access, roles: Collection[Role] | None = None) -> Select[str]:

@@ -28,7 +28,7 @@ from app.identity.projects.schemas import (
 )
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

@@ -32,8 +32,8 @@ from app.identity.tenants.schemas import (
     TenantRead,
 )
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
+from app.platform.database.base import new_id
 from app.platform.database.engine import enter_tenant
-from app.platform.database.ids import new_id
 from app.platform.plugins.runner import Processors
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey

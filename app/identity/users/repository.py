@@ -12,10 +12,10 @@ from app.errors import IdTakenError
 from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
-from app.platform.database.constraints import conflicts
+from app.platform.database.base import apply_changes
 from app.platform.database.engine import driver_of
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
-from app.platform.database.versioned import apply_changes
 
 
 def visible_user_ids(access: Access) -> Select[str]:

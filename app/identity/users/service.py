@@ -10,7 +10,7 @@ from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
 from app.identity.users.repository import UserRepository
 from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey

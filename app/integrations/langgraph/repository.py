@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.integrations.langgraph.errors import SaverCheckpointNotFoundError
-from app.platform.database.constraints import conflicts
+from app.platform.database.failures import conflicts
 from app.prompting.checkpoints.models import SaverCheckpoint, SaverChunk, SaverWrite
 
 

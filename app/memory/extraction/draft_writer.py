@@ -26,7 +26,7 @@ from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository, SameText
 from app.memory.memories.save_service import cut_short, superseded
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 
 SOURCE = "ai"
 MOST_EVIDENCE = 100

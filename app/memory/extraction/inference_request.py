@@ -19,7 +19,7 @@ from app.memory.graph.triples import draws_graph
 from app.memory.memories.errors import NotInferredError
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.jobs.orders import ClaimedJob, Order
 
 INFER = "infer"

@@ -24,8 +24,8 @@ from app.language.llm.reconciler import (
 )
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_state import RunRequest, RunState
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from app.platform.observability.metrics import EXTRACTION_RUNS, MODEL_TOKENS
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository

@@ -13,7 +13,7 @@ from app.memory.feedback.models import MemoryFeedback
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.models import Memory
 from app.memory.memories.visibility_sql import visible
-from app.platform.database.constraints import conflicts
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
 
 

@@ -19,7 +19,7 @@ from app.memory.feedback.schemas import (
 )
 from app.memory.memories.owner import refuse_closed
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

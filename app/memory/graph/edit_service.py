@@ -41,8 +41,8 @@ from app.memory.graph.writer import GraphWriter
 from app.memory.memories.errors import MemoryNotFoundError, ScopeRequiresError
 from app.memory.memories.owner import MemoryOwner, ensure_owner
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.constraints import conflicts
-from app.platform.database.versioned import apply_changes
+from app.platform.database.base import apply_changes
+from app.platform.database.failures import conflicts
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 

@@ -37,8 +37,8 @@ from app.memory.graph.repository import EntityRepository, graph_owner
 from app.memory.graph.schemas import ChangeRead, EntityMerge, EntitySplit
 from app.memory.graph.service import change_shown
 from app.memory.graph.statements import GraphOwner
-from app.platform.database.constraints import conflicts
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
+from app.platform.database.failures import conflicts
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

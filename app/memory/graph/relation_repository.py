@@ -17,8 +17,8 @@ from app.memory.graph.errors import RelationNotFoundError, RelationTakenError
 from app.memory.graph.models import GraphMention, GraphRelation
 from app.memory.graph.statements import GraphOwner
 from app.memory.graph.visibility_sql import told, visible
-from app.platform.database.constraints import conflicts
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
 
 _CARRIED = (

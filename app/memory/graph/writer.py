@@ -29,7 +29,7 @@ from app.memory.graph.statements import (
     same_name,
 )
 from app.memory.graph.store import NearMemory, WriteResult
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 
 MOST_EVIDENCE: Final = 100
 NEAREST: Final = 5

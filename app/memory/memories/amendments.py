@@ -14,7 +14,7 @@ from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryPatch, MemorySupersede
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 
 CLEARABLE = {
     "attribute", "source_error", "external_id", "valid_from", "valid_to", "expires_at",

@@ -15,8 +15,8 @@ from app.memory.memories.duplicates import EXPIRED
 from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository

@@ -18,7 +18,7 @@ from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import OnDuplicate
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 
 Bucket = Mapping[str, Any]
 """The columns of a place: other users' and other agents' memories are never met."""

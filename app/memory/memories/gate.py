@@ -23,7 +23,7 @@ from app.language.text.sensitive import (
     redact_in,
 )
 from app.language.text.stop_words import NO_STOP_WORDS, StopWords
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 
 
 @dataclass(frozen=True, slots=True)

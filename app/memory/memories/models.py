@@ -22,8 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.platform.database.base import Base, Id, TenantOwned, Timed
-from app.platform.database.searched import Searched
+from app.platform.database.base import Base, Id, Searched, TenantOwned, Timed
 
 
 class Memory(TenantOwned, Timed, Searched, Base):

@@ -37,7 +37,7 @@ from app.memory.memories.errors import HistoryNotFoundError
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.memory.memories.searchable import DERIVED_FROM, row_terms
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.database.keyset import after
 from app.platform.outbox.events import Event, EventType
 from app.platform.outbox.repository import OutboxRepository

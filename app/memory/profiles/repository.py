@@ -17,7 +17,7 @@ from app.memory.memories.repository import current, existing
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.slots import INSTRUCTIONS
 from app.memory.profiles.value_changes import ValueAuthor, ValueChange, ValueRow
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.database.keyset import after
 
 MOST_KNOWN: Final = 400

@@ -1,11 +1,24 @@
-"""Base of every table: names of constraints, the tenant key, the columns all tables share."""
+"""What all tables share: ids, names of constraints, the tenant key, and columns that recur.
 
+An id is a prefix that says what it is, and a time-ordered UUID (version 7).
+"""
+
+import hmac
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from sqlalchemy import BigInteger, MetaData, String, func
+import numpy as np
+from pgvector.sqlalchemy import SPARSEVEC, VECTOR
+from pydantic_core import to_json
+from sqlalchemy import BigInteger, Dialect, MetaData, SmallInteger, String, func
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from typing_extensions import override
+from uuid_utils import uuid7
+
+from app.errors import VersionConflictError
 
 ID_LENGTH = 64
 
@@ -16,7 +29,7 @@ Timestamp = TIMESTAMP(timezone=True, precision=6)
 
 
 class Base(DeclarativeBase):
-    """Every table of the service; `registry.py` gathers them."""
+    """Every table of the service; `governance.tables` gathers them."""
 
     metadata = MetaData(
         naming_convention={
@@ -50,3 +63,81 @@ class TenantOwned:
     """
 
     tenant_id: Mapped[str] = mapped_column(Id, primary_key=True, sort_order=-1)
+
+
+def new_id(prefix: str) -> str:
+    """An id such as `mem_0197…`; later ones sort after earlier ones."""
+    return f"{prefix}_{uuid7().hex}"
+
+
+def subject_hash(tenant_id: str, kind: str, one: str) -> bytes:
+    """By which whoever knows an id finds its receipt.
+
+    Keyed by the tenant: one person's receipts at two tenants have nothing in common, and no
+    table made beforehand tells the id. Whoever holds the tenant's id too can try ids against
+    it, for the key is no secret.
+    """
+    return hmac.digest(tenant_id.encode(), f"{kind}\x1f{one}".encode(), "sha256")
+
+
+class Searched:
+    """What the analyser made of a row's text; null until it has seen it.
+
+    `terms` has the frequency of each term, by its key; the rest are traits of the text.
+    Derived from the row itself (`ranking/indexed_text.py`), so no history keeps them.
+    """
+
+    terms: Mapped[Any | None] = mapped_column(SPARSEVEC(), deferred=True)
+    term_count: Mapped[int | None] = mapped_column(SmallInteger, deferred=True)
+    word_count: Mapped[int | None] = mapped_column(SmallInteger, deferred=True)
+    is_question: Mapped[bool | None] = mapped_column(deferred=True)
+    has_time: Mapped[bool | None] = mapped_column(deferred=True)
+    # By which version of the analyser; another one's terms are renewed in the background.
+    analyser: Mapped[int | None] = mapped_column(SmallInteger, deferred=True)
+
+
+class QuickVector(VECTOR):
+    """As `VECTOR`; writing out 256 numbers takes 0.015 ms instead of 0.14."""
+
+    cache_ok = True
+
+    @override
+    def bind_processor(self, dialect: Dialect) -> Any:
+        def process(value: Any) -> str | None:
+            if value is None:
+                return None
+            return to_json(np.asarray(value, np.float32).tolist()).decode()
+
+        return process
+
+
+class Versioned(Protocol):
+    version: int
+
+
+async def apply_changes(
+    db: AsyncSession, row: Versioned, changes: Mapping[str, Any], *, expected: int | None
+) -> bool:
+    """Write `changes` into a locked row; what changes nothing writes nothing.
+
+    Args:
+        expected: the version the caller read, or None for "whatever it is now".
+
+    Returns:
+        Whether anything changed; then `version` has risen by one.
+
+    Raises:
+        VersionConflictError: the row has moved on.
+
+    """
+    if expected is not None and row.version != expected:
+        raise VersionConflictError(row.version)
+    changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
+    if not changed:
+        return False
+    for name, value in changed.items():
+        setattr(row, name, value)
+    row.version += 1
+    await db.flush()
+    await db.refresh(row)
+    return True

@@ -1,7 +1,13 @@
-"""What a failing database looks like to a caller: busy, gone, or too slow; never its text."""
+"""What a failed statement means to a caller: the database is busy, gone or too slow, or a
+constraint was violated. The database's own text is never shown.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import asyncpg
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.errors import DomainError, UnavailableError, UnprocessableError
@@ -103,3 +109,32 @@ def translate(error: BaseException) -> DomainError | None:
     if isinstance(cause, _TEXT):
         return UnstorableTextError()
     return None
+
+
+# Citus names a constraint of a shard after the table's, followed by the shard's number; none of
+# ours ends in a number.
+_SHARD = re.compile(r"_[0-9]+\Z")
+
+
+def violated_constraint(error: IntegrityError) -> str | None:
+    """Name of the violated constraint as the schema has it, or None when the driver gave none."""
+    cause = getattr(error.orig, "__cause__", None) if error.orig else None
+    name: str | None = getattr(cause, "constraint_name", None)
+    return name and _SHARD.sub("", name)
+
+
+@contextmanager
+def conflicts(named: Mapping[str, DomainError]) -> Iterator[None]:
+    """Raise what is named for a constraint in the place of its violation.
+
+    Raises:
+        IntegrityError: another constraint was violated.
+
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        conflict = named.get(violated_constraint(error) or "")
+        if conflict is None:
+            raise
+        raise conflict from error

@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncpg
 
 from app.errors import ConfigurationError
-from app.platform.embedded.accounts import Account, ended, spawn
+from app.platform.embedded.accounts import Account, ServerLog, ended, spawn
 from app.platform.embedded.binaries import Binaries
 from app.platform.embedded.data_folder import (
     POSTGRES_MAJOR,
@@ -26,7 +26,6 @@ from app.platform.embedded.data_folder import (
     read_secrets,
     sync_folder,
 )
-from app.platform.embedded.server_log import ServerLog
 from app.platform.embedded.sockets import SocketFolder
 
 SUPERUSER = "kemem_superuser"

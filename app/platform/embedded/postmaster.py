@@ -20,10 +20,9 @@ import asyncpg
 import structlog
 
 from app.errors import ConfigurationError
-from app.platform.embedded.accounts import Account, ended, spawn
+from app.platform.embedded.accounts import Account, ServerLog, ended, spawn
 from app.platform.embedded.binaries import Binaries
 from app.platform.embedded.predecessors import clear_the_way
-from app.platform.embedded.server_log import ServerLog
 from app.platform.embedded.sockets import PORT, SocketFolder, prepare_socket_folder
 
 log = structlog.get_logger(__name__)

@@ -1,14 +1,21 @@
-"""The published document, completed: errors as they really leave, on every operation.
+"""The published document, completed with the errors of every operation, and the page at /docs.
 
 FastAPI lets a route's error list replace its router's for the same status, gives errors the
 media type of answers, and promises a 422 shape of its own. A client that is generated from
 the document would stumble over each of these.
+
+The page and its assets come from an installed package: it works without the internet.
 """
 
 from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from starlette.responses import HTMLResponse
+from starlette.staticfiles import StaticFiles
 
 from app.errors import DomainError, UnprocessableError
 from app.platform.database.failures import (
@@ -63,7 +70,7 @@ ALWAYS = (
 )
 
 
-def install(app: FastAPI, *key_errors: type[DomainError]) -> None:
+def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
     """Publish `key_errors` on every operation that takes a key, and all errors as problems."""
     plain = app.openapi
 
@@ -122,3 +129,27 @@ def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ..
 def _is_validation_of_fastapi(response: dict[str, Any]) -> bool:
     schema = response.get("content", {}).get("application/json", {}).get("schema", {})
     return bool(schema == {"$ref": "#/components/schemas/HTTPValidationError"})
+
+
+ASSETS = Path(str(files("fastapi_offline"))) / "static"
+
+
+def install_page(app: FastAPI) -> None:
+    """Serve the page at /docs and its assets."""
+    app.mount("/docs/assets", StaticFiles(directory=ASSETS), name="docs-assets")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="/openapi.json",
+            title=f"{app.title} API",
+            swagger_js_url="/docs/assets/swagger-ui-bundle.js",
+            swagger_css_url="/docs/assets/swagger-ui.css",
+            swagger_favicon_url="/docs/assets/favicon.png",
+            swagger_ui_parameters={
+                "persistAuthorization": True,
+                "displayRequestDuration": True,
+                "docExpansion": "none",
+                "tryItOutEnabled": True,
+            },
+        )

@@ -1,22 +1,31 @@
-"""Claiming and keeping work across tenants, as `kemem_dispatch`: one statement each.
+"""Finding, claiming and keeping jobs across tenants, as `kemem_dispatch`: one statement each.
 
-That role sees when a job is due and who holds it, never what is in it. What a job is to work
-on is read afterwards, as its tenant.
+That role sees when a job is due and who holds it, never its content. The content is read
+afterwards, as the job's tenant. A notification only saves waiting: a job that was not notified
+is found by the next look.
 
-These statements read the clock themselves: leases of all workers are measured by PostgreSQL's,
-and to ask for it first would cost each a round trip. They go across tenants, so that no node of a
-cluster could run them alone whatever they looked like.
+These statements read the clock themselves: leases of all workers are measured by PostgreSQL's
+clock, and asking for it first would cost a round trip each. They go across tenants, so no node of
+a cluster could run them alone in any case.
 """
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+import asyncpg
+import structlog
+
 from app.platform.database.engine import Database
-from app.platform.jobs.orders import ClaimedJob
+from app.platform.database.roles import DISPATCH
+from app.platform.jobs.orders import CHANNEL, ClaimedJob
+
+log = structlog.get_logger()
+CONNECT_SECONDS = 10
+PAUSE_SECONDS = 1.0
 
 PROBES = 256
 """Most groups of one tenant and priority that one claim looks at: 2 ms when none is due."""
@@ -298,3 +307,36 @@ def _names(jobs: Sequence[ClaimedJob]) -> tuple[list[str], list[str], list[str]]
 def _claimed(tenant_id: str, row: dict[str, Any]) -> ClaimedJob:
     signals = frozenset(row.pop("signals"))
     return ClaimedJob(tenant_id=tenant_id, signals=signals, **row)
+
+
+class Listener:
+    """One connection that waits for NOTIFY, made again whenever it is lost."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        """Call `wake` for every notification, and once whenever some may have been missed."""
+        while True:
+            try:
+                await self._listen(wake)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                log.debug("job_listener_failed", error=type(error).__name__)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _listen(self, wake: Callable[[], None]) -> None:
+        connection = await asyncpg.connect(
+            self._dsn,
+            timeout=CONNECT_SECONDS,
+            command_timeout=CONNECT_SECONDS,
+            server_settings={"application_name": "kemem-listener"},
+        )
+        gone = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda _connection: gone.set())
+            await connection.execute(f"SET ROLE {DISPATCH}")
+            await connection.add_listener(CHANNEL, lambda *_heard: wake())
+            wake()
+            await gone.wait()
+        finally:
+            connection.terminate()

@@ -1,10 +1,18 @@
-"""Work that every tenant is owed from time to time, made when it is due and not before."""
+"""Periodic work: tasks of every worker, and jobs that every tenant gets when they are due."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
+import structlog
+
+from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.database.ids import new_id
 from app.platform.jobs.models import LIVE
+from app.platform.observability.metrics import TICKS
+
+log = structlog.get_logger()
 
 BATCH = 200
 
@@ -66,3 +74,32 @@ class Recurring:
     async def tick(self) -> None:
         """`make`, as a Ticker runs it: a share of what is due."""
         await self.make(AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticker:
+    """Periodic work that every worker does: at its start, then at this interval.
+
+    It may run in several processes at once. An error is logged, and it is tried again.
+    """
+
+    name: str
+    interval: timedelta
+    run: Callable[[], Awaitable[None]]
+
+
+async def tick_for_ever(ticker: Ticker) -> None:
+    """Run `ticker` until cancelled; nothing else ends it."""
+    failing = False
+    while True:
+        try:
+            await ticker.run()
+        except Exception as error:  # noqa: BLE001 (it is tried again)
+            TICKS.labels(ticker.name, "failed").inc()
+            if not failing:
+                log.warning("tick_failed", name=ticker.name, error=type(error).__name__)
+            failing = True
+        else:
+            TICKS.labels(ticker.name, "done").inc()
+            failing = False
+        await asyncio.sleep(ticker.interval.total_seconds())

@@ -17,14 +17,13 @@ from typing import Any, Literal
 import structlog
 
 from app.platform.database.engine import Database
-from app.platform.jobs.dispatch import Dispatch
+from app.platform.jobs.dispatch import Dispatch, Listener
 from app.platform.jobs.endings import Endings
 from app.platform.jobs.errors import LeaseLostError
 from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict, judge
-from app.platform.jobs.listening import Listener
-from app.platform.jobs.metrics import JOBS, LAG, RUNNING, SECONDS
 from app.platform.jobs.orders import ClaimedJob, Handler
-from app.platform.jobs.ticking import Ticker, tick_for_ever
+from app.platform.jobs.recurring import Ticker, tick_for_ever
+from app.platform.observability.metrics import JOB_LAG, JOB_RUNS, JOB_SECONDS, JOBS_RUNNING
 
 log = structlog.get_logger()
 
@@ -221,8 +220,8 @@ class Worker:
         if job.attempts > job.max_attempts:
             self._supervise(self._bury(job))
             return
-        LAG.labels(job.kind).observe(max((job.started_at - job.due_at).total_seconds(), 0))
-        RUNNING.labels(job.kind).inc()
+        JOB_LAG.labels(job.kind).observe(max((job.started_at - job.due_at).total_seconds(), 0))
+        JOBS_RUNNING.labels(job.kind).inc()
         self._busy[job.tenant_id] += 1
         run = _Run(job, asyncio.create_task(self._handle(job)))
         run.handling.add_done_callback(lambda _task: self._free(run))
@@ -237,8 +236,8 @@ class Worker:
         if run.freed:
             return
         run.freed = True
-        RUNNING.labels(run.job.kind).dec()
-        SECONDS.labels(run.job.kind).observe(perf_counter() - run.started)
+        JOBS_RUNNING.labels(run.job.kind).dec()
+        JOB_SECONDS.labels(run.job.kind).observe(perf_counter() - run.started)
         self._busy[run.job.tenant_id] -= 1
         if not self._busy[run.job.tenant_id]:
             del self._busy[run.job.tenant_id]
@@ -310,7 +309,7 @@ class Worker:
         self._tell(job, await self._settle(job, LEASE_EXPIRED))
 
     def _tell(self, job: ClaimedJob, outcome: Outcome) -> None:
-        JOBS.labels(job.kind, outcome).inc()
+        JOB_RUNS.labels(job.kind, outcome).inc()
         if outcome != "succeeded":
             log.info(
                 "job_not_done",

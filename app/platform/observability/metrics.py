@@ -76,6 +76,27 @@ CODE_RECALL = Histogram(
     ["model"],
     buckets=(0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1),
 )
+# Kinds are those that have a handler, so bounded.
+JOB_RUNS = Counter("kemem_jobs_total", "Runs of jobs that ended, by how.", ["kind", "outcome"])
+JOB_SECONDS = Histogram(
+    "kemem_job_seconds",
+    "Time a handler took.",
+    ["kind"],
+    buckets=(0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600),
+)
+JOB_LAG = Histogram(
+    "kemem_job_lag_seconds",
+    "Time from when a job was due to when it began.",
+    ["kind"],
+    buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
+)
+JOBS_RUNNING = Gauge(
+    "kemem_jobs_running", "Jobs running now.", ["kind"], multiprocess_mode="livesum"
+)
+TICKS = Counter("kemem_ticks_total", "Runs of periodic work.", ["name", "outcome"])
+WEBHOOK_DELIVERIES = Counter(
+    "kemem_webhook_deliveries_total", "Attempts to send an event to a webhook.", ["outcome"]
+)
 
 
 def exposition(folder: Path | None) -> bytes:

@@ -9,7 +9,7 @@ from sqlalchemy import Text, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.outbox.events import EVERY_TYPE, Event
 
 # Webhooks are locked as the foreign key would do it a moment later: one that is being deleted

@@ -9,7 +9,7 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentEquip, AgentRead, MemoryBlockCreate
 from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline

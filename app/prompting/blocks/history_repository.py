@@ -12,7 +12,7 @@ from sqlalchemy import delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import VersionConflictError
-from app.platform.database.versioned import apply_changes
+from app.platform.database.base import apply_changes
 from app.prompting.blocks.block_text import refuse_too_long
 from app.prompting.blocks.errors import NothingToRedoError, NothingToUndoError
 from app.prompting.blocks.models import Block, BlockHistory

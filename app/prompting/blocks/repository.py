@@ -18,8 +18,8 @@ from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, L
 from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.repository import visible_user_ids
-from app.platform.database.constraints import conflicts
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
 from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.block_text import ShownBlock, refuse_too_long

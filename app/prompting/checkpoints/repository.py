@@ -32,7 +32,7 @@ from sqlalchemy.orm.interfaces import ORMOption
 from app.conversation.sessions.models import Session, SessionState
 from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.database.keyset import after
 from app.prompting.checkpoints.errors import CheckpointNotFoundError, CheckpointParentNotFoundError
 from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive

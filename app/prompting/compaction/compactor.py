@@ -33,7 +33,7 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Principal
 from app.language.parsing.file_kinds import CONTENT_TYPES, ENDINGS, FileKind, RefusedFile, kind_of
 from app.language.text.offload import read_text
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_time, page

@@ -16,9 +16,9 @@ from app.identity.projects.repository import visible_project_ids
 from app.identity.tenants.access import Access
 from app.identity.users.models import User
 from app.identity.users.repository import visible_user_ids
-from app.platform.database.constraints import conflicts
+from app.platform.database.base import apply_changes
+from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
-from app.platform.database.versioned import apply_changes
 from app.prompting.documents.errors import FolderNotAttachedError, FolderNotFoundError
 from app.prompting.documents.models import AgentFolder, File, Folder, Passage
 

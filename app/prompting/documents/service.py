@@ -16,7 +16,7 @@ from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedErr
 from app.identity.users.repository import UserRepository
 from app.identity.users.service import resolve_subject
 from app.memory.memories.errors import ScopeRequiresError
-from app.platform.database.ids import new_id
+from app.platform.database.base import new_id
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work

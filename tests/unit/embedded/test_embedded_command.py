@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.platform.embedded.accounts import Account
+from app.platform.embedded.accounts import Account, ServerLog
 from app.platform.embedded.binaries import Binaries, find_binaries
 from app.platform.embedded.postmaster import Installation, command_of
-from app.platform.embedded.server_log import ServerLog
 from app.platform.embedded.sockets import SocketFolder
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from app.governance.webhooks.addresses import is_public
 from app.governance.webhooks.errors import TargetRefusedError
 from app.governance.webhooks.sender import Result, Sender
 from app.governance.webhooks.targets import (
@@ -18,6 +17,7 @@ from app.governance.webhooks.targets import (
     Resolver,
     Targets,
     UnresolvedError,
+    is_public,
 )
 from tests.support.webhook_receiver import Receiver, webhook_receiver
 
