@@ -8,6 +8,7 @@ from httpx import AsyncClient
 
 from tests.checkpoints.saver_support import content, held, listed, put, rows, write
 from tests.support.api import ok, problem
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
 
@@ -23,7 +24,7 @@ class Holding:
 
     async def until_waited_for(self, number: int = 1) -> None:
         statement = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while await self._connection.fetchval(statement) < number:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
@@ -159,7 +160,7 @@ class TestAtOnce:
             client.post("/sessions/middle/saver/copy", json={"target_session_id": target})
         )
         await other.until_waited_for()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await other.run("SELECT FROM users WHERE tenant_id = $1 FOR UPDATE")
         await transaction.commit()
 
@@ -186,7 +187,7 @@ class TestAtOnce:
         headers = {"Idempotency-Key": "once"}
         pruning = asyncio.create_task(client.post(path, json=body, headers=headers))
         await other.until_waited_for()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert await listed(client, "a") == ["c1"]
             ok(await put(client, "c2", "c1", session="a"))
         await transaction.commit()

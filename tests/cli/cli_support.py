@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from tests.support.patience import PATIENCE
+
 KEMEM = [sys.executable, "-m", "app.cli.main"]
 
 
@@ -50,7 +52,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def eventually(condition: Callable[[], object], *, seconds: float = 20) -> None:
+def eventually(condition: Callable[[], object], *, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -213,7 +213,7 @@ def test_an_interrupted_run_leaves_nothing(service, folder, number, code):
         # A shell that runs the tests in the background has them, and their children, ignore it.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:  # fmt: skip
-        eventually(lambda: len(made(service)) > 1, seconds=60)
+        eventually(lambda: len(made(service)) > 1)
         process.send_signal(number)
         said = process.communicate(timeout=60)
 

@@ -52,7 +52,7 @@ async def test_several_workers_serve_one_port_and_drain(dsn, folder):
     def play():
         with serving(folder / "many", "--workers", "2", env={"DATABASE_URL": dsn}) as service:
             assert "Key" not in service.greeting
-            eventually(service.is_ready, seconds=60)
+            eventually(service.is_ready)
             assert_counted_together(service)
             assert service.stop(signal.SIGTERM) == 0
             with pytest.raises(httpx.TransportError):
@@ -74,7 +74,7 @@ async def test_uvicorn_serves_the_module_level_app(dsn, folder):
             )
         service = Service(process, folder, f"Address {address}", folder / "none")
         try:
-            eventually(lambda: service.is_ready() or process.poll() is not None, seconds=180)
+            eventually(lambda: service.is_ready() or process.poll() is not None)
             assert service.is_ready()
             answer = httpx.get(f"{address}/v1/memories", trust_env=False)
             assert answer.status_code == 401

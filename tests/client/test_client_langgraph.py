@@ -21,6 +21,7 @@ from langgraph.types import Command, Send, interrupt
 from app.runtime import Runtime
 from kemem import ApiError, AsyncMemory, ConflictError, NotFoundError
 from kemem.langgraph import KeMemSaver
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller, make_key
 
 DURABILITIES = ["sync", "async", "exit"]
@@ -166,7 +167,7 @@ class TestGraphs:
         talk = talk_of(saver)
         command = Command(update={"said": ["first"]}, goto="answer")
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             done = await talk.ainvoke(command, at(), durability=durability)
 
         own = talk_of(InMemorySaver())

@@ -19,6 +19,7 @@ from tests.support.conversations import converse, policy, summaries, turns, wind
 from tests.support.databases import new_database
 from tests.support.locks import holding
 from tests.support.openai_server import OpenAIServer
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import worker_process
@@ -95,7 +96,7 @@ async def ordered(client: AsyncClient) -> str:
 
 
 async def done(client: AsyncClient, job_id: str) -> dict:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             job = ok(await client.get(f"/jobs/{job_id}"))
             if job["status"] in {"succeeded", "dead", "cancelled"}:
@@ -104,7 +105,7 @@ async def done(client: AsyncClient, job_id: str) -> dict:
 
 
 async def asked(chat, count: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while len(chat.requests) < count:  # noqa: ASYNC110 (another thread brings it about)
             await asyncio.sleep(0.05)
 

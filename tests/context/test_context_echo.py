@@ -14,6 +14,7 @@ from tests.support.chat_behaviours import entry, extracts
 from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
+from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of
 from tests.support.tenants import make_tenant
 from tests.support.tools import called
@@ -90,7 +91,7 @@ async def look_up(client: AsyncClient, dsn: str, query: str, **asked: Any) -> li
 
 
 async def noted(client: AsyncClient, dsn: str, ids: list[str]) -> list[str]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             rows = await execute(
                 dsn,

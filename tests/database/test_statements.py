@@ -26,6 +26,7 @@ from app.worker import worker_of
 from tests.support.api import execute
 from tests.support.databases import migrated_database
 from tests.support.operations import FURTHER, OPERATIONS, make
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of, service
 from tests.support.statements import clock_readings, is_framed, parsed, tables_in, tenant_gaps
 from tests.support.tenants import make_key, make_tenant
@@ -41,8 +42,6 @@ LEAST_STATEMENTS: Final = 900
 # node of a cluster could run alone; leases are measured by PostgreSQL's clock, and to ask for it
 # first would cost each of them a round trip.
 READ_THE_CLOCK: Final = {CLAIM, EXTEND, FINISH_MANY}
-
-PATIENCE: Final = 120.0
 
 # But for what waits for another reason than its hour, and what is owed to webhooks that nobody has.
 _OWED = """

@@ -21,6 +21,7 @@ from app.platform.database.failures import (
     OutcomeUnknownError,
     translate,
 )
+from tests.support.patience import PATIENCE
 
 
 class Line:
@@ -189,7 +190,7 @@ async def test_a_network_that_swallows_everything_is_given_up_on(
 ) -> None:
     async with line(dsn) as (switches, through):
         database = open_database(through, pool_size=2, statement_timeout_seconds=0.2)
-        async with asyncio.timeout(60), database as opened:
+        async with asyncio.timeout(PATIENCE), database as opened:
             started = perf_counter()
             with pytest.raises((DatabaseBusyError, DatabaseUnavailableError)):
                 await ask(opened, switches)

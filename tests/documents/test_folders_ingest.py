@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.documents import pdf
 from tests.support.folders import done, folder, passages_of, upload
+from tests.support.patience import PATIENCE
 from tests.support.worker_processes import worker_process
 from tests.support.working import over, working
 
@@ -30,7 +31,7 @@ class TestKilled:
         seen = set()
         for wanted in ({"parsing", "embedding"}, {"embedding"}):
             async with worker_process(dsn) as worker:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE):
                     while True:
                         file = await file_of(client, folder_id, file_id)
                         if file["state"] in wanted and file["passage_count"] not in seen:

@@ -22,9 +22,10 @@ from tests.support.databases import migrated_database
 from tests.support.folders import done, folder, ingested, upload
 from tests.support.locks import holding
 from tests.support.model_service import app_of
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import PATIENCE, over, waiting, working
+from tests.support.working import over, waiting, working
 
 ABOUT = b"I live in Munich. I work as a nurse at the city hospital. I love hiking."
 BOOK = "\n\n".join(
@@ -71,7 +72,7 @@ async def blocked(dsn: str, number: int) -> None:
     connection = await asyncpg.connect(dsn)
     try:
         # Less than a statement may take.
-        async with asyncio.timeout(12):
+        async with asyncio.timeout(PATIENCE):
             while await connection.fetchval(_WAITING) < number:  # noqa: ASYNC110 (as it says)
                 await asyncio.sleep(0.02)
     finally:

@@ -17,6 +17,7 @@ import psutil
 
 from app.platform.embedded.accounts import Account, account_for
 from app.platform.embedded.predecessors import processes_on
+from tests.support.patience import PATIENCE
 
 REPOSITORY = Path(__file__).parents[2]
 SERVICE = Path(__file__).with_name("serve_embedded.py")
@@ -65,7 +66,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-async def eventually(condition: Callable[[], object], *, seconds: float = 15) -> None:
+async def eventually(condition: Callable[[], object], *, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -110,7 +111,7 @@ async def service_on(
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), 60)
+        line = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
         assert line, "the service did not start; its reason is above"
     except BaseException:
         process.kill()

@@ -19,14 +19,13 @@ from app.cli.import_ import checked
 from app.cli.main import cli
 from kemem.exports import BrokenExportError
 from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, sends
+from tests.support.patience import PATIENCE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 
 from cli_support import KEMEM, Service, embedded, environment
 
 Run = Callable[..., Result]
-
-PATIENCE = 300
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,10 @@ from app.runtime import Runtime
 from tests.exports.exports_support import many, reading
 from tests.support.api import append
 from tests.support.model_service import app_of
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller
-from tests.support.working import PATIENCE, until
+from tests.support.working import until
 
 
 @asynccontextmanager

@@ -24,9 +24,10 @@ from tests.exports.exports_support import (
 )
 from tests.support.api import append, execute, fields, found, ok, problem, save, search
 from tests.support.folders import folder, passages_of, upload
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
-from tests.support.working import PATIENCE, over, working
+from tests.support.working import over, working
 
 MANIFEST = b'{"type":"manifest","format":1}'
 

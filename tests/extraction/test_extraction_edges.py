@@ -10,6 +10,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, execute, fields, listed, ok, problem, save
 from tests.support.model_service import app_of
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
@@ -100,7 +101,7 @@ class TestInTheBackground:
 
 
 async def until_deferred(client: AsyncClient) -> dict:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             job = await the_job(client)
             if job["deferred_reason"]:

@@ -25,6 +25,7 @@ from tests.support.chat_behaviours import (
 from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
@@ -382,7 +383,7 @@ class TestBadAnswers:
 
 async def over_failed_run(client: AsyncClient) -> dict:
     """The run that failed, as soon as it is in the log and its job waits again."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             runs = ok(await client.get("/extractions", params={"status": "failed"}))["items"]
             jobs = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
@@ -439,7 +440,7 @@ async def due(dsn: str, tenant_id: str) -> None:
 
 
 async def until_read(client: AsyncClient) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             session = ok(await client.get("/sessions/talk"))
             if session["last_extracted_seq"] == session["last_sequence_no"]:
@@ -448,7 +449,7 @@ async def until_read(client: AsyncClient) -> None:
 
 
 async def deferred(client: AsyncClient) -> dict:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             jobs = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
             waiting = [job for job in jobs if job["deferred_reason"]]
@@ -579,7 +580,7 @@ class TestWhatAModelCannotRead:
     async def test_failed_readings_do_not_use_up_the_limit(self, client, worker, chat, dsn):
         chat.script(refusal(500), refusal(500), refusal(500), extracts(everything))
         await append(client, "talk", "The user lives in Munich.", REPLY)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while ok(await client.get("/sessions/talk"))["last_extracted_seq"] < 2:
                 await due(dsn, client.tenant_id)
                 await asyncio.sleep(0.3)
@@ -598,7 +599,7 @@ class TestWhatAModelCannotRead:
             memories=short_breath, decisions=decides(lambda *_: {"event": "ADD"})
         )
         await append(client, "talk", *(f"The user owns book number {n}." for n in range(8)))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while ok(await client.get("/sessions/talk"))["last_extracted_seq"] < 8:
                 await due(dsn, client.tenant_id)
                 await asyncio.sleep(0.2)
@@ -616,7 +617,7 @@ class TestWhatAModelCannotRead:
 
         chat.otherwise = by_question(memories=shy, decisions=decides(lambda *_: {"event": "ADD"}))
         await append(client, "talk", "Something unspeakable.", "The user has two dogs.")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while ok(await client.get("/sessions/talk"))["last_extracted_seq"] < 2:
                 await due(dsn, client.tenant_id)
                 await asyncio.sleep(0.2)

@@ -26,6 +26,7 @@ from tests.support.chat_behaviours import (
 from tests.support.databases import new_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, Request, openai_server
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import extracted, over, working
@@ -113,7 +114,9 @@ def shown(request: Request) -> list[str]:
     return sorted(line["text"] for line in lines_of(request, "memory"))
 
 
-async def until(condition: Callable[[], Awaitable[object] | object], seconds: float = 20) -> None:
+async def until(
+    condition: Callable[[], Awaitable[object] | object], seconds: float = PATIENCE
+) -> None:
     async with asyncio.timeout(seconds):
         while True:
             answer = condition()

@@ -39,6 +39,7 @@ from tests.support.openai_server import (
     openai_server,
     refusal,
 )
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import working
@@ -419,7 +420,7 @@ class TestWithoutACall:
         async with working(model_runtime, review_dsn, profiles=False):
             said = await append(ana, "talk", COFFEE, {"role": "assistant", "content": "I see."})
             job_id = said["extraction"]["job_id"]
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(PATIENCE):
                 while ok(await ana.get(f"/jobs/{job_id}"))["status"] != "succeeded":
                     await execute(
                         review_dsn,
@@ -494,7 +495,7 @@ class TestChangedMeanwhile:
 
 
 async def until(condition: Callable[[], Awaitable[object] | object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             answer = condition()
             if await answer if isinstance(answer, Awaitable) else answer:

@@ -20,10 +20,11 @@ from tests.support.databases import migrated_database
 from tests.support.graph import known, names, people, state, tidied
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant, tenants
 from tests.support.worker_processes import worker_process
-from tests.support.working import PATIENCE, over, working
+from tests.support.working import over, working
 
 LIVES = "The user's friend Bob lives in Munich."
 PLAYS = "The user's friend Carol lives in Bonn."

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.jobs_support import Queue
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ async def kemem_worker(
 
 async def ready(process: asyncio.subprocess.Process) -> bytes:
     assert process.stdout is not None
-    return await asyncio.wait_for(process.stdout.readline(), 60)
+    return await asyncio.wait_for(process.stdout.readline(), PATIENCE)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -67,12 +68,12 @@ async def test_it_works_until_it_is_told_to_stop(
         }
         process.send_signal(number)
 
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
 
 
 async def test_without_a_database_it_says_what_is_missing(tmp_path: Path) -> None:
     async with kemem_worker(tmp_path) as process:
-        _, errors = await asyncio.wait_for(process.communicate(), 60)
+        _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     assert process.returncode == 2
     assert b"kemem worker needs DATABASE_URL" in errors

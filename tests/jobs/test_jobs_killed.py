@@ -25,6 +25,7 @@ from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import Queue
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -53,11 +54,11 @@ async def process(dsn: str, name: str, act: str) -> AsyncIterator[asyncio.subpro
 
 async def said(one: asyncio.subprocess.Process) -> str:
     assert one.stdout is not None
-    line = await asyncio.wait_for(one.stdout.readline(), 30)
+    line = await asyncio.wait_for(one.stdout.readline(), PATIENCE)
     return line.decode().strip()
 
 
-async def finished(queue: Queue, job_id: str, seconds: float = 15) -> asyncpg.Record:
+async def finished(queue: Queue, job_id: str, seconds: float = PATIENCE) -> asyncpg.Record:
     deadline = perf_counter() + seconds
     while (row := await queue.row(job_id))["status"] != "succeeded":
         assert perf_counter() < deadline, dict(row)
@@ -156,7 +157,7 @@ async def _survive(server: EmbeddedPostgres, database: Any) -> None:
         running = asyncio.create_task(worker.run())
         async with Queue.open(database, server.dsn) as queue:
             before = await queue.order(key="before")
-            await asyncio.wait_for(begun.wait(), 10)
+            await asyncio.wait_for(begun.wait(), PATIENCE)
             tenant_id = queue.tenant_id
         pid = server.pid
         assert pid is not None

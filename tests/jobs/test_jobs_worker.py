@@ -22,6 +22,7 @@ from app.platform.jobs.recurring import Ticker
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now
+from tests.support.patience import PATIENCE
 
 QUICK = WorkerLimits(slots=4, lease=timedelta(seconds=0.6), job=timedelta(seconds=5))
 
@@ -45,7 +46,7 @@ async def working(
         await running
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = 10) -> None:
+async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE) -> None:
     deadline = perf_counter() + seconds
     while True:
         met = condition()

@@ -24,6 +24,7 @@ from app.memory.memories.timeline_sql import known_features_statement, known_sta
 from app.platform.database.base import new_id
 from app.runtime import Runtime
 from tests.support.api import execute
+from tests.support.patience import PATIENCE
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import Caller
 
@@ -561,7 +562,7 @@ class TestStaleCodes:
             )
 
             # Not waited for: it is somebody's.
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await earn(runtime, acme, 200)
 
             assert await coded(dsn, acme) == 299

@@ -29,6 +29,7 @@ from app.settings import Settings
 from tests.support.api import append, every_page, execute, ok, problem
 from tests.support.databases import migrated_database
 from tests.support.openai_server import OpenAIServer, charging, openai_server, refusal
+from tests.support.patience import PATIENCE
 from tests.support.recall import recall, recalled
 from tests.support.service import USAGE_FLUSH, client_of, service
 from tests.support.tenants import Caller, make_tenant
@@ -103,7 +104,7 @@ async def ana(far: FastAPI, ours: Caller) -> AsyncIterator[AsyncClient]:
 
 async def indexed(client: AsyncClient, session_id: str = "s1") -> dict[str, Any]:
     """The job of a session's searches, once it is over."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             jobs = await every_page(client, "/jobs", kind="index_messages", session_id=session_id)
             if jobs:
@@ -216,7 +217,7 @@ class TestJob:
         provider.otherwise = refusal(500)
 
         async with working(far_runtime, own_dsn):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 while True:
                     [job] = await every_page(ana, "/jobs", kind="index_messages")
                     if job["deferred_reason"] == "retry":
@@ -256,7 +257,7 @@ class TestJob:
 
         provider.script(wait)
         async with working(far_runtime, own_dsn):
-            await asyncio.wait_for(asked.wait(), 20)
+            await asyncio.wait_for(asked.wait(), PATIENCE)
             # No lock is held meanwhile, or this would wait.
             ok(await ana.delete(f"/sessions/s1/messages/{gone}"))
             go_on.set()
@@ -275,7 +276,7 @@ class TestJob:
             async with connection.transaction():
                 await connection.execute("DELETE FROM messages WHERE message_id = $1", held)
                 async with working(far_runtime, own_dsn):
-                    job = await asyncio.wait_for(indexed(ana), 20)
+                    job = await asyncio.wait_for(indexed(ana), PATIENCE)
         finally:
             await connection.close()
 

@@ -19,6 +19,7 @@ from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
 from tests.support.api import counts, dump, every_page, execute, listed, ok, problem, save
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -75,7 +76,7 @@ async def jobs(client: AsyncClient) -> list[dict[str, Any]]:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if await condition():
                 return

@@ -15,6 +15,7 @@ from app.runtime import Runtime
 from tests.checkpoints.saver_support import b64, content, value
 from tests.support.api import append, execute, ok
 from tests.support.conversations import compact, policy
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
 SECRET = "zanzibar-nightingale"
@@ -138,7 +139,7 @@ async def _show(client: AsyncClient, caller: Caller, dsn: str) -> None:
     saved = {"messages": f"She saw the {SECRET}.", "user_id": "ana", "infer": False}
     ok(await client.post("/memories", json=saved), 201)
     assert ok(await client.post("/sessions/talk/context", json={}))["used"]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if (await dump(dsn, caller.tenant_id))["context_injections"]:
                 return

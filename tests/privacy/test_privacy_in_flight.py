@@ -15,6 +15,7 @@ from tests.support.databases import migrated_database
 from tests.support.folders import folder, ingested
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import until, working
@@ -165,7 +166,7 @@ async def test_what_a_file_tells_in_the_middle_brings_nobody_back(
 
 async def _settled(dsn: str, tenant: Caller) -> None:
     """Wait until no job of the tenant is owed or running, and what was in hand has failed."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while await execute(  # noqa: ASYNC110 (another task brings it about)
             dsn,
             "SELECT 1 FROM jobs WHERE tenant_id = $1 AND status IN ('pending', 'running')",

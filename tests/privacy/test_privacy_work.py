@@ -8,6 +8,7 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.support.api import counts, dump, execute, ok, problem, tables_with
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 from tests.support.working import working
 
@@ -182,7 +183,7 @@ async def test_what_waited_is_not_remembered_afterwards(
 
 async def done(client: AsyncClient) -> None:
     """Wait until the other one's order is worked off, which was placed later."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             jobs = ok(await client.get("/jobs", params={"kind": "infer"}))["items"]
             if not {"pending", "running"} & {job["status"] for job in jobs}:

@@ -16,6 +16,7 @@ from tests.support.chat_behaviours import declines, held, lines_of, says, system
 from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import over, until, waiting, working
@@ -29,7 +30,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(running_server, debounce_seconds=300, model_timeout_seconds=5)
+    settings = asking(running_server, debounce_seconds=300, model_timeout_seconds=60)
     async with open_runtime(settings, dsn) as runtime:
         yield runtime
 
@@ -59,6 +60,13 @@ async def client(model_app, owner: Caller) -> AsyncIterator[AsyncClient]:
 async def worker(model_runtime: Runtime, dsn: str):
     async with working(model_runtime, dsn) as running:
         yield running
+
+
+async def ended(client: AsyncClient, job: dict[str, Any]) -> None:
+    """Wait until a run of the job is over, whatever became of it."""
+    async with asyncio.timeout(PATIENCE):
+        while ok(await client.get(f"/jobs/{job['job_id']}"))["status"] == "running":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 def value(slot: str, text: Any, *evidence: Any, entries: Any = None) -> dict[str, Any]:
@@ -230,7 +238,7 @@ class TestRaces:
         ok(await client.patch(path, json={"content": "The user works as a surgeon."}))
         release.set()
         # It ends, and is owed again.
-        await asyncio.sleep(1)
+        await ended(client, job)
         assert ok(await client.get(f"/jobs/{job['job_id']}"))["status"] == "pending"
 
         assert values(await profile(client)) == {}

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from tests.support.api import execute
-
-PATIENCE = 60.0
+from tests.support.patience import PATIENCE
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import working
+from tests.support.patience import PATIENCE
 
 
 async def stumble(request: Request) -> None:
@@ -46,7 +47,7 @@ SELECT (
 
 async def idle(runtime: Runtime) -> None:
     """Wait until the worker has nothing to do right now."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while (await runtime.database.look_up(BUSY))[0]["left"]:  # noqa: ASYNC110 (PostgreSQL knows)
             await asyncio.sleep(0.05)
 

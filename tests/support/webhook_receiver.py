@@ -17,6 +17,8 @@ from typing import Any
 
 from standardwebhooks.webhooks import Webhook
 
+from tests.support.patience import PATIENCE
+
 
 @dataclass(frozen=True)
 class Received:
@@ -122,7 +124,7 @@ class Receiver:
 
     async def received(self, count: int) -> list[Received]:
         """All requests, once there are so many."""
-        async with asyncio.timeout(20), self._came:
+        async with asyncio.timeout(PATIENCE), self._came:
             await self._came.wait_for(lambda: len(self.requests) >= count)
         return self.requests
 

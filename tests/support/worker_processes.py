@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 LEASE_SECONDS = 5
 
@@ -54,7 +56,7 @@ async def worker_process(dsn: str, **settings: object) -> AsyncIterator[WorkerPr
     assert process.stdout is not None
     worker = WorkerProcess(process)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             assert await process.stdout.readline(), "the worker did not start"
         yield worker
     finally:

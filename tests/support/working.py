@@ -14,8 +14,7 @@ from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
 from app.worker import worker_of
 from tests.support.api import execute, ok
-
-PATIENCE = 40.0
+from tests.support.patience import PATIENCE
 
 _FORGET = """
 DELETE FROM jobs WHERE kind IN ('profile', 'graph_tidy') AND status = 'pending'

@@ -18,6 +18,7 @@ from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import execute, ok
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller
 from tests.support.webhook_receiver import Receiver, answering, slow
@@ -127,7 +128,7 @@ async def work(desk: Desk, until: Any, *, workers: int = 1) -> None:
     ]
     running = [asyncio.create_task(worker.run()) for worker in crew]
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await until
     finally:
         for worker in crew:

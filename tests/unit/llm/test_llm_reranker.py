@@ -28,6 +28,7 @@ from tests.support.flaky_server import (
     sends,
     slowly,
 )
+from tests.support.patience import PATIENCE
 from tests.support.rerank_server import RerankServer, rerank_server, rows
 
 KEY = "rk-secret"
@@ -44,7 +45,7 @@ def server() -> Iterator[RerankServer]:
 
 @asynccontextmanager
 async def connected(
-    handle: str, *, key: str | None = KEY, seconds: float = 10
+    handle: str, *, key: str | None = KEY, seconds: float = PATIENCE
 ) -> AsyncIterator[HTTPReranker]:
     reranker = connect_reranker(handle, api_key=key, timeout=timedelta(seconds=seconds))
     try:
