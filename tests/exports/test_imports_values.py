@@ -30,7 +30,13 @@ async def lines(app: FastAPI, runtime: Runtime) -> list[bytes]:
         return await exported(client)
 
 
-@pytest.mark.parametrize("noun", NOUNS.values())
+@pytest.mark.parametrize(
+    "noun",
+    [
+        noun if noun == "memory" else pytest.param(noun, marks=pytest.mark.slow)
+        for noun in NOUNS.values()
+    ],
+)
 async def test_any_value_is_taken_or_refused(
     stranger: AsyncClient, lines: list[bytes], noun: str
 ) -> None:

@@ -38,6 +38,7 @@ from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 
 WALKS = 60
+QUICK_WALKS = 6
 STEPS = 30
 SESSIONS = ("first", "second")
 
@@ -443,7 +444,13 @@ async def owner(walks_dsn: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-@pytest.mark.parametrize("seed", range(WALKS))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(QUICK_WALKS),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in range(QUICK_WALKS, WALKS)),
+    ],
+)
 async def test_every_message_is_read_once_in_whatever_order_things_happen(
     walks_app, walks_runtime: Runtime, owner: asyncpg.Connection, seed: int
 ) -> None:

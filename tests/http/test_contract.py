@@ -142,6 +142,7 @@ async def test_requests_that_fit_are_answered_as_published(
     await check(client, case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TAKING_NOTHING])
 @bounded
 @given(data=st.data())

@@ -446,6 +446,7 @@ async def shown(client: AsyncClient, **at: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     deadline=None,
