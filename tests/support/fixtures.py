@@ -62,6 +62,8 @@ async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
     async with LifespanManager(application, startup_timeout=30, shutdown_timeout=30) as manager:
         application.state.reached = manager.app
         yield application
+        # It holds the models of the service, and application may outlive this block.
+        del application.state.reached
 
 
 @pytest.fixture(scope="session")

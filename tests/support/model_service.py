@@ -26,3 +26,5 @@ async def app_of(runtime: Runtime) -> AsyncIterator[FastAPI]:
     async with LifespanManager(application) as manager:
         application.state.reached = manager.app
         yield application
+        # It holds the models of the service, and application may outlive this block.
+        del application.state.reached

@@ -35,6 +35,8 @@ async def service(
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
         app.state.reached = manager.app
         yield app
+        # It holds the models of the service, and app may outlive this block.
+        del app.state.reached
 
 
 def client_of(app: FastAPI, key: str | None) -> AsyncClient:

@@ -137,12 +137,14 @@ ASSETS = Path(str(files("fastapi_offline"))) / "static"
 def install_page(app: FastAPI) -> None:
     """Serve the page at /docs and its assets."""
     app.mount("/docs/assets", StaticFiles(directory=ASSETS), name="docs-assets")
+    # FastAPI caches what it knows of an endpoint for ever: one that held `app` would keep it alive.
+    title = f"{app.title} API"
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
         return get_swagger_ui_html(
             openapi_url="/openapi.json",
-            title=f"{app.title} API",
+            title=title,
             swagger_js_url="/docs/assets/swagger-ui-bundle.js",
             swagger_css_url="/docs/assets/swagger-ui.css",
             swagger_favicon_url="/docs/assets/favicon.png",
