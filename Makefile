@@ -49,7 +49,7 @@ demo: $(READY) ## Play a conversation through the running service and print what
 	@$(BIN)/kemem demo $(args)
 
 unit: $(READY) ## Run the tests that need no database: the quickest answer while you work.
-	@$(BIN)/pytest -q $(if $(args),$(args),tests/unit)
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow" $(if $(args),$(args),tests/unit)
 
 test: $(READY) ## Run all tests but the slow ones, on a PostgreSQL of their own.
 	@$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(args)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app.language.text import distinction_words as words
 from app.language.text.distinctions import differs
 from app.language.text.quantities import chinese_number, take_quantities
+from tests.support.tiers import first_fast
 
 ENGLISH_PARAPHRASES = [
     ("The user likes coffee", "User enjoys coffee"),
@@ -487,7 +488,7 @@ def test_a_pair_takes_less_than_two_milliseconds(pair):
     assert min(taken(*pair) for _ in range(20)) < 0.002
 
 
-@pytest.mark.parametrize(
+@first_fast(
     "unit",
     [
         "a",

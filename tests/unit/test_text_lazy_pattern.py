@@ -41,6 +41,7 @@ def test_unknown_attribute_is_missing() -> None:
     assert not hasattr(lazy, "unheard_of")
 
 
+@pytest.mark.slow
 def test_every_pattern_of_the_language_layer_compiles() -> None:
     """What an import showed before: no table holds a faulty expression."""
     for module in pkgutil.walk_packages(app.language.__path__, "app.language."):

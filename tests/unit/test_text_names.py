@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text.names import name_candidates, without_names
+from tests.support.tiers import first_fast
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_each_candidate_is_a_casefolded_word_of_the_query(text):
         assert name == name.casefold()
 
 
-@pytest.mark.parametrize("piece", ["A", "Ab ", "a'", "-", "王", "A-", "\n "])
+@first_fast("piece", ["A", "Ab ", "a'", "-", "王", "A-", "\n "])
 def test_long_texts_take_time_in_proportion(piece):
     text = (piece * 200_000)[:200_000]
     name_candidates(text)

@@ -49,6 +49,7 @@ def test_normalising_twice_changes_nothing(text):
     assert normalise(once) == once
 
 
+@pytest.mark.slow
 def test_no_character_alone_or_after_a_mark_needs_a_second_round():
     """Every code point there is, so that no rare one is left to chance."""
     for point in range(sys.maxunicode + 1):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text.sensitive import find_sensitive, find_sensitive_in, redact
+from tests.support.tiers import first_fast
 
 HEX_40 = "3f786850e387550fdab836ed7e6dc881de23001b"
 JWT = (
@@ -374,7 +375,7 @@ def test_five_hundred_characters_take_less_than_a_millisecond(text):
     assert best_of(20, find_sensitive, text) < 0.001
 
 
-@pytest.mark.parametrize(
+@first_fast(
     "unit",
     [
         "eyJ",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.language.text.latin_terms import LONGEST, guess_language
 from app.language.text.terms import _RUN, ANALYSER_VERSION, KEYS, _fold, term_key, terms
+from tests.support.tiers import first_fast
 
 
 def meet(query, text):
@@ -168,7 +169,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@first_fast("piece", PIECES)
 def test_long_texts_take_time_in_proportion(piece):
     def seconds(length):
         text = (piece * length)[:length]
@@ -265,6 +266,7 @@ def test_only_the_beginning_of_a_text_tells_its_language():
     assert guess_language([*english, *["x"] * 197, *german]) == "english"
 
 
+@pytest.mark.slow
 def test_no_letter_or_mark_makes_a_term_of_nothing():
     """Every one there is, so that no rare one is left to chance."""
     for point in range(sys.maxunicode + 1):

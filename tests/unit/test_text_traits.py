@@ -9,6 +9,7 @@ from app.language.text.traits import (
     is_question,
     word_count,
 )
+from tests.support.tiers import first_fast
 
 
 @pytest.mark.parametrize(
@@ -178,9 +179,7 @@ def test_a_text_without_a_time_has_none(text):
     assert not has_time_expression(text)
 
 
-@pytest.mark.parametrize(
-    "piece", ["when ", "what the ", "?", "。", "date of ", "一", "12", "a few ", "how "]
-)
+@first_fast("piece", ["when ", "what the ", "?", "。", "date of ", "一", "12", "a few ", "how "])
 def test_long_texts_take_time_in_proportion(
     piece,
 ):
