@@ -34,7 +34,7 @@ from app.memory.graph.memory_reader import MemoryReader
 from app.memory.memories import deletion_service as deletion
 from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.quantisation import EXACT_ROWS, QuantisationService
-from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
+from app.memory.memories.refreshes import GRAPH_REFRESH, PROFILE
 from app.memory.profiles.derivation import ProfileDerivation
 from app.memory.profiles.jobs import ProfileJobs
 from app.platform.jobs.dispatch import Listener
@@ -89,7 +89,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
             ),
         ),
         PROFILE: profile_jobs(runtime).derive,
-        GRAPH_TIDY: GraphJobs(runtime.work, MemoryReader(), runtime.now).tidy,
+        GRAPH_REFRESH: GraphJobs(runtime.work, MemoryReader(), runtime.now).refresh,
         deletion.KIND: deletion.BulkDeletion(runtime.database),
         FORGET: ForgettingJobs(factory.get(Forgetting)).forget,
     }

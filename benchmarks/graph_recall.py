@@ -37,7 +37,7 @@ from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
 from app.memory.graph.triples import Speaker, triples_of
 from app.memory.graph.writer import GraphWriter
-from app.memory.memories.refreshes import GRAPH_TIDY
+from app.memory.memories.refreshes import GRAPH_REFRESH
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
 from app.worker import handlers_of, worker_of
@@ -178,17 +178,17 @@ async def measure(running: Running, dataset: Dataset) -> dict[str, Any]:
 async def _tidied(running: Running) -> None:
     """Let a worker draw what the saves owe the graph, until nothing is owed."""
     runtime = running.runtime
-    others = set(handlers_of(Factory(runtime))) - {GRAPH_TIDY}
+    others = set(handlers_of(Factory(runtime))) - {GRAPH_REFRESH}
     worker = worker_of(runtime, running.cluster.dsn, tickers=[], without=others)
     owner = await asyncpg.connect(running.cluster.owner_dsn)
     working = asyncio.create_task(worker.run())
     try:
-        owed = await owner.fetch(_OWED, GRAPH_TIDY)
+        owed = await owner.fetch(_OWED, GRAPH_REFRESH)
         for _ in range(PATIENCE_SECONDS):
             if not owed or any(one["attempts"] >= MOST_ATTEMPTS for one in owed):
                 break
             await asyncio.sleep(1)
-            owed = await owner.fetch(_OWED, GRAPH_TIDY)
+            owed = await owner.fetch(_OWED, GRAPH_REFRESH)
         if owed:
             raise RuntimeError(f"the graph is not drawn: {[dict(one) for one in owed]}")
     finally:

@@ -55,7 +55,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
 
         async def derive(user_id: str = user_id) -> None:
             async with runtime.database.begin(TENANT) as db:
-                seen = await deriving.look(db, principal, ("user", user_id))
+                seen = await deriving.read(db, principal, ("user", user_id))
             changes = await deriving.derive(principal, seen, profiler)
             async with runtime.database.begin(TENANT) as db:
                 await deriving.store(db, principal, seen, changes, complete=True, job_id=None)
@@ -74,7 +74,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
                 await db.execute(text("SELECT 1"))
 
         async with runtime.database.begin(TENANT) as db:
-            held = await deriving.look(db, principal, ("user", user_id))
+            held = await deriving.read(db, principal, ("user", user_id))
 
         async def alone(held: DerivationSnapshot = held) -> None:
             await deriving.derive(principal, held, profiler)

@@ -67,7 +67,7 @@ async def _work(
 def _waiting(outcome: QuantisationResult) -> int:
     """How many rows are to get codes, or to lose them."""
     bucket = outcome.bucket
-    of_task = {"fill": bucket.rows - bucket.coded, "clear": bucket.coded, "nothing": 0}
+    of_task = {"encode": bucket.rows - bucket.coded, "clear": bucket.coded, "nothing": 0}
     return of_task[outcome.task]
 
 
@@ -75,8 +75,8 @@ def _line(outcome: QuantisationResult, *, dry_run: bool) -> tuple[object, ...]:
     bucket = outcome.bucket
     recall = bucket.sampled_recall if outcome.recall is None else outcome.recall
     rows = _waiting(outcome) if dry_run else outcome.rows
-    verb = {"fill": "to be made", "clear": "to be cleared"} if dry_run else {
-        "fill": "made", "clear": "cleared",
+    verb = {"encode": "to be made", "clear": "to be cleared"} if dry_run else {
+        "encode": "made", "clear": "cleared",
     }  # fmt: skip
     if outcome.task != "nothing":
         codes = f"{rows} {verb[outcome.task]}" if rows else "yes"

@@ -646,7 +646,7 @@ class TestResuming:
 
         [again] = await earn(runtime, acme, 200)
 
-        assert (again.task, again.rows, again.recall) == ("fill", 0, None)
+        assert (again.task, again.rows, again.recall) == ("encode", 0, None)
         assert await registered(dsn, acme) == before
 
 

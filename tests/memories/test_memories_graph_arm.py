@@ -109,9 +109,9 @@ async def test_what_many_memories_owe_is_looked_up_at_once(runtime, acme) -> Non
     ids = [f"mem_{number}" for number in range(40_000)]
     async with runtime.database.begin(acme.tenant_id) as db:
         timeline = RelationTimeline(db, Access(acme.tenant_id), now=runtime.now())
-        tidying = GraphRefresh(db, acme.tenant_id, ("user", "ana"), timeline)
-        assert await tidying.readable(ids) == []
-        assert await tidying.unsay(ids, runtime.now()) == 0
+        refresh = GraphRefresh(db, acme.tenant_id, ("user", "ana"), timeline)
+        assert await refresh.readable(ids) == []
+        assert await refresh.drop_reworded(ids, runtime.now()) == 0
         assert await UserRepository(db, Access(acme.tenant_id)).present(ids) == set()
 
 

@@ -105,7 +105,7 @@ class Housekeeping:
             counts["messages_read"] = await self._filling.read(tenant_id, most=MESSAGES_READ)
         if self._earning is not None:
             for outcome in await self._earning.run(tenant_id):
-                name = "codes_made" if outcome.task == "fill" else "codes_cleared"
+                name = "codes_made" if outcome.task == "encode" else "codes_cleared"
                 counts[name] = counts.get(name, 0) + outcome.rows
         log.info("housekeeping_completed", tenant_id=tenant_id, **counts)
         return counts

@@ -31,7 +31,7 @@ from app.memory.memories.models import (
     MemoryBucket,
     MemoryHistory,
 )
-from app.memory.memories.refreshes import GRAPH_TIDY, PROFILE
+from app.memory.memories.refreshes import GRAPH_REFRESH, PROFILE
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.platform.database.base import TenantOwned
 from app.platform.jobs.models import Job
@@ -165,7 +165,7 @@ class Holdings:
             ("jobs", Job, or_(
                 Job.payload[("body", "project_id")].astext == project_id,
                 Job.payload[("equal", "project_id")].astext == project_id,
-                and_(Job.kind.in_((PROFILE, GRAPH_TIDY)), Job.key == f"project:{project_id}"),
+                and_(Job.kind.in_((PROFILE, GRAPH_REFRESH)), Job.key == f"project:{project_id}"),
                 # A file of anybody's, read for the project.
                 and_(
                     Job.payload["scope"].astext == "project",
@@ -200,7 +200,7 @@ class Holdings:
             *self._derived(own),
             ("jobs", Job, or_(
                 Job.agent_id == agent_id, Job.session_id.in_(sessions),
-                and_(Job.kind == GRAPH_TIDY, Job.key == f"agent:{agent_id}"),
+                and_(Job.kind == GRAPH_REFRESH, Job.key == f"agent:{agent_id}"),
                 self._about_files(folders),
             )),
             *self._documents(Folder.agent_id == agent_id, of_agent=agent_id),

@@ -18,14 +18,14 @@ from app.memory.extraction.decisions import pending_id, with_stored_ids
 from app.memory.extraction.drafts import STORED, Draft, by_owner
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_state import NeighboursMovedError, RunState
-from app.memory.memories.duplicates import EXPIRED, make_room
+from app.memory.memories.amendments import end_predecessors, supersede
+from app.memory.memories.duplicates import EXPIRED, archive_expired
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.eviction_repository import OVER_CAPACITY
 from app.memory.memories.gate import GateReason, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository, SameText
-from app.memory.memories.save_service import cut_short, superseded
 from app.platform.database.base import new_id
 
 SOURCE = "ai"
@@ -99,7 +99,7 @@ class DraftWriter:
         if same is None or same.row.memory_id in draft.target_ids:
             return None
         if same.past:
-            await self._note(await make_room(self._memories, same.row), EXPIRED)
+            await self._note(await archive_expired(self._memories, same.row), EXPIRED)
             return None
         return same
 
@@ -129,8 +129,8 @@ class DraftWriter:
                 continue
             old = await self._target(memory_id)
             previous.append(old.content)
-            changes = await cut_short(self._db, self._memories, old, at)
-            changes.append(await superseded(self._db, old, draft.memory_id or "", at))
+            changes = await end_predecessors(self._db, self._memories, old, at)
+            changes.append(await supersede(self._db, old, draft.memory_id or "", at))
             await self._note(changes, draft.reason)
         return replace(draft, previous="\n".join(previous) or None)
 
@@ -252,7 +252,7 @@ class DraftWriter:
     def _verdict(self, draft: Draft) -> dict[str, Any]:
         return verdict_row(
             self._request.principal,
-            place=asdict(draft.owner),
+            owner=asdict(draft.owner),
             content=draft.proposed.content,
             source=SOURCE,
             accepted=draft.event in STORED or draft.event == "DELETE",
@@ -267,7 +267,7 @@ class DraftWriter:
     def _malformed(self, entry: Malformed) -> dict[str, Any]:
         return verdict_row(
             self._request.principal,
-            place=asdict(self._request.context.scopes.usual),
+            owner=asdict(self._request.context.scopes.usual),
             content="",
             source=SOURCE,
             accepted=False,

@@ -164,7 +164,7 @@ class MaintenanceWriter:
         }
         return verdict_row(
             self._request.principal,
-            place=asdict(review.entry.owner),
+            owner=asdict(review.entry.owner),
             content=row.content,
             source=SOURCE,
             accepted=True,

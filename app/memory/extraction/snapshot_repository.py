@@ -24,7 +24,7 @@ from app.memory.extraction.repository import DERIVED
 from app.memory.extraction.run_state import RunState
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
-from app.memory.memories.repository import asked, bucket, current
+from app.memory.memories.repository import bucket, current, query_vectors
 from app.memory.memories.visibility_sql import visible
 
 NEAREST = 10
@@ -166,7 +166,7 @@ class SnapshotRepository:
         )
 
     async def _nearest(self, owner: MemoryOwner, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
-        query = asked([draft.own.vector for draft in drafts])
+        query = query_vectors([draft.own.vector for draft in drafts])
         similarity = -Memory.embedding.max_inner_product(query.c.vector)
         candidates = (
             select(*_NEIGHBOUR, similarity.label("similarity"))

@@ -17,7 +17,7 @@ from app.memory.feedback.schemas import (
     FeedbackStatsQuery,
     Rating,
 )
-from app.memory.memories.owner import refuse_closed
+from app.memory.memories.owner import refuse_switched_off
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.base import new_id
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
@@ -61,7 +61,7 @@ class FeedbackService:
         """
         async with self._work.write(principal, key) as unit:
             memory = await MemoryRepository(unit.db, principal.access).get(memory_id)
-            await refuse_closed(unit.db, principal, memory, remembering=False)
+            await refuse_switched_off(unit.db, principal, memory, remembering=False)
             row = MemoryFeedback(
                 feedback_id=new_id("fbk"),
                 memory_id=memory_id,

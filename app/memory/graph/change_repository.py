@@ -188,10 +188,10 @@ class ChangeRepository:
             found += _told(table, await self._each(_THERE, table, rows))
         return found
 
-    async def outside(self, place: GraphOwner, entity_ids: Collection[str]) -> list[str]:
+    async def outside(self, owner: GraphOwner, entity_ids: Collection[str]) -> list[str]:
         """Which of these are no entities of this bucket, as words for people."""
         rows = await self._db.scalars(
-            text(_OUTSIDE), self._tenant | asdict(place) | {"ids": sorted(entity_ids)}
+            text(_OUTSIDE), self._tenant | asdict(owner) | {"ids": sorted(entity_ids)}
         )
         return [f"entity {entity_id}" for entity_id in rows]
 

@@ -132,22 +132,22 @@ class GraphEditService:
         """
         async with self._work.write(principal, key) as unit:
             entities = EntityRepository(unit.db, principal.access)
-            place = await _place(principal, entities, body)
-            await hold(unit.db, principal, place)
-            await settle_at(unit.db, principal, place)
-            source = await _side(entities, body.source_id, body.source, body.source_type, place)
+            owner = await _relation_owner(principal, entities, body)
+            await lock_owner(unit.db, principal, owner)
+            await ensure_graph_owner(unit.db, principal, owner)
+            source = await _side(entities, body.source_id, body.source, body.source_type, owner)
             destination = await _side(
-                entities, body.destination_id, body.destination, body.destination_type, place
+                entities, body.destination_id, body.destination, body.destination_type, owner
             )
             if name_key(source.name) == name_key(destination.name):
                 raise SameEntityError("destination")
             if missing := await entities.missing_memories(body.memory_ids):
                 raise MemoryNotFoundError(min(missing))
             row = await self._stated(
-                unit.db, principal, place, _statement(body, source, destination)
+                unit.db, principal, owner, _statement(body, source, destination)
             )
             [shown] = await relations_shown(unit.db, principal.access, [row])
-            answer = unit.answer(shown, 201, user_id=place.user_id)
+            answer = unit.answer(shown, 201, user_id=owner.user_id)
         log.info("relation_added", relation_id=answer.relation_id)
         return answer
 
@@ -204,9 +204,9 @@ class GraphEditService:
     ) -> GraphRelation:
         seen = await timeline.get(relation_id)
         refuse_strangers(principal, seen, relation_id)
-        await hold(db, principal, graph_owner(seen))
+        await lock_owner(db, principal, graph_owner(seen))
         row = await timeline.get(relation_id, lock=True)
-        await settle_at(db, principal, graph_owner(row))
+        await ensure_graph_owner(db, principal, graph_owner(row))
         if expected is not None and row.version != expected:
             raise VersionConflictError(row.version)
         return row
@@ -224,12 +224,12 @@ class GraphEditService:
             raise InvalidPeriodError
         if body.destination_id is not None or body.destination is not None:
             entities = EntityRepository(db, principal.access)
-            place = graph_owner(row)
-            destination = await _side(entities, body.destination_id, body.destination, "", place)
+            owner = graph_owner(row)
+            destination = await _side(entities, body.destination_id, body.destination, "", owner)
             writing = GraphWriter(
                 db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
             )
-            entity = await writing.entity(place, destination)
+            entity = await writing.entity(owner, destination)
             if entity.entity_id == row.source_id:
                 raise SameEntityError("destination")
             changes["destination_id"] = entity.entity_id
@@ -239,13 +239,13 @@ class GraphEditService:
         self,
         db: AsyncSession,
         principal: Principal,
-        place: GraphOwner,
+        owner: GraphOwner,
         statement: RelationStatement,
     ) -> GraphRelation:
         writing = GraphWriter(
             db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
         )
-        stored = await writing.state(place, statement)
+        stored = await writing.state(owner, statement)
         if stored is None:
             raise SameEntityError("destination")
         return stored
@@ -265,18 +265,18 @@ def refuse_strangers(principal: Principal, row: Any, thing_id: str) -> None:
         raise NotYourGraphError(thing_id)
 
 
-async def hold(db: AsyncSession, principal: Principal, place: GraphOwner) -> None:
+async def lock_owner(db: AsyncSession, principal: Principal, owner: GraphOwner) -> None:
     """Let nobody else write this graph, and nobody whose it is be erased, until the transaction
     ends. Comes before any row of the graph is locked.
     """
-    await MemoryRepository(db, principal.access).lock_bucket(place.scope, place.scope_id)
-    await OwnerRepository(db, principal.tenant_id).hold(place)
+    await MemoryRepository(db, principal.access).lock_bucket(owner.scope, owner.scope_id)
+    await OwnerRepository(db, principal.tenant_id).hold(owner)
 
 
-async def settle_at(db: AsyncSession, principal: Principal, place: GraphOwner) -> None:
+async def ensure_graph_owner(db: AsyncSession, principal: Principal, owner: GraphOwner) -> None:
     """Make sure that everybody a graph belongs to is there and willing, as with a memory."""
     settled = MemoryOwner(
-        place.scope, place.scope_id, place.user_id, place.agent_id, None, place.project_id
+        owner.scope, owner.scope_id, owner.user_id, owner.agent_id, None, owner.project_id
     )
     await ensure_owner(db, principal, settled, create=False)
 
@@ -287,9 +287,9 @@ async def writable(
     """An entity that the caller may change, locked, with its bucket."""
     seen = await entities.get_live(entity_id)
     refuse_strangers(principal, seen, entity_id)
-    await hold(db, principal, graph_owner(seen))
+    await lock_owner(db, principal, graph_owner(seen))
     row = await entities.get_live(entity_id, lock=True)
-    await settle_at(db, principal, graph_owner(row))
+    await ensure_graph_owner(db, principal, graph_owner(row))
     return row
 
 
@@ -305,24 +305,26 @@ async def _refuse_twin(
     destination_id = changed.get("destination_id", row.destination_id)
     if changed.get("valid_to", row.valid_to) is not None:
         return
-    for one in await timeline.known_of([(row.source_id, row.relation)]):
+    for relation in await timeline.known_of([(row.source_id, row.relation)]):
         if (
-            one.relation_id != row.relation_id
-            and one.destination_id == destination_id
-            and one.valid_to is None
+            relation.relation_id != row.relation_id
+            and relation.destination_id == destination_id
+            and relation.valid_to is None
         ):
-            raise RelationTakenError(one.relation_id)
+            raise RelationTakenError(relation.relation_id)
 
 
-async def _place(
+async def _relation_owner(
     principal: Principal, entities: EntityRepository, body: RelationCreate
 ) -> GraphOwner:
     """Where a relation is wanted: where its entities are, or as the request says."""
-    ids = [one for one in (body.source_id, body.destination_id) if one is not None]
+    ids = [
+        entity_id for entity_id in (body.source_id, body.destination_id) if entity_id is not None
+    ]
     if ids:
-        rows = [await entities.get_live(one) for one in ids]
-        places = {graph_owner(row) for row in rows}
-        if len(places) > 1:
+        rows = [await entities.get_live(entity_id) for entity_id in ids]
+        owners = {graph_owner(row) for row in rows}
+        if len(owners) > 1:
             raise DifferentOwnersError("destination_id")
         refuse_strangers(principal, rows[0], rows[0].entity_id)
         return graph_owner(rows[0])
@@ -357,13 +359,13 @@ async def _side(
     entity_id: str | None,
     name: str | None,
     entity_type: str,
-    place: GraphOwner,
+    owner: GraphOwner,
 ) -> NamedEntity:
     """One end of a relation, as it is named. Raises what its id may."""
     if entity_id is None:
         return NamedEntity(name or "", entity_type)
     row = await entities.get_live(entity_id)
-    if graph_owner(row) != place:
+    if graph_owner(row) != owner:
         raise DifferentOwnersError("destination_id")
     return NamedEntity(row.name, row.entity_type)
 

@@ -13,7 +13,7 @@ from app.memory.graph.memory_reader import MemoryReader
 from app.memory.graph.owner_repository import OwnerRepository
 from app.memory.graph.refresh_repository import GraphRefresh
 from app.memory.graph.relation_repository import RelationTimeline
-from app.memory.memories.refreshes import bucket_of, reworded, to_read
+from app.memory.memories.refreshes import bucket_of, reworded_ids, unread_ids
 from app.memory.memories.repository import MemoryRepository
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
@@ -38,7 +38,7 @@ class GraphJobs:
         self._reader = reader
         self._now = now
 
-    async def tidy(self, job: ClaimedJob) -> None:
+    async def refresh(self, job: ClaimedJob) -> None:
         """Bring one graph in line, and finish the job.
 
         Raises:
@@ -56,19 +56,19 @@ class GraphJobs:
             if tenant.status == 0:
                 raise DeferJobError(now + DISABLED, "tenant_disabled")
             await MemoryRepository(unit.db, access).lock_bucket(*bucket)
-            read = to_read(job.payload)
+            read = unread_ids(job.payload)
             await OwnerRepository(unit.db, job.tenant_id).hold_all(bucket, read)
             timeline = RelationTimeline(unit.db, access, now=now, job_id=job.job_id)
-            tidying = GraphRefresh(unit.db, job.tenant_id, bucket, timeline)
-            counts = {"reworded": await tidying.unsay(reworded(job.payload), now)}
-            memories = await tidying.readable(read)
+            refresh = GraphRefresh(unit.db, job.tenant_id, bucket, timeline)
+            counts = {"reworded": await refresh.drop_reworded(reworded_ids(job.payload), now)}
+            memories = await refresh.readable(read)
             counts |= await self._reader.read(
                 unit.db, access, memories, tenant.config, job_id=job.job_id, now=now
             )
             counts |= {
-                "reopened": await tidying.reopen(now),
-                "closed": await tidying.close(now),
-                "removed": sum((await tidying.forget()).values()),
+                "reopened": await refresh.reopen(now),
+                "closed": await refresh.close(now),
+                "removed": sum((await refresh.forget()).values()),
             }
             await JobRepository(unit.db, job.tenant_id).finish(
                 job, {name: count for name, count in counts.items() if count}

@@ -47,7 +47,7 @@ class MemoryReader:
             speakers = SpeakerRepository(db, access)
             speaker = None
             proposals = [(row, _proposed(row)) for row in rows]
-            if owner.user_id is not None and any(one.relations for _, one in proposals):
+            if owner.user_id is not None and any(proposed.relations for _, proposed in proposals):
                 speaker = await speakers.ensured(owner, owner.user_id)
             statements = [
                 statement

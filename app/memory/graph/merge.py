@@ -47,10 +47,10 @@ def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) ->
 
     """
     made = GraphMerge()
-    ids = {one["entity_id"] for one in sources}
+    ids = {source["entity_id"] for source in sources}
     stays = target["entity_id"]
-    for one in sources:
-        old = {"entity_id": one["entity_id"], "version": one["version"], "merged_into": None}
+    for source in sources:
+        old = {"entity_id": source["entity_id"], "version": source["version"], "merged_into": None}
         made.put("graph_entities", [old], [old | {"merged_into": stays}])
     _merge_aliases(made, rows["graph_aliases"], target, sources, now)
     _merge_mentions(made, rows["graph_mentions"], stays, ids)
@@ -66,11 +66,11 @@ def _merge_aliases(
     moved = [row for row in rows if row["entity_id"] != stays]
     names = [
         {
-            "alias_key": one["name_key"],
-            "alias": one["name"],
+            "alias_key": source["name_key"],
+            "alias": source["name"],
             "create_time": now.isoformat(),
         }
-        for one in sources
+        for source in sources
     ]
     new = []
     for row in (*moved, *names):
@@ -102,7 +102,7 @@ def _merge_relations(
         elif new["valid_to"] is None:
             triple = (new["source_id"], new["relation"], new["destination_id"])
             current.setdefault(triple, []).append(new)
-    added = [one for twins in current.values() if len(twins) > 1 for one in _fold(twins, now)]
+    added = [row for twins in current.values() if len(twins) > 1 for row in _fold(twins, now)]
     changed = [(old, new) for old, new in turned if old != new]
     made.put(
         "graph_relations",
@@ -206,9 +206,9 @@ def _moment(text: str) -> datetime:
 
 def _earliest(moments: Sequence[str | None]) -> str | None:
     """Nobody knows since when, if one of them does not."""
-    given = [one for one in moments if one is not None]
+    given = [time for time in moments if time is not None]
     return min(given, key=_moment) if len(given) == len(moments) else None
 
 
 def _united(lists: Any) -> list[str]:
-    return list(dict.fromkeys(one for each in lists for one in each))
+    return list(dict.fromkeys(item for each in lists for item in each))

@@ -20,7 +20,7 @@ from app.memory.graph.change_repository import (
     ChangeRepository,
     fitting,
 )
-from app.memory.graph.edit_service import hold, refuse_strangers, settle_at, writable
+from app.memory.graph.edit_service import ensure_graph_owner, lock_owner, refuse_strangers, writable
 from app.memory.graph.errors import (
     ChangedSinceError,
     ChangeUndoneError,
@@ -96,11 +96,13 @@ class GraphMergeService:
             entities = EntityRepository(unit.db, principal.access)
             target = await writable(unit.db, principal, entities, entity_id)
             # In the order of ids; the bucket's lock alone would do, were there no older release.
-            sources = [await entities.get_live(one, lock=True) for one in sorted(ids)]
-            if any(graph_owner(one) != graph_owner(target) for one in sources):
+            sources = [await entities.get_live(source_id, lock=True) for source_id in sorted(ids)]
+            if any(graph_owner(source) != graph_owner(target) for source in sources):
                 raise DifferentOwnersError("entity_ids")
             around = await self._around(unit.db, principal, [entity_id, *ids])
-            made = merged(around, _row(target), [_row(one) for one in sources], now=self._now())
+            made = merged(
+                around, _row(target), [_row(source) for source in sources], now=self._now()
+            )
             change = _change("MERGE", target, [entity_id, *ids], made, body.reason, principal)
             if body.dry_run:
                 return unit.answer_unkept(_counted(change, made))
@@ -138,7 +140,7 @@ class GraphMergeService:
                 raise EntityTakenError(taken.entity_id)
             around = await self._around(unit.db, principal, [entity_id])
             new = _part(old, body, creator=principal.key_id)
-            keys = {name_key(one) for one in body.aliases}
+            keys = {name_key(alias) for alias in body.aliases}
             _refuse_others(around, body, keys - {new_key})
             made = split(
                 around,
@@ -188,11 +190,11 @@ class GraphMergeService:
             changes = ChangeRepository(unit.db, principal.access)
             seen = await changes.get(change_id)
             refuse_strangers(principal, seen, change_id)
-            await hold(unit.db, principal, graph_owner(seen))
+            await lock_owner(unit.db, principal, graph_owner(seen))
             change = await changes.get(change_id, lock=True)
             if change.undone_at is not None:
                 raise ChangeUndoneError(change_id)
-            await settle_at(unit.db, principal, graph_owner(change))
+            await ensure_graph_owner(unit.db, principal, graph_owner(change))
             with fitting(change_id):
                 await _put_back(changes, change)
             change.undone_at = self._now()
@@ -212,12 +214,12 @@ class GraphMergeService:
 
 async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
     before, after = change.before, change.after
-    place = graph_owner(change)
-    if not all(_of_graph(rows, place) for rows in (before, after)):
+    owner = graph_owner(change)
+    if not all(_of_graph(rows, owner) for rows in (before, after)):
         raise InvalidChangeError(change.change_id)
     was = {row["entity_id"] for row in before.get(ENTITIES, [])}
     made = [row["entity_id"] for row in after.get(ENTITIES, []) if row["entity_id"] not in was]
-    since = await changes.outside(place, _entities_in(before) | _entities_in(after))
+    since = await changes.outside(owner, _entities_in(before) | _entities_in(after))
     since += await changes.different(after)
     since += await changes.there(_without(before, after))
     since += await changes.names_taken(sorted(was))
@@ -229,23 +231,23 @@ async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
             since = [f"entity {entity_id}" for entity_id in made]
     if since:
         raise ChangedSinceError(list(dict.fromkeys(since)))
-    taken = ChangedSinceError([f"entity {one}" for one in change.entity_ids[:1]])
+    taken = ChangedSinceError([f"entity {entity_id}" for entity_id in change.entity_ids[:1]])
     with conflicts(dict.fromkeys(("graph_relations_uk_current", "graph_aliases_pkey"), taken)):
         await changes.swap(after, before)
     await changes.remove_entities(made)
 
 
-def _of_graph(rows: Any, place: GraphOwner) -> bool:
+def _of_graph(rows: Any, owner: GraphOwner) -> bool:
     """Whether rows are such as a merge or a split in this bucket keeps; values aside."""
     return isinstance(rows, dict) and all(
         table in COLUMNS
         and isinstance(each, list)
-        and all(_of_table(table, row, place) for row in each)
+        and all(_of_table(table, row, owner) for row in each)
         for table, each in rows.items()
     )
 
 
-def _of_table(table: str, row: Any, place: GraphOwner) -> bool:
+def _of_table(table: str, row: Any, owner: GraphOwner) -> bool:
     if not isinstance(row, dict) or not COLUMNS[table].issuperset(row):
         return False
     names = (*KEYS.get(table, ("entity_id",)), *_NAMING[table])
@@ -253,14 +255,14 @@ def _of_table(table: str, row: Any, place: GraphOwner) -> bool:
         return False
     if not isinstance(row.get("merged_into"), str | None):
         return False
-    return table != RELATIONS or asdict(place).items() <= row.items()
+    return table != RELATIONS or asdict(owner).items() <= row.items()
 
 
 def _entities_in(rows: Rows) -> set[str]:
     """Every entity that rows name."""
     named = {row[name] for table, each in rows.items() for row in each for name in _NAMING[table]}
     into = {row.get("merged_into") for row in rows.get(ENTITIES, [])}
-    return {str(one) for one in named | into if one is not None}
+    return {str(entity_id) for entity_id in named | into if entity_id is not None}
 
 
 def _without(rows: Rows, others: Rows) -> Rows:

@@ -15,14 +15,14 @@ def _owners() -> tuple[ForeignKeyConstraint, ...]:
     """Whom a row belongs to: it goes with them."""
     return tuple(
         ForeignKeyConstraint(
-            ["tenant_id", f"{one}_id"], [f"{one}s.tenant_id", f"{one}s.{one}_id"],
+            ["tenant_id", f"{kind}_id"], [f"{kind}s.tenant_id", f"{kind}s.{kind}_id"],
             ondelete="CASCADE",
         )
-        for one in ("user", "agent", "project")
+        for kind in ("user", "agent", "project")
     )  # fmt: skip
 
 
-class _Placed:
+class _Owned:
     """The bucket, as that of a memory; session-scoped statements make no graph."""
 
     scope: Mapped[str] = mapped_column(String(20))
@@ -32,7 +32,7 @@ class _Placed:
     project_id: Mapped[str | None] = mapped_column(Id)
 
 
-class GraphEntity(TenantOwned, Timed, _Placed, Base):
+class GraphEntity(TenantOwned, Timed, _Owned, Base):
     """Somebody or something that statements speak of, once in its bucket.
 
     A merged one keeps its row, with `merged_into`, so that the merge can be undone.
@@ -108,7 +108,7 @@ class GraphAlias(TenantOwned, Base):
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 
 
-class GraphRelation(TenantOwned, _Placed, Base):
+class GraphRelation(TenantOwned, _Owned, Base):
     """One version of one relation: what was thought to hold, when, and while we thought so.
 
     Rows are never changed but in `known_to`: a correction closes the version and adds the next,
@@ -209,7 +209,7 @@ class GraphMention(TenantOwned, Base):
     entity_id: Mapped[str] = mapped_column(Id, primary_key=True)
 
 
-class GraphChange(TenantOwned, _Placed, Base):
+class GraphChange(TenantOwned, _Owned, Base):
     """A merge or a split by hand: all rows it touched as they were, so that it can be undone."""
 
     __tablename__ = "graph_changes"

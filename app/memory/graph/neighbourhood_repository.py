@@ -33,7 +33,7 @@ from app.identity.tenants.access import Access
 from app.memory.graph.models import GraphMention, GraphRelation
 from app.memory.graph.relation_repository import holds, known
 from app.memory.graph.store import NearMemory
-from app.memory.graph.visibility_sql import told, visible
+from app.memory.graph.visibility_sql import has_readable_source, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
 from app.platform.database.base import Id
@@ -112,7 +112,7 @@ class GraphNeighbourhood:
         """Relations among entities, at most MOST_EDGES + 1."""
         statement = select(GraphRelation).where(
             visible(self._access, GraphRelation),
-            told(self._access),
+            has_readable_source(self._access),
             GraphRelation.source_id.in_(entity_ids),
             GraphRelation.destination_id.in_(entity_ids),
             known(when.known_at),
@@ -172,7 +172,7 @@ class GraphNeighbourhood:
         rows = await self._db.scalars(
             select(GraphRelation).where(
                 visible(self._access, GraphRelation),
-                told(self._access),
+                has_readable_source(self._access),
                 GraphRelation.relation_id.in_(relation_ids),
                 known(when.known_at),
             )
@@ -269,7 +269,7 @@ class GraphNeighbourhood:
             GraphRelation.tenant_id == self._tenant_id,
             known(when.known_at),
             holds(when.as_of),
-            told(self._access),
+            has_readable_source(self._access),
         ]
         if relation is not None:
             conditions.append(GraphRelation.relation == relation)

@@ -32,15 +32,15 @@ class OwnerRepository:
         self._db = db
         self._tenant_id = tenant_id
 
-    async def hold(self, place: GraphOwner) -> None:
+    async def hold(self, owner: GraphOwner) -> None:
         """Keep those a graph belongs to from being erased before the transaction ends.
 
         Whoever was erased before is not there to be held: look for them afterwards.
         """
         for table, name in _OWNERS:
-            one = getattr(place, name)
-            if one is not None:
-                await self._hold(table, name, [one])
+            owner_id = getattr(owner, name)
+            if owner_id is not None:
+                await self._hold(table, name, [owner_id])
 
     async def hold_all(self, bucket: Bucket, memory_ids: Sequence[str]) -> None:
         """Hold everybody who has something in a bucket's graph, or will by these memories."""

@@ -21,7 +21,7 @@ GONE: Final = "no memory that counts says so any more"
 BACK: Final = "a memory that says so counts again"
 REWORDED: Final = "the memory that said so says something else"
 
-_BEARING: Final = """
+_SUPPORTED: Final = """
 EXISTS (
     SELECT FROM memories m
     WHERE m.tenant_id = :tenant_id AND m.memory_id = ANY (r.memory_ids)
@@ -35,20 +35,20 @@ EXISTS (
 """
 """Whether a memory that counts says so; one that was merged holds in other words."""
 
-_IN: Final = "r.tenant_id = :tenant_id AND r.{owner} = :scope_id AND r.scope = :scope"
+_IN_BUCKET: Final = "r.tenant_id = :tenant_id AND r.{owner} = :scope_id AND r.scope = :scope"
 
-_UNBORNE: Final = """
+_UNSUPPORTED: Final = """
 SELECT r.relation_id FROM graph_relations r
 WHERE {within} AND r.known_to IS NULL AND (r.valid_to IS NULL OR r.valid_to > :now)
-    AND cardinality(r.memory_ids) > 0 AND NOT {bearing}
+    AND cardinality(r.memory_ids) > 0 AND NOT {supported}
 """
 
 # As they were before they were closed, unless another says the same by now.
-_BORNE_AGAIN: Final = """
+_SUPPORTED_AGAIN: Final = """
 SELECT r.relation_id, was.valid_to FROM graph_relations r JOIN graph_relations was
     ON was.tenant_id = :tenant_id AND was.relation_id = r.relation_id
     AND was.version = r.version - 1
-WHERE {within} AND r.known_to IS NULL AND r.reason = :gone AND {bearing}
+WHERE {within} AND r.known_to IS NULL AND r.reason = :gone AND {supported}
     AND (was.valid_to IS NULL OR was.valid_to > :now) AND NOT EXISTS (
         SELECT FROM graph_relations twin
         WHERE twin.tenant_id = :tenant_id AND twin.source_id = r.source_id
@@ -103,7 +103,7 @@ class GraphRefresh:
         self._tenant_id = tenant_id
         scope, scope_id = bucket
         self._values = {"tenant_id": tenant_id, "scope": scope, "scope_id": scope_id}
-        self._within = _IN.format(owner=f"{scope}_id")
+        self._within = _IN_BUCKET.format(owner=f"{scope}_id")
 
     async def readable(self, memory_ids: Sequence[str]) -> Sequence[Memory]:
         """Memories that count, of which the graph may speak, the oldest first."""
@@ -121,7 +121,7 @@ class GraphRefresh:
         )
         return rows.all()
 
-    async def unsay(self, memory_ids: Sequence[str], now: datetime) -> int:
+    async def drop_reworded(self, memory_ids: Sequence[str], now: datetime) -> int:
         """Let relations stand no longer on memories that say something else now, and let these
         mention nobody; how many were closed.
         """
@@ -142,7 +142,7 @@ class GraphRefresh:
             )
         )
         for row in rows.all():
-            left = [one for one in row.memory_ids if one not in memory_ids]
+            left = [memory_id for memory_id in row.memory_ids if memory_id not in memory_ids]
             changes: dict[str, Any] = {"memory_ids": left}
             if not left:
                 changes = {"valid_to": max(now, row.valid_from or now)}
@@ -159,7 +159,7 @@ class GraphRefresh:
 
     async def close(self, now: datetime) -> int:
         """End what no memory that counts says any more; how many."""
-        ids = [row.relation_id for row in await self._found(_UNBORNE, now=now)]
+        ids = [row.relation_id for row in await self._found(_UNSUPPORTED, now=now)]
         for row in await self._known(ids):
             self._timeline.revise(row, {"valid_to": max(now, row.valid_from or now)}, GONE)
         await self._timeline.flush()
@@ -169,7 +169,7 @@ class GraphRefresh:
         """Know again what a memory says that counts again; how many."""
         ends = {
             row.relation_id: row.valid_to
-            for row in await self._found(_BORNE_AGAIN, now=now, gone=GONE)
+            for row in await self._found(_SUPPORTED_AGAIN, now=now, gone=GONE)
         }
         taken: set[tuple[str, str, str]] = set()
         for row in await self._known(list(ends)):
@@ -206,4 +206,4 @@ class GraphRefresh:
         return (await self._db.execute(text(self._filled(statement)), self._values | values)).all()
 
     def _filled(self, statement: str) -> str:
-        return statement.format(within=self._within, bearing=_BEARING)
+        return statement.format(within=self._within, supported=_SUPPORTED)

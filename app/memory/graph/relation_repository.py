@@ -16,7 +16,7 @@ from app.identity.tenants.access import Access
 from app.memory.graph.errors import RelationNotFoundError, RelationTakenError
 from app.memory.graph.models import GraphMention, GraphRelation
 from app.memory.graph.statements import GraphOwner
-from app.memory.graph.visibility_sql import told, visible
+from app.memory.graph.visibility_sql import has_readable_source, visible
 from app.platform.database.base import new_id
 from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
@@ -81,7 +81,7 @@ class RelationTimeline:
         )
         return rows.all()
 
-    async def standing_on(self, memory_ids: Sequence[str]) -> Sequence[GraphRelation]:
+    async def supported_by(self, memory_ids: Sequence[str]) -> Sequence[GraphRelation]:
         """What is known now and stands on these memories alone; found by their mentions."""
         spoken = select(GraphMention.entity_id).where(
             GraphMention.tenant_id == self._tenant_id,
@@ -102,7 +102,7 @@ class RelationTimeline:
         """The version that is known now. Raises RelationNotFoundError."""
         statement = select(GraphRelation).where(
             visible(self._access, GraphRelation),
-            told(self._access),
+            has_readable_source(self._access),
             GraphRelation.relation_id == relation_id,
             GraphRelation.known_to.is_(None),
         )
@@ -125,7 +125,7 @@ class RelationTimeline:
         """
         statement = select(GraphRelation).where(
             visible(self._access, GraphRelation),
-            told(self._access),
+            has_readable_source(self._access),
             GraphRelation.relation_id == relation_id,
         )
         if start is not None:
@@ -159,7 +159,7 @@ class RelationTimeline:
         """
         statement = select(GraphRelation).where(
             visible(self._access, GraphRelation),
-            told(self._access),
+            has_readable_source(self._access),
             known(known_at),
             *(getattr(GraphRelation, name) == value for name, value in equal.items()),
         )
@@ -190,15 +190,15 @@ class RelationTimeline:
         )
         return rows.all()
 
-    def add(self, place: GraphOwner, **columns: Any) -> GraphRelation:
+    def add(self, owner: GraphOwner, **columns: Any) -> GraphRelation:
         """A new relation, known from now on."""
         row = GraphRelation(
             tenant_id=self._tenant_id,
-            scope=place.scope,
-            scope_id=place.scope_id,
-            user_id=place.user_id,
-            agent_id=place.agent_id,
-            project_id=place.project_id,
+            scope=owner.scope,
+            scope_id=owner.scope_id,
+            user_id=owner.user_id,
+            agent_id=owner.agent_id,
+            project_id=owner.project_id,
             relation_id=new_id("rel"),
             version=1,
             known_from=self._now,
@@ -212,7 +212,7 @@ class RelationTimeline:
         self, row: GraphRelation, changes: Mapping[str, Any], reason: str | None
     ) -> GraphRelation:
         """The next version, with `changes`; what nobody has read yet is changed in place."""
-        if any(row is one for one in self._pending):
+        if any(row is pending for pending in self._pending):
             for name, value in changes.items():
                 setattr(row, name, value)
             row.reason = reason or row.reason

@@ -27,7 +27,7 @@ from app.identity.tenants.access import Access
 from app.memory.graph.errors import AliasNotFoundError, EntityMergedError, EntityNotFoundError
 from app.memory.graph.models import GraphAlias, GraphEntity, GraphMention
 from app.memory.graph.statements import GraphOwner
-from app.memory.graph.visibility_sql import spoken_of, visible
+from app.memory.graph.visibility_sql import is_mentioned, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
 from app.platform.database.keyset import after
@@ -55,7 +55,7 @@ class EntityRepository:
 
     def _visible(self) -> Select[GraphEntity]:
         return select(GraphEntity).where(
-            visible(self._access, GraphEntity), spoken_of(self._access)
+            visible(self._access, GraphEntity), is_mentioned(self._access)
         )
 
     async def get(self, entity_id: str, *, lock: bool = False) -> GraphEntity:
@@ -132,7 +132,7 @@ class EntityRepository:
         """Entities with one of these names or aliases, the longest name first."""
         conditions = (
             visible(self._access, GraphEntity),
-            spoken_of(self._access),
+            is_mentioned(self._access),
             GraphEntity.merged_into.is_(None),
             *(getattr(GraphEntity, name) == value for name, value in equal.items()),
         )
@@ -152,25 +152,25 @@ class EntityRepository:
 
     # One bucket, whoever asks: a run writes for the people it has read.
 
-    def _in(self, place: GraphOwner) -> ColumnElement[bool]:
+    def _in(self, owner: GraphOwner) -> ColumnElement[bool]:
         return and_(
             GraphEntity.tenant_id == self._tenant_id,
-            GraphEntity.scope_id == place.scope_id,
-            GraphEntity.scope == place.scope,
-            GraphEntity.user_id.is_not_distinct_from(place.user_id),
-            GraphEntity.agent_id.is_not_distinct_from(place.agent_id),
+            GraphEntity.scope_id == owner.scope_id,
+            GraphEntity.scope == owner.scope,
+            GraphEntity.user_id.is_not_distinct_from(owner.user_id),
+            GraphEntity.agent_id.is_not_distinct_from(owner.agent_id),
             GraphEntity.merged_into.is_(None),
         )
 
-    async def by_keys(self, place: GraphOwner, keys: Iterable[str]) -> dict[str, GraphEntity]:
+    async def by_keys(self, owner: GraphOwner, keys: Iterable[str]) -> dict[str, GraphEntity]:
         """Entities of a bucket by the key of their name."""
         rows = await self._db.scalars(
-            select(GraphEntity).where(self._in(place), _among(GraphEntity.name_key, keys))
+            select(GraphEntity).where(self._in(owner), _among(GraphEntity.name_key, keys))
         )
         return {row.name_key: row for row in rows}
 
     async def by_aliases(
-        self, place: GraphOwner, keys: Iterable[str]
+        self, owner: GraphOwner, keys: Iterable[str]
     ) -> Sequence[tuple[str, GraphEntity]]:
         """Aliases among `keys` with the entities of a bucket that have them, the oldest first."""
         rows = await self._db.execute(
@@ -185,21 +185,21 @@ class EntityRepository:
             .where(
                 GraphAlias.tenant_id == self._tenant_id,
                 _among(GraphAlias.alias_key, keys),
-                self._in(place),
+                self._in(owner),
             )
             .order_by(GraphEntity.create_time, GraphEntity.entity_id)
         )
         return [(key, row) for key, row in rows.all()]
 
     async def nearest(
-        self, place: GraphOwner, entity_type: str, model: str, vector: Any, *, limit: int
+        self, owner: GraphOwner, entity_type: str, model: str, vector: Any, *, limit: int
     ) -> Sequence[tuple[GraphEntity, float]]:
         """Entities of one type in a bucket with their cosine distance, the nearest first."""
         distance = GraphEntity.embedding.cosine_distance(vector)
         rows = await self._db.execute(
             select(GraphEntity, distance.label("distance"))
             .where(
-                self._in(place),
+                self._in(owner),
                 GraphEntity.entity_type == entity_type,
                 GraphEntity.embedding_model == model,
                 GraphEntity.embedding.is_not(None),
@@ -281,7 +281,7 @@ class EntityRepository:
         wanted = sorted(set(pairs))
         if not wanted:
             return
-        columns = [literal(list(one), ARRAY(Text)) for one in zip(*wanted, strict=True)]
+        columns = [literal(list(values), ARRAY(Text)) for values in zip(*wanted, strict=True)]
         spoken = (
             func.unnest(*columns)
             .table_valued("memory_id", "entity_id", name="spoken")

@@ -65,7 +65,7 @@ async def relations_shown(
     One whose side was erased since it was read is left out, as it was erased with it.
     """
     ends = await EntityRepository(db, access).get_all(
-        {one for row in rows for one in (row.source_id, row.destination_id)}
+        {entity_id for row in rows for entity_id in (row.source_id, row.destination_id)}
     )
     return [
         _relation_shown(row, ends[row.source_id], ends[row.destination_id])
@@ -136,7 +136,8 @@ class GraphService:
                 limit=query.limit,
             )
             shown = {
-                one.entity_id: one for one in await entities_shown(unit.db, principal.access, rows)
+                entity.entity_id: entity
+                for entity in await entities_shown(unit.db, principal.access, rows)
             }
         return page(rows, query.limit, show=lambda row: shown[row.entity_id], place=_made)
 
@@ -183,8 +184,8 @@ class GraphService:
                 start=start,
                 limit=query.limit,
             )
-            told = await relations_shown(unit.db, principal.access, rows)
-        return _page_of(rows, told, query.limit, _learned)
+            relations = await relations_shown(unit.db, principal.access, rows)
+        return _page_of(rows, relations, query.limit, _learned)
 
     async def history(
         self, principal: Principal, relation_id: str, query: PageQuery
@@ -200,8 +201,8 @@ class GraphService:
             rows = await RelationTimeline(db, principal.access, now=self._now()).history(
                 relation_id, start=start, limit=query.limit
             )
-            told = await relations_shown(db, principal.access, rows)
-        return _page_of(rows, told, query.limit, lambda row: (row.version, row.relation_id))
+            relations = await relations_shown(db, principal.access, rows)
+        return _page_of(rows, relations, query.limit, lambda row: (row.version, row.relation_id))
 
     async def neighbours(self, principal: Principal, query: NeighbourQuery) -> Neighbours:
         """The nearest entities around one, and the relations among them all.
@@ -228,14 +229,14 @@ class GraphService:
             )
             rows = await entities.get_all(walk.hops)
             edges = await near.between(list(rows), when=when, relation=query.relation)
-            told = await relations_shown(db, principal.access, edges[:MOST_EDGES])
+            relations = await relations_shown(db, principal.access, edges[:MOST_EDGES])
         return Neighbours(
             entities=[
                 NeighbourRead(**_short(rows[entity_id]).model_dump(), hops=hops)
                 for entity_id, hops in walk.hops.items()
                 if entity_id in rows
             ],
-            relations=told,
+            relations=relations,
             truncated=walk.truncated or len(edges) > MOST_EDGES,
         )
 
@@ -244,7 +245,7 @@ class GraphService:
         when = self._when(query)
         async with self._work.write(principal, while_disabled=True) as unit:
             entities = EntityRepository(unit.db, principal.access)
-            ends = [await entities.get(one) for one in (query.from_, query.to)]
+            ends = [await entities.get(entity_id) for entity_id in (query.from_, query.to)]
             near = GraphNeighbourhood(unit.db, principal.access)
             found, truncated = await near.paths(
                 ends[0].entity_id,
@@ -253,17 +254,20 @@ class GraphService:
                 limit=query.limit,
                 when=when,
             )
-            rows = await entities.get_all({one for path in found for one in path.entity_ids})
-            edges = await near.relations(
-                list({one for path in found for one in path.relation_ids}), when=when
+            rows = await entities.get_all(
+                {entity_id for path in found for entity_id in path.entity_ids}
             )
-            told = await relations_shown(unit.db, principal.access, list(edges.values()))
-        by_id = {one.relation_id: one for one in told}
+            edges = await near.relations(
+                list({relation_id for path in found for relation_id in path.relation_ids}),
+                when=when,
+            )
+            relations = await relations_shown(unit.db, principal.access, list(edges.values()))
+        by_id = {relation.relation_id: relation for relation in relations}
         return Paths(
             paths=[
                 PathRead(
-                    entities=[_short(rows[one]) for one in path.entity_ids],
-                    relations=[by_id[one] for one in path.relation_ids],
+                    entities=[_short(rows[entity_id]) for entity_id in path.entity_ids],
+                    relations=[by_id[relation_id] for relation_id in path.relation_ids],
                 )
                 for path in found
                 # What was erased since the walk leads nowhere any more.
@@ -298,10 +302,10 @@ class GraphService:
             edges = await near.between(list(walk.hops), when=when)
             named = {row.entity_id for row in shown}
             theirs = [row for row in edges if {row.source_id, row.destination_id} & named]
-            told = await relations_shown(db, principal.access, theirs)
+            relations = await relations_shown(db, principal.access, theirs)
         truncated = walk.truncated or len(rows) > query.limit or len(edges) > MOST_EDGES
         return GraphFound(
-            entities=[_short(row) for row in shown], relations=told, truncated=truncated
+            entities=[_short(row) for row in shown], relations=relations, truncated=truncated
         )
 
     def _when(self, query: WhenQuery | RelationQuery) -> When:
@@ -325,23 +329,23 @@ def _refuse_all_graphs(principal: Principal, query: NeighbourQuery | GraphSearch
         SelectorRequiredError: neither the request nor the key names whose.
 
     """
-    if not principal.access.restricted and all(getattr(query, one) is None for one in OWNERS):
+    if not principal.access.restricted and all(getattr(query, name) is None for name in OWNERS):
         raise SelectorRequiredError("query", OWNERS)
 
 
 def _page_of(
     rows: Sequence[GraphRelation],
-    told: Sequence[RelationRead],
+    relations: Sequence[RelationRead],
     limit: int,
     place: Callable[[GraphRelation], Any],
 ) -> Page[RelationRead]:
     """A page without those that were erased since its rows were read."""
-    shown = {(one.relation_id, one.version): one for one in told}
+    shown = {(relation.relation_id, relation.version): relation for relation in relations}
     whole = page(
         rows, limit, show=lambda row: shown.get((row.relation_id, row.version)), place=place
     )
     return Page(
-        items=[one for one in whole.items if one is not None], next_cursor=whole.next_cursor
+        items=[item for item in whole.items if item is not None], next_cursor=whole.next_cursor
     )
 
 

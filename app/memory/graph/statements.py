@@ -113,8 +113,8 @@ def cut_by(new: RelationPeriod, others: Collection[RelationPeriod]) -> datetime 
     begins = new.begins
     if begins is None:
         return new.ends
-    later = [one.begins for one in others if one.begins is not None and one.begins > begins]
-    return min((one for one in (*later, new.ends) if one is not None), default=None)
+    later = [other.begins for other in others if other.begins is not None and other.begins > begins]
+    return min((end for end in (*later, new.ends) if end is not None), default=None)
 
 
 def ends_where(old: RelationPeriod, new: RelationPeriod, now: datetime) -> datetime | None:

@@ -35,7 +35,7 @@ class GraphStore(Protocol):
     """A graph, in a transaction of the caller's, under the locks of the buckets it holds."""
 
     async def store(
-        self, place: GraphOwner, statements: Sequence[RelationStatement]
+        self, owner: GraphOwner, statements: Sequence[RelationStatement]
     ) -> WriteResult:
         """Write statements in order; entities are matched or made, relations are added,
         confirmed or closed. To write the same again confirms it.
@@ -45,12 +45,12 @@ class GraphStore(Protocol):
         ...
 
     async def mention(
-        self, place: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
+        self, owner: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
     ) -> WriteResult:
         """Write that memories speak of entities, which are matched or made, without a relation.
 
         Args:
-            place: whose graph it is.
+            owner: whose graph it is.
             named: ids of the memories, for each.
 
         """

@@ -91,28 +91,28 @@ def triples_of(
     return [
         RelationStatement(
             source,
-            one.relation,
+            relation.relation,
             destination,
             confidence=proposed.confidence,
             evidence=tuple(evidence),
             memory_ids=tuple(memory_ids),
             valid_from=proposed.valid_from,
             valid_to=proposed.valid_to,
-            single=_single(proposed, one),
+            single=_single(proposed, relation),
             retracts=proposed.retracts,
         )
-        for one, source, destination in _named(proposed.relations, speaker, said)
+        for relation, source, destination in _named(proposed.relations, speaker, said)
     ]
 
 
 def _named(
     relations: Sequence[ProposedRelation], speaker: Speaker | None, said: str
 ) -> Iterator[tuple[ProposedRelation, NamedEntity, NamedEntity]]:
-    for one in relations:
-        source = _entity(one.source, one.source_type, speaker, said)
-        destination = _entity(one.destination, one.destination_type, speaker, said)
+    for relation in relations:
+        source = _entity(relation.source, relation.source_type, speaker, said)
+        destination = _entity(relation.destination, relation.destination_type, speaker, said)
         if source is not None and destination is not None and source != destination:
-            yield one, source, destination
+            yield relation, source, destination
 
 
 def _entity(name: str, entity_type: str, speaker: Speaker | None, said: str) -> NamedEntity | None:
@@ -135,8 +135,8 @@ def _single(proposed: Proposed, relation: ProposedRelation) -> bool:
     if given is not None and relation.relation not in given:
         return False
     same = [
-        one
-        for one in proposed.relations
-        if (one.source, one.relation) == (relation.source, relation.relation)
+        other
+        for other in proposed.relations
+        if (other.source, other.relation) == (relation.source, relation.relation)
     ]
     return len(same) == 1

@@ -35,7 +35,7 @@ def visible(access: Access, table: Placed) -> ColumnElement[bool]:
     return and_(mine, or_(knowledge, and_(fitting, or_(private, shared))))
 
 
-def told(access: Access) -> ColumnElement[bool]:
+def has_readable_source(access: Access) -> ColumnElement[bool]:
     """Whether a relation was written by hand alone, or a memory that says so may be read."""
     return or_(
         func.cardinality(GraphRelation.memory_ids) == 0,
@@ -47,7 +47,7 @@ def told(access: Access) -> ColumnElement[bool]:
     )
 
 
-def spoken_of(access: Access) -> ColumnElement[bool]:
+def is_mentioned(access: Access) -> ColumnElement[bool]:
     """Whether something that the caller may read speaks of an entity."""
     mentioned = (
         select(GraphMention.memory_id)
@@ -62,7 +62,7 @@ def spoken_of(access: Access) -> ColumnElement[bool]:
         select(GraphRelation.relation_id).where(
             GraphRelation.tenant_id == access.tenant_id,
             side == GraphEntity.entity_id,
-            told(access),
+            has_readable_source(access),
         )
         for side in (GraphRelation.source_id, GraphRelation.destination_id)
     )
@@ -72,5 +72,5 @@ def spoken_of(access: Access) -> ColumnElement[bool]:
     )
     return or_(
         GraphEntity.merged_into.is_not(None),
-        *(exists(one.correlate(GraphEntity)) for one in (mentioned, *joined, regrouped)),
+        *(exists(source.correlate(GraphEntity)) for source in (mentioned, *joined, regrouped)),
     )

@@ -65,56 +65,68 @@ class GraphWriter:
         self._counted: Counter[str] = Counter()
 
     async def store(
-        self, place: GraphOwner, statements: Sequence[RelationStatement]
+        self, owner: GraphOwner, statements: Sequence[RelationStatement]
     ) -> WriteResult:
         """See `GraphStore.store`."""
-        await self._store(_placed(place), statements)
+        await self._store(_without_project(owner), statements)
         return self._written()
 
-    async def state(self, place: GraphOwner, statement: RelationStatement) -> GraphRelation | None:
+    async def state(self, owner: GraphOwner, statement: RelationStatement) -> GraphRelation | None:
         """The relation that says one statement now; None where it cannot be kept."""
-        return next(iter(await self._store(_placed(place), [statement])), None)
+        return next(iter(await self._store(_without_project(owner), [statement])), None)
 
-    async def entity(self, place: GraphOwner, named: NamedEntity) -> GraphEntity:
+    async def entity(self, owner: GraphOwner, named: NamedEntity) -> GraphEntity:
         """The entity of a name, matched or made."""
-        return (await self._resolve(_placed(place), [named], make=True))[name_key(named.name)]
+        return (await self._resolve(_without_project(owner), [named], make=True))[
+            name_key(named.name)
+        ]
 
     async def _store(
-        self, place: GraphOwner, statements: Sequence[RelationStatement]
+        self, owner: GraphOwner, statements: Sequence[RelationStatement]
     ) -> list[GraphRelation]:
-        kept = [one for one in map(_kept, statements) if one is not None]
-        said = [one for one in kept if not one.retracts]
-        names = [name for one in said for name in (one.source, one.destination)]
-        known = await self._resolve(place, names, make=True)
+        kept = [statement for statement in map(_kept, statements) if statement is not None]
+        said = [statement for statement in kept if not statement.retracts]
+        names = [name for statement in said for name in (statement.source, statement.destination)]
+        known = await self._resolve(owner, names, make=True)
         # Nobody is made to say what they no longer do.
-        retracted = [name for one in kept if one.retracts for name in (one.source, one.destination)]
-        known = await self._resolve(place, retracted, make=False) | known
+        retracted = [
+            name
+            for statement in kept
+            if statement.retracts
+            for name in (statement.source, statement.destination)
+        ]
+        known = await self._resolve(owner, retracted, make=False) | known
         triples = [
-            (one, known[name_key(one.source.name)], known[name_key(one.destination.name)])
-            for one in kept
-            if {name_key(one.source.name), name_key(one.destination.name)} <= known.keys()
+            (
+                statement,
+                known[name_key(statement.source.name)],
+                known[name_key(statement.destination.name)],
+            )
+            for statement in kept
+            if {name_key(statement.source.name), name_key(statement.destination.name)}
+            <= known.keys()
         ]
         held = await self._held(triples)
         rows = [
-            self._state(place, held, statement, source, destination)
+            self._state(owner, held, statement, source, destination)
             for statement, source, destination in triples
         ]
         await self._relations.flush()
         await self._entities.note_mentions(
             (memory_id, entity.entity_id)
-            for one, source, destination in triples
-            for memory_id in one.memory_ids
+            for statement, source, destination in triples
+            for memory_id in statement.memory_ids
             for entity in (source, destination)
         )
         return [row for row in rows if row is not None]
 
     async def mention(
-        self, place: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
+        self, owner: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
     ) -> WriteResult:
         """See `GraphStore.mention`."""
-        place = _placed(place)
+        owner = _without_project(owner)
         kept = {name: ids for name, ids in named.items() if fits(name.name)}
-        known = await self._resolve(place, list(kept), make=True)
+        known = await self._resolve(owner, list(kept), make=True)
         await self._entities.note_mentions(
             (memory_id, known[name_key(name.name)].entity_id)
             for name, ids in kept.items()
@@ -127,7 +139,7 @@ class GraphWriter:
     ) -> int:
         """See `GraphStore.close_of`."""
         closed = 0
-        for row in await self._relations.standing_on(list(memory_ids)):
+        for row in await self._relations.supported_by(list(memory_ids)):
             if withdraw:
                 self._relations.withdraw(row)
             elif row.valid_to is not None and row.valid_to <= self._now:
@@ -159,18 +171,18 @@ class GraphWriter:
     # Entities.
 
     async def _resolve(
-        self, place: GraphOwner, names: Sequence[NamedEntity], *, make: bool
+        self, owner: GraphOwner, names: Sequence[NamedEntity], *, make: bool
     ) -> dict[str, GraphEntity]:
         """The entity of each key: by name, by alias, by nearness; else a new one, if one may be."""
-        wanted = _once(names)
+        wanted = _by_key(names)
         if not wanted:
             return {}
-        found = await self._entities.by_keys(place, wanted)
+        found = await self._entities.by_keys(owner, wanted)
         left = wanted.keys() - found.keys()
         if left:
-            found |= await self._by_alias(place, {key: wanted[key] for key in left})
+            found |= await self._by_alias(owner, {key: wanted[key] for key in left})
         for key in sorted(wanted.keys() - found.keys()):
-            near = await self._nearest(place, key, wanted[key])
+            near = await self._nearest(owner, key, wanted[key])
             if near is not None:
                 found[key] = near
         self._counted["entities_matched"] += len(found)
@@ -179,17 +191,17 @@ class GraphWriter:
                 row.entity_type = wanted[key].entity_type
                 row.version += 1
         if make:
-            found |= await self._make(place, {k: wanted[k] for k in wanted.keys() - found.keys()})
+            found |= await self._make(owner, {k: wanted[k] for k in wanted.keys() - found.keys()})
         return found
 
     async def _by_alias(
-        self, place: GraphOwner, wanted: Mapping[str, NamedEntity]
+        self, owner: GraphOwner, wanted: Mapping[str, NamedEntity]
     ) -> dict[str, GraphEntity]:
         """Those whose alias is one entity's, or one's of that type: two Sams are told apart by
         nobody, so that a third is made.
         """
         having: dict[str, list[GraphEntity]] = {}
-        for key, row in await self._entities.by_aliases(place, wanted):
+        for key, row in await self._entities.by_aliases(owner, wanted):
             having.setdefault(key, []).append(row)
         found = {}
         for key, rows in having.items():
@@ -199,12 +211,12 @@ class GraphWriter:
                 found[key] = chosen[0]
         return found
 
-    async def _nearest(self, place: GraphOwner, key: str, named: NamedEntity) -> GraphEntity | None:
+    async def _nearest(self, owner: GraphOwner, key: str, named: NamedEntity) -> GraphEntity | None:
         vector = self._vectors.get(key)
         if vector is None or self._model is None:
             return None
         near = await self._entities.nearest(
-            place, named.entity_type, self._model, vector, limit=NEAREST
+            owner, named.entity_type, self._model, vector, limit=NEAREST
         )
         for row, distance in near:
             if distance <= NEAR and same_name(row.name, named.name):
@@ -214,18 +226,18 @@ class GraphWriter:
         return None
 
     async def _make(
-        self, place: GraphOwner, wanted: Mapping[str, NamedEntity]
+        self, owner: GraphOwner, wanted: Mapping[str, NamedEntity]
     ) -> dict[str, GraphEntity]:
         if not wanted:
             return {}
-        rows = [self._row(place, key, wanted[key]) for key in sorted(wanted)]
+        rows = [self._row(owner, key, wanted[key]) for key in sorted(wanted)]
         made = await self._entities.insert(rows)
-        found = await self._entities.by_keys(place, wanted)
+        found = await self._entities.by_keys(owner, wanted)
         self._counted["entities_created"] += len(made)
         self._counted["entities_matched"] += len(wanted) - len(made)
         return found
 
-    def _row(self, place: GraphOwner, key: str, named: NamedEntity) -> dict[str, Any]:
+    def _row(self, owner: GraphOwner, key: str, named: NamedEntity) -> dict[str, Any]:
         vector = self._vectors.get(key) if self._model is not None else None
         return {
             "entity_id": new_id("ent"),
@@ -235,11 +247,11 @@ class GraphWriter:
             "embedding": vector,
             "embedding_model": self._model if vector is not None else None,
             "creator": self._actor,
-            "scope": place.scope,
-            "scope_id": place.scope_id,
-            "user_id": place.user_id,
-            "agent_id": place.agent_id,
-            "project_id": place.project_id,
+            "scope": owner.scope,
+            "scope_id": owner.scope_id,
+            "user_id": owner.user_id,
+            "agent_id": owner.agent_id,
+            "project_id": owner.project_id,
         }
 
     # Relations.
@@ -247,7 +259,7 @@ class GraphWriter:
     async def _held(
         self, triples: Iterable[tuple[RelationStatement, GraphEntity, GraphEntity]]
     ) -> dict[tuple[str, str], list[GraphRelation]]:
-        pairs = {(source.entity_id, one.relation) for one, source, _ in triples}
+        pairs = {(source.entity_id, statement.relation) for statement, source, _ in triples}
         held: dict[tuple[str, str], list[GraphRelation]] = {pair: [] for pair in pairs}
         for row in await self._relations.known_of(sorted(pairs)) if pairs else ():
             held[row.source_id, row.relation].append(row)
@@ -255,7 +267,7 @@ class GraphWriter:
 
     def _state(
         self,
-        place: GraphOwner,
+        owner: GraphOwner,
         held: dict[tuple[str, str], list[GraphRelation]],
         statement: RelationStatement,
         source: GraphEntity,
@@ -286,7 +298,7 @@ class GraphWriter:
             return now_said
         if statement.single:
             period = self._displace(rows, others, period)
-        rows.append(self._add(place, statement, source, destination, period))
+        rows.append(self._add(owner, statement, source, destination, period))
         return rows[-1]
 
     def _meets(self, row: GraphRelation, period: RelationPeriod) -> bool:
@@ -334,13 +346,13 @@ class GraphWriter:
     def _replace(
         self, rows: list[GraphRelation], row: GraphRelation, changes: dict[str, Any], reason: str
     ) -> GraphRelation:
-        place = next(number for number, one in enumerate(rows) if one is row)
-        rows[place] = self._relations.revise(row, changes, reason)
-        return rows[place]
+        index = next(number for number, known in enumerate(rows) if known is row)
+        rows[index] = self._relations.revise(row, changes, reason)
+        return rows[index]
 
     def _add(
         self,
-        place: GraphOwner,
+        owner: GraphOwner,
         statement: RelationStatement,
         source: GraphEntity,
         destination: GraphEntity,
@@ -348,7 +360,7 @@ class GraphWriter:
     ) -> GraphRelation:
         self._counted["relations_added"] += 1
         return self._relations.add(
-            place,
+            owner,
             source_id=source.entity_id,
             relation=statement.relation,
             destination_id=destination.entity_id,
@@ -364,28 +376,28 @@ class GraphWriter:
         return WriteResult(**counted)
 
 
-def _placed(place: GraphOwner) -> GraphOwner:
+def _without_project(owner: GraphOwner) -> GraphOwner:
     """A person's graph must not go with a project that was spoken of."""
-    return place if place.scope == "project" else replace(place, project_id=None)
+    return owner if owner.scope == "project" else replace(owner, project_id=None)
 
 
-def _kept(one: RelationStatement) -> RelationStatement | None:
-    relation = relation_name(one.relation)
-    since, until = one.valid_from, one.valid_to
+def _kept(statement: RelationStatement) -> RelationStatement | None:
+    relation = relation_name(statement.relation)
+    since, until = statement.valid_from, statement.valid_to
     period_fits = since is None or until is None or since <= until
-    if relation is None or not (fits(one.source.name) and fits(one.destination.name)):
+    if relation is None or not (fits(statement.source.name) and fits(statement.destination.name)):
         return None
-    return replace(one, relation=relation) if period_fits else None
+    return replace(statement, relation=relation) if period_fits else None
 
 
-def _once(names: Iterable[NamedEntity]) -> dict[str, NamedEntity]:
+def _by_key(names: Iterable[NamedEntity]) -> dict[str, NamedEntity]:
     """Each key once, with the first type that says something."""
     found: dict[str, NamedEntity] = {}
-    for one in names:
-        key = name_key(one.name)
-        kind = one.entity_type.strip()[:LONGEST_TYPE] or THING
+    for named in names:
+        key = name_key(named.name)
+        kind = named.entity_type.strip()[:LONGEST_TYPE] or THING
         if key not in found or found[key].entity_type == THING != kind:
-            found[key] = NamedEntity(found[key].name if key in found else one.name, kind)
+            found[key] = NamedEntity(found[key].name if key in found else named.name, kind)
     return found
 
 

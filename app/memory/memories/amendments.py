@@ -1,20 +1,25 @@
-"""What an edit changes: read from the request or the history, judged and checked."""
+"""What an edit changes, read from the request or the history and judged; and how a memory ends in
+favour of its successor.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from app.identity.tenants.access import Access, Principal
 from app.language.text.normal_forms import content_hash
-from app.memory.memories.duplicates import make_room
+from app.memory.memories.duplicates import archive_expired
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
 from app.memory.memories.gate import Gate, GateReason, Proposal, verdict_row
 from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import MemoryChange
+from app.memory.memories.record_repository import MemoryChange, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryPatch, MemorySupersede
 from app.platform.database.base import new_id
+from app.platform.database.engine import clock_of
 
 CLEARABLE = {
     "attribute", "source_error", "external_id", "valid_from", "valid_to", "expires_at",
@@ -33,7 +38,7 @@ RESTORED_TIMES = ("valid_from", "valid_to", "expires_at")
 """What a memory says and how far it counts; never whose it is, nor where it hangs."""
 
 
-def patched(body: MemoryPatch) -> dict[str, Any]:
+def patch_values(body: MemoryPatch) -> dict[str, Any]:
     """The columns a patch changes; null empties those that may be empty."""
     return {
         {"metadata": "metadata_"}.get(name, name): value
@@ -42,7 +47,7 @@ def patched(body: MemoryPatch) -> dict[str, Any]:
     }
 
 
-def stated(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
+def superseding_values(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
     """The columns that a statement in the place of `seen` is given, but for its validity.
 
     Its time is its own: what the old one says of its time does not limit it.
@@ -53,7 +58,7 @@ def stated(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
     return given
 
 
-def restored(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
+def restored_values(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
     """The columns in which a memory differs from a snapshot of it, as they were."""
     was = {name: after[name] for name in RESTORED if name in after}
     if "metadata" in was:
@@ -84,7 +89,7 @@ def characters(row: Memory, changes: dict[str, Any]) -> int:
     return len(content) + len(error or "") + len(json.dumps(metadata))
 
 
-def check(row: Memory, changes: dict[str, Any], gate: Gate) -> list[GateReason]:
+def broken_rules(row: Memory, changes: dict[str, Any], gate: Gate) -> list[GateReason]:
     """Why these changes may not be made, by rules that need no lock."""
     begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
     if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
@@ -125,7 +130,7 @@ def amendment_verdict(
     names = ("user_id", "agent_id", "session_id", "project_id", "scope")
     return verdict_row(
         principal,
-        place={name: getattr(row, name) for name in names},
+        owner={name: getattr(row, name) for name in names},
         content=changes.get("content", row.content),
         source=row.source,
         accepted=not reasons,
@@ -143,7 +148,7 @@ def patch_event(row: Memory, changes: dict[str, Any]) -> str:
     return "ARCHIVE" if status == "archived" else "RESTORE"
 
 
-async def refuse_twin(
+async def refuse_same_text(
     memories: MemoryRepository, row: Memory, changes: dict[str, Any]
 ) -> list[MemoryChange]:
     """Make sure that no other active memory of the bucket says exactly that.
@@ -165,7 +170,7 @@ async def refuse_twin(
         return []
     if not twin.past:
         raise DuplicateMemoryError(twin.row.memory_id if twin.shown else None, 1.0, None)
-    return await make_room(memories, twin.row)
+    return await archive_expired(memories, twin.row)
 
 
 def successor(old: Memory, given: dict[str, Any], creator: str) -> dict[str, Any]:
@@ -177,3 +182,53 @@ def successor(old: Memory, given: dict[str, Any], creator: str) -> dict[str, Any
         )
     }  # fmt: skip
     return kept | {"evidence": []} | given | {"memory_id": new_id("mem"), "creator": creator}
+
+
+async def successor_begins(
+    memories: MemoryRepository, valid_from: datetime | None, valid_to: datetime | None
+) -> datetime:
+    """Since when a statement holds that replaces another: as given, else from now on.
+
+    By the clock of the database, so that it counts for whoever asks next.
+
+    Raises:
+        InvalidValidityError: it would end before it begins.
+
+    """
+    begin = valid_from or await memories.transaction_time()
+    if valid_to is not None and valid_to <= begin:
+        raise InvalidValidityError
+    return begin
+
+
+async def end_predecessors(
+    db: AsyncSession, memories: MemoryRepository, old: Memory, at: datetime
+) -> list[MemoryChange]:
+    """End at `at` what `old` had replaced, when its own successor holds longer than it did.
+
+    Without it, an early link of a chain and the last one would both hold between the two.
+    """
+    if old.valid_from is None or old.valid_from <= at:
+        return []
+    rows = await memories.lock_predecessors(old.memory_id, at)
+    changes = [await rewrite(db, row, {"valid_to": at}, "UPDATE") for row in rows]
+    return [change for change in changes if change is not None]
+
+
+async def supersede(
+    db: AsyncSession, old: Memory, new_memory_id: str, at: datetime
+) -> MemoryChange:
+    """End a locked memory in favour of a newer one; it keeps its text.
+
+    The old one holds until `at`, and the new one, whose `valid_from` it is, from then on: exactly
+    one of the two holds at any time; `end_predecessors` handles those before them. While `at` lies
+    in the future the old one stays active, and ends automatically.
+    """
+    before = snapshot(old)
+    old.status = "superseded" if at <= await clock_of(db) else "active"
+    old.superseded_by = new_memory_id
+    old.valid_to = min(old.valid_to or at, at)
+    old.version += 1
+    await db.flush()
+    await db.refresh(old)
+    return MemoryChange("SUPERSEDE", before, snapshot(old))

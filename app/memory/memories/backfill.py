@@ -29,7 +29,7 @@ from app.platform.database.engine import Database
 BATCH: Final = 200
 
 
-def _nobody(_count: int) -> None:
+def _ignore(_count: int) -> None:
     """Nobody watches."""
 
 
@@ -46,7 +46,7 @@ class MemoryBackfill:
             return await repository.count_unread() + await repository.count_unread_past()
 
     async def read(
-        self, tenant_id: str, *, most: int | None, finished: Callable[[int], None] = _nobody
+        self, tenant_id: str, *, most: int | None, finished: Callable[[int], None] = _ignore
     ) -> int:
         """Read waiting memories, then words that were replaced; how many it were.
 
@@ -290,8 +290,8 @@ async def _vectors(plan: ReembedPlan, rows: Sequence[Any]) -> list[Any]:
     """A vector for each row, in order; each model is asked once."""
     vectors: list[Any] = [None] * len(rows)
     for name in {row.new for row in rows}:
-        places = [place for place, row in enumerate(rows) if row.new == name]
-        made = await embed(plan.embedders[name], [rows[place].content for place in places])
-        for place, vector in zip(places, made, strict=True):
-            vectors[place] = vector
+        positions = [position for position, row in enumerate(rows) if row.new == name]
+        made = await embed(plan.embedders[name], [rows[place].content for place in positions])
+        for position, vector in zip(positions, made, strict=True):
+            vectors[position] = vector
     return vectors

@@ -211,7 +211,9 @@ class BucketRepository:
     async def sample(self, bucket: VectorBucket, number: int) -> list[tuple[str, Any]]:
         """Some rows with codes: ids and vectors."""
         rows = await self._run(_SAMPLE, **bucket.key(), number=number)
-        return [(one, np.array(vector[1:-1].split(","), np.float32)) for one, vector in rows]
+        return [
+            (memory_id, np.array(vector[1:-1].split(","), np.float32)) for memory_id, vector in rows
+        ]
 
     async def nearest(
         self, bucket: VectorBucket, memory_id: str, vector: Any, *, limit: int
@@ -224,7 +226,7 @@ class BucketRepository:
             vector=str(vector.tolist()),
             limit=limit,
         )
-        return [float(one) for one in rows.scalars()]
+        return [float(similarity) for similarity in rows.scalars()]
 
     async def nearest_by_code(
         self, bucket: VectorBucket, memory_id: str, vector: Any, *, limit: int, candidates: int
@@ -239,7 +241,7 @@ class BucketRepository:
             candidates=candidates,
             limit=limit,
         )
-        return [float(one) for one in rows.scalars()]
+        return [float(similarity) for similarity in rows.scalars()]
 
     async def _run(self, statement: str, **values: Any) -> Any:
         return await self._db.execute(text(statement), {"tenant_id": self._tenant_id, **values})

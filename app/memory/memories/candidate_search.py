@@ -28,15 +28,15 @@ from app.memory.memories.hybrid import (
     RankingRules,
     nominated,
     ranked,
-    settled,
+    with_exact_cosines,
 )
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_sql import (
     SearchPlan,
+    exact_statement,
     features_statement,
     hits_statement,
     search_statement,
-    settling_statement,
 )
 from app.memory.memories.timeline_sql import (
     known_features_statement,
@@ -100,23 +100,23 @@ async def by_all(
     work = asked.products(len(ids))
     if "rough" in (records.dtype.names or ()) and records["rough"].any():
         chosen = await in_turn(work, nominated, ids, records, how)
-        text, values = settling_statement(plan, asked, chosen)
+        text, values = exact_statement(plan, asked, chosen)
         rows = await _by_id(database, tenant_id, text, values)
         best = await in_turn(work, _ranked_exactly, ids, records, rows, how)
     else:
         best = await in_turn(work, ranked, ids, records, how)
         if not best:
             return []
-        chosen = [one.memory_id for one in best]
+        chosen = [memory.memory_id for memory in best]
         text, values = (hits_statement if now else known_hits_statement)(plan, chosen)
         rows = await _by_id(database, tenant_id, text, values)
-    return [Found(rows[one.memory_id], one) for one in best if one.memory_id in rows]
+    return [Found(rows[memory.memory_id], memory) for memory in best if memory.memory_id in rows]
 
 
 def _ranked_exactly(
     ids: Sequence[str], records: Records, rows: dict[str, asyncpg.Record], how: Ranking
 ) -> list[RankedMemory]:
-    return ranked(ids, settled(ids, records, rows), how)
+    return ranked(ids, with_exact_cosines(ids, records, rows), how)
 
 
 async def _by_id(
@@ -133,17 +133,17 @@ async def by_reranker(
     It sees the first `RERANK_CANDIDATES`; the others keep their places behind them.
     """
     seen, rest = found[:RERANK_CANDIDATES], found[RERANK_CANDIDATES:]
-    scores = await reranked(reranker, query, [one.row["content"] for one in seen])
+    scores = await reranked(reranker, query, [hit.row["content"] for hit in seen])
     if scores is None:
         return found, False
-    judged = [replace(one, rerank=score) for one, score in zip(seen, scores, strict=True)]
+    judged = [replace(hit, rerank=score) for hit, score in zip(seen, scores, strict=True)]
     # Stable: what it finds equal stays as it was.
     judged.sort(key=_by_rerank)
     return [*judged, *rest], True
 
 
-def _by_rerank(one: Found) -> float:
-    return -(one.rerank or 0.0)
+def _by_rerank(found: Found) -> float:
+    return -(found.rerank or 0.0)
 
 
 def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def characters(body: MemoryCreate) -> int:
         said = SaidMessage(content=said)
     batch = [said] if isinstance(said, SaidMessage) else said
     shared = len(body.source_error or "") + len(json.dumps(body.metadata))
-    own = sum(len(one.content) + len(json.dumps(one.metadata)) for one in batch)
+    own = sum(len(message.content) + len(json.dumps(message.metadata)) for message in batch)
     return own + shared * len(batch)
 
 
@@ -93,12 +93,17 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
     # A mistake is as long as a book may be, and all messages have the same one: read it once.
     error = gate.redacted(Proposal("", source_error=body.source_error)).source_error
     scan = cache(find_sensitive)
-    judged = [_judged(index, one, body, gate, error, scan) for index, one in enumerate(batch)]
+    judged = [
+        _judged(index, message, body, gate, error, scan) for index, message in enumerate(batch)
+    ]
     first: dict[bytes, int] = {}
-    for one in judged:
-        if one.event is None and first.setdefault(one.content_hash, one.index) != one.index:
-            one.event = "NONE"
-            one.similarity = 1.0
+    for candidate in judged:
+        if (
+            candidate.event is None
+            and first.setdefault(candidate.content_hash, candidate.index) != candidate.index
+        ):
+            candidate.event = "NONE"
+            candidate.similarity = 1.0
     return judged
 
 
@@ -155,8 +160,8 @@ def nearest_duplicates(
 ) -> list[Neighbour | None]:
     """For each statement its nearest duplicate among its own neighbours."""
     return [
-        nearest_duplicate(one, neighbours, threshold)
-        for one, neighbours in zip(fresh, near, strict=True)
+        nearest_duplicate(candidate, neighbours, threshold)
+        for candidate, neighbours in zip(fresh, near, strict=True)
     ]
 
 
@@ -170,19 +175,19 @@ def among_themselves(
     """
     if len(fresh) < 2:
         return {}
-    vectors = np.stack([one.vector for one in fresh])
+    vectors = np.stack([candidate.vector for candidate in fresh])
     likeness = vectors @ vectors.T
     found: dict[int, Neighbour] = {}
     new: list[int] = []
-    for place, one in enumerate(fresh):
-        row = likeness[place]
+    for position, candidate in enumerate(fresh):
+        row = likeness[position]
         earlier = [
             (fresh[other].memory_id or "", fresh[other].content, float(row[other]))
             for other in nlargest(NEIGHBOURS, new, key=row.__getitem__)
         ]
-        same = nearest_duplicate(one, earlier, threshold)
+        same = nearest_duplicate(candidate, earlier, threshold)
         if same is None:
-            new.append(place)
+            new.append(position)
         else:
-            found[one.index] = same
+            found[candidate.index] = same
     return found

@@ -56,73 +56,77 @@ class DuplicateCheck:
             memory says already is known without an id.
 
         """
-        return await self._decide(bucket, batch, making_room=True)
+        return await self._decide(bucket, batch, archiving=True)
 
-    async def look(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
+    async def preview(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
         """The same, and nothing is changed; what the caller may not see is not met."""
-        return await self._decide(bucket, batch, making_room=False)
+        return await self._decide(bucket, batch, archiving=False)
 
     async def _decide(
-        self, bucket: Bucket, batch: Sequence[SaveCandidate], *, making_room: bool
+        self, bucket: Bucket, batch: Sequence[SaveCandidate], *, archiving: bool
     ) -> dict[str, Memory]:
-        undecided = [one for one in batch if one.event is None]
+        undecided = [candidate for candidate in batch if candidate.event is None]
         if not undecided:
             return {}
-        known = await self._same_text(bucket, undecided, making_room=making_room)
-        fresh = [one for one in undecided if one.event is None]
-        for one in fresh:
-            one.memory_id = new_id("mem")
+        known = await self._same_text(bucket, undecided, archiving=archiving)
+        fresh = [candidate for candidate in undecided if candidate.event is None]
+        for candidate in fresh:
+            candidate.memory_id = new_id("mem")
         if self._on_duplicate != "allow":
             known |= await self._same_meaning(bucket, fresh)
-            await self._repeated_in_request([one for one in fresh if one.event is None])
-        for one in fresh:
-            one.event = one.event or "ADD"
+            await self._repeated_in_request(
+                [candidate for candidate in fresh if candidate.event is None]
+            )
+        for candidate in fresh:
+            candidate.event = candidate.event or "ADD"
         _point_at_first(batch)
         return known
 
     async def _same_text(
-        self, bucket: Bucket, undecided: Sequence[SaveCandidate], *, making_room: bool
+        self, bucket: Bucket, undecided: Sequence[SaveCandidate], *, archiving: bool
     ) -> dict[str, Memory]:
         known = {}
-        same = await self._memories.same_hash(bucket, [one.content_hash for one in undecided])
-        for one in undecided:
-            twin = same.get(one.content_hash)
+        same = await self._memories.same_hash(
+            bucket, [candidate.content_hash for candidate in undecided]
+        )
+        for candidate in undecided:
+            twin = same.get(candidate.content_hash)
             if twin is None:
                 continue
             if twin.past:
-                if making_room:
-                    self.archived += await make_room(self._memories, twin.row)
+                if archiving:
+                    self.archived += await archive_expired(self._memories, twin.row)
             elif twin.shown:
-                one.is_known(twin.row.memory_id, 1.0)
+                candidate.is_known(twin.row.memory_id, 1.0)
                 known[twin.row.memory_id] = twin.row
-            elif making_room:
+            elif archiving:
                 # It bars the text, and the caller may not even know its id.
-                one.is_known(None, 1.0)
+                candidate.is_known(None, 1.0)
         return known
 
     async def _same_meaning(
         self, bucket: Bucket, fresh: Sequence[SaveCandidate]
     ) -> dict[str, Memory]:
         near = await self._memories.neighbours(
-            bucket, [one.vector for one in fresh], self._model, limit=NEIGHBOURS
+            bucket, [candidate.vector for candidate in fresh], self._model, limit=NEIGHBOURS
         )
         read = sum(len(text) for neighbours in near for _, text, _ in neighbours)
-        read += NEIGHBOURS * sum(len(one.content) for one in fresh)
+        read += NEIGHBOURS * sum(len(candidate.content) for candidate in fresh)
         twins = await read_text(read, nearest_duplicates, fresh, near, self._threshold)
         met: dict[str, Memory] = {}
         replaced: set[str] = set()
-        for one, same in zip(fresh, twins, strict=True):
+        for candidate, same in zip(fresh, twins, strict=True):
             if same is None:
                 continue
             memory_id, _, similarity = same
             if self._on_duplicate == "return":
-                one.is_known(memory_id, similarity)
+                candidate.is_known(memory_id, similarity)
                 met[memory_id] = await self._memories.get(memory_id)
             elif self._on_duplicate == "reject":
-                one.reject_as_duplicate(memory_id, similarity)
+                candidate.reject_as_duplicate(memory_id, similarity)
             elif memory_id not in replaced:
                 # A memory has one successor; a second one of the request stands beside it.
-                one.replaces(memory_id, similarity)
+                candidate.replaces(memory_id, similarity)
                 replaced.add(memory_id)
         return met
 
@@ -130,19 +134,21 @@ class DuplicateCheck:
         """An earlier statement of the request counts like a stored one."""
         if self._on_duplicate == "supersede":
             return
-        read = NEIGHBOURS * sum(len(one.content) for one in fresh) if len(fresh) > 1 else 0
+        read = (
+            NEIGHBOURS * sum(len(candidate.content) for candidate in fresh) if len(fresh) > 1 else 0
+        )
         found = await read_text(read, among_themselves, fresh, self._threshold)
-        for one in fresh:
-            if one.index not in found:
+        for candidate in fresh:
+            if candidate.index not in found:
                 continue
-            memory_id, _, similarity = found[one.index]
+            memory_id, _, similarity = found[candidate.index]
             if self._on_duplicate == "return":
-                one.is_known(memory_id, similarity)
+                candidate.is_known(memory_id, similarity)
             else:
-                one.reject_as_duplicate(memory_id, similarity)
+                candidate.reject_as_duplicate(memory_id, similarity)
 
 
-async def make_room(memories: MemoryRepository, row: Memory) -> list[MemoryChange]:
+async def archive_expired(memories: MemoryRepository, row: Memory) -> list[MemoryChange]:
     """Archive what bars its text and counts no longer; what its history should keep.
 
     Nothing when somebody else ended it meanwhile, which makes room as well.
@@ -157,9 +163,9 @@ async def make_room(memories: MemoryRepository, row: Memory) -> list[MemoryChang
 def _point_at_first(batch: Sequence[SaveCandidate]) -> None:
     """The same text twice in a request shares the fate of the first."""
     first: dict[bytes, SaveCandidate] = {}
-    for one in batch:
-        if not one.content_hash:
+    for candidate in batch:
+        if not candidate.content_hash:
             continue
-        before = first.setdefault(one.content_hash, one)
-        if before is not one:
-            one.shares_fate_of(before)
+        before = first.setdefault(candidate.content_hash, candidate)
+        if before is not candidate:
+            candidate.shares_fate_of(before)

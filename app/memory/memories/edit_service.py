@@ -16,14 +16,17 @@ from app.language.text.offload import read_text
 from app.memory.memories.amendments import (
     JUDGED,
     amendment_verdict,
+    broken_rules,
     characters,
-    check,
+    end_predecessors,
     patch_event,
-    patched,
-    refuse_twin,
-    restored,
-    stated,
+    patch_values,
+    refuse_same_text,
+    restored_values,
     successor,
+    successor_begins,
+    supersede,
+    superseding_values,
     was_closed,
 )
 from app.memory.memories.duplicates import EXPIRED
@@ -35,11 +38,10 @@ from app.memory.memories.errors import (
 )
 from app.memory.memories.gate import Gate
 from app.memory.memories.models import Memory
-from app.memory.memories.owner import permit, refuse_closed
+from app.memory.memories.owner import permit, refuse_switched_off
 from app.memory.memories.processors import before_change
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.save_service import cut_short, successor_begins, superseded
 from app.memory.memories.schemas import (
     MemoryPatch,
     MemoryRead,
@@ -112,12 +114,12 @@ class EditService:
     async def _patch(
         self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
     ) -> MemoryRead:
-        changes = patched(body)
+        changes = patch_values(body)
         # Read first: the vector is made outside the transaction that stores it.
         async with self._work.read(principal) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             await permit(db, principal, seen, "edit")
-            await refuse_closed(db, principal, seen, remembering="content" in changes)
+            await refuse_switched_off(db, principal, seen, remembering="content" in changes)
         await self._process(principal, seen, changes)
         await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
@@ -156,8 +158,8 @@ class EditService:
         async with self._work.read(principal, key) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             await permit(db, principal, seen, "edit")
-            await refuse_closed(db, principal, seen, remembering=True)
-        given = stated(seen, body)
+            await refuse_switched_off(db, principal, seen, remembering=True)
+        given = superseding_values(seen, body)
         await self._process(principal, seen, given)
         await self._judge(principal, seen, given)
         model = await self._embed(principal, seen.agent_id, given)
@@ -229,11 +231,11 @@ class EditService:
             entry = await RecordRepository(db, principal.access).entry(memory_id, body.history_id)
             if was_closed(principal.access, seen, entry.after):
                 raise HistoryNotFoundError(memory_id, body.history_id)
-            changes = restored(seen, entry.after or {})
+            changes = restored_values(seen, entry.after or {})
             if changes.get("superseded_by") and not await memories.has(changes["superseded_by"]):
                 # Its successor is gone for good.
                 changes["superseded_by"] = None
-            await refuse_closed(db, principal, seen, remembering="content" in changes)
+            await refuse_switched_off(db, principal, seen, remembering="content" in changes)
         await self._judge(principal, seen, changes)
         model = await self._embed(principal, seen.agent_id, changes)
         async with self._work.write(principal, key, while_disabled=True) as unit:
@@ -262,7 +264,7 @@ class EditService:
             GateRejectedError: nothing was changed but for the verdict.
 
         """
-        reasons = await read_text(characters(row, changes), check, row, changes, self._gate)
+        reasons = await read_text(characters(row, changes), broken_rules, row, changes, self._gate)
         if not reasons:
             return
         verdict = amendment_verdict(principal, row, changes, "REJECT", reasons)
@@ -272,8 +274,8 @@ class EditService:
             GATE_DECISIONS.labels(reason.code).inc()
         raise GateRejectedError(
             [
-                {"code": one.code, "detail": one.detail, "figures": dict(one.figures)}
-                for one in reasons
+                {"code": reason.code, "detail": reason.detail, "figures": dict(reason.figures)}
+                for reason in reasons
             ],
             str(verdict["decision_id"]),
         )
@@ -323,7 +325,7 @@ async def _amended(
     """
     changes, actor = amendment.changes, principal.key_id
     records = RecordRepository(db, principal.access)
-    expired = await refuse_twin(MemoryRepository(db, principal.access), row, changes)
+    expired = await refuse_same_text(MemoryRepository(db, principal.access), row, changes)
     await records.note(expired, actor=actor, reason=EXPIRED)
     if amendment.model is not None:
         await TenantRepository(db, principal.tenant_id).note_model(amendment.model)
@@ -379,7 +381,7 @@ async def _succeeded(
         MemoryRepository(db, principal.access),
         RecordRepository(db, principal.access),
     )
-    expired = await refuse_twin(memories, old, given)
+    expired = await refuse_same_text(memories, old, given)
     if amendment.model is not None:
         await TenantRepository(db, principal.tenant_id).note_model(amendment.model)
     begin = await successor_begins(memories, valid_from, valid_to)
@@ -387,8 +389,8 @@ async def _succeeded(
     [new] = await memories.add_all([row])
     changes = [
         MemoryChange("ADD", None, snapshot(new)),
-        *await cut_short(db, memories, old, begin),
-        await superseded(db, old, new.memory_id, begin),
+        *await end_predecessors(db, memories, old, begin),
+        await supersede(db, old, new.memory_id, begin),
     ]
     await records.note(expired, actor=actor, reason=EXPIRED)
     await records.note(changes, actor=actor, reason=amendment.reason)

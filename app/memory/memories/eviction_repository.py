@@ -56,14 +56,14 @@ class Evictable:
     update_time: datetime
 
 
-def hybrid_score(one: Evictable, now: datetime) -> float:
+def hybrid_score(memory: Evictable, now: datetime) -> float:
     """From 0 to 1: how sure it is, how lately it was confirmed, how often it is looked for."""
-    fresh = _halved(one.confirmed_at, now, FRESH_HALF_LIFE_DAYS)
+    fresh = _halved(memory.confirmed_at, now, FRESH_HALF_LIFE_DAYS)
     heat = 0.0
-    if one.last_used_at is not None:
-        often = one.use_count / (one.use_count + 1)
-        heat = often * _halved(one.last_used_at, now, HEAT_HALF_LIFE_DAYS)
-    return W_CONFIDENCE * one.confidence + W_FRESHNESS * fresh + W_HEAT * heat
+    if memory.last_used_at is not None:
+        often = memory.use_count / (memory.use_count + 1)
+        heat = often * _halved(memory.last_used_at, now, HEAT_HALF_LIFE_DAYS)
+    return W_CONFIDENCE * memory.confidence + W_FRESHNESS * fresh + W_HEAT * heat
 
 
 def reserve(keep: int) -> int:
@@ -80,16 +80,16 @@ def weakest(
     holds for the strongest of them alone, as many as `reserve` says.
     """
 
-    def strength(one: Evictable) -> tuple[float, datetime, str]:
-        score = one.confidence if eviction == "confidence" else hybrid_score(one, now)
-        return score, one.update_time, one.memory_id
+    def strength(memory: Evictable) -> tuple[float, datetime, str]:
+        score = memory.confidence if eviction == "confidence" else hybrid_score(memory, now)
+        return score, memory.update_time, memory.memory_id
 
     ordered = sorted(rows, key=strength, reverse=True)
-    corrections = [one for one in ordered if one.memory_type == CORRECTION]
+    corrections = [memory for memory in ordered if memory.memory_type == CORRECTION]
     spared = corrections if eviction == "confidence" else corrections[: reserve(keep)]
-    exempt = {one.memory_id for one in spared}
-    counted = [one for one in ordered if one.memory_id not in exempt]
-    return [one.memory_id for one in reversed(counted[keep:])]
+    exempt = {memory.memory_id for memory in spared}
+    counted = [memory for memory in ordered if memory.memory_id not in exempt]
+    return [memory.memory_id for memory in reversed(counted[keep:])]
 
 
 def _halved(since: datetime, now: datetime, half_life_days: int) -> float:
@@ -101,7 +101,7 @@ OVER_CAPACITY = "over_capacity"
 """Why the history says that a memory was archived which its bucket had no place for."""
 
 
-PLACE = ("scope", "scope_id", "user_id", "agent_id")
+BUCKET_COLUMNS = ("scope", "scope_id", "user_id", "agent_id")
 """What names a bucket of one user and agent."""
 
 
@@ -149,18 +149,18 @@ def confirmed() -> ColumnElement[datetime]:
 
 def hybrid(now: datetime | None = None) -> ColumnElement[float]:
     """The score of `eviction.hybrid_score` for a row of `memories`."""
-    moment = func.now() if now is None else literal(now)
+    time = func.now() if now is None else literal(now)
     often = cast(Memory.use_count, Double) / (Memory.use_count + 1)
     heat = case(
         (Memory.last_used_at.is_(None), literal(0.0)),
-        else_=often * _halved_sql(Memory.last_used_at, moment, HEAT_HALF_LIFE_DAYS),
+        else_=often * _halved_sql(Memory.last_used_at, time, HEAT_HALF_LIFE_DAYS),
     )
-    fresh = _halved_sql(confirmed(), moment, FRESH_HALF_LIFE_DAYS)
+    fresh = _halved_sql(confirmed(), time, FRESH_HALF_LIFE_DAYS)
     return W_CONFIDENCE * Memory.confidence + W_FRESHNESS * fresh + W_HEAT * heat
 
 
-def _halved_sql(since: Any, moment: Any, half_life_days: int) -> ColumnElement[float]:
-    seconds = cast(func.extract("epoch", moment - since), Double)
+def _halved_sql(since: Any, time: Any, half_life_days: int) -> ColumnElement[float]:
+    seconds = cast(func.extract("epoch", time - since), Double)
     # Beyond 50 half-lives PostgreSQL's power() would raise an underflow some day.
     halvings = func.least(func.greatest(seconds, 0.0) / DAY_SECONDS / half_life_days, 500.0)
     return func.power(cast(literal(0.5), Double), halvings)
@@ -183,7 +183,7 @@ class EvictionRepository:
 
     async def crowded(self, cap: int, among: ColumnElement[bool]) -> Sequence[Crowded]:
         """Buckets with more than `cap` extracted memories, corrections counted or not."""
-        columns = [getattr(Memory, name) for name in PLACE]
+        columns = [getattr(Memory, name) for name in BUCKET_COLUMNS]
         rows = await self._db.execute(
             select(*columns)
             .where(self._extracted(), among)
@@ -238,8 +238,8 @@ class EvictionRepository:
 
         def ids(which: ColumnElement[bool]) -> Any:
             named = select(goes.c.memory_id).where(which).order_by(goes.c.memory_id)
-            one = named.limit(shown + 1).subquery()
-            return select(func.array_agg(one.c.memory_id)).scalar_subquery()
+            limited = named.limit(shown + 1).subquery()
+            return select(func.array_agg(limited.c.memory_id)).scalar_subquery()
 
         def number(what: Any, of: Any) -> Any:
             return select(func.coalesce(what, 0)).select_from(of).scalar_subquery()
@@ -262,7 +262,7 @@ class EvictionRepository:
 
     def _sizes(self, cap: int, among: ColumnElement[bool]) -> CTE:
         """Buckets with more than `cap`: how many each holds, and how many of it correct."""
-        columns = [getattr(Memory, name) for name in PLACE]
+        columns = [getattr(Memory, name) for name in BUCKET_COLUMNS]
         corrects = func.count().filter(Memory.memory_type == CORRECTION)
         return (
             select(
@@ -283,8 +283,8 @@ class EvictionRepository:
         """
         names = ("first", "second")[: len(evictions)]
         scores = [
-            (Memory.confidence if one == "confidence" else hybrid()).label(f"{name}_score")
-            for name, one in zip(names, evictions, strict=True)
+            (Memory.confidence if eviction == "confidence" else hybrid()).label(f"{name}_score")
+            for name, eviction in zip(names, evictions, strict=True)
         ]
         scored = (
             select(
@@ -294,7 +294,7 @@ class EvictionRepository:
             .join(buckets, and_(*(
                 getattr(Memory, name).is_not_distinct_from(buckets.c[name])
                 if name in {"user_id", "agent_id"} else getattr(Memory, name) == buckets.c[name]
-                for name in PLACE
+                for name in BUCKET_COLUMNS
             )))
             .where(self._extracted())
             .subquery("scored")
@@ -308,11 +308,11 @@ class EvictionRepository:
             ]
 
         spared = []
-        for name, one in zip(names, evictions, strict=True):
+        for name, eviction in zip(names, evictions, strict=True):
             among = func.row_number().over(
                 partition_by=(scored.c.nth, scored.c.corrects), order_by=strongest(scored, name)
             )
-            keeps = literal(value=True) if one == "confidence" else among <= reserve(cap)
+            keeps = literal(value=True) if eviction == "confidence" else among <= reserve(cap)
             spared.append(and_(scored.c.corrects, keeps).label(f"{name}_spared"))
         held = select(scored, *spared).subquery("held")
         goes = []
@@ -329,7 +329,7 @@ class EvictionRepository:
 
     async def weakest(
         self,
-        place: Mapping[str, Any],
+        owner: Mapping[str, Any],
         *,
         keep: int,
         eviction: Eviction,
@@ -339,7 +339,7 @@ class EvictionRepository:
         """Ids of a bucket beyond the `keep` strongest, weakest first, as `eviction.weakest`.
 
         Args:
-            place: names the bucket: scope, scope_id, user_id, agent_id.
+            owner: names the bucket: scope, scope_id, user_id, agent_id.
             limit: most of them.
             now: instead of the beginning of the transaction.
 
@@ -351,7 +351,7 @@ class EvictionRepository:
                 Memory.memory_id, Memory.update_time, score.label("score"),
                 corrects.label("corrects"),
             )
-            .where(self._extracted(), *bucket(place))
+            .where(self._extracted(), *bucket(owner))
             .subquery("scored")
         )  # fmt: skip
         strongest = (scored.c.score.desc(), scored.c.update_time.desc(), scored.c.memory_id.desc())

@@ -189,14 +189,14 @@ def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateR
     )
 
 
-CHARACTERS = 2000
+RECORDED_CHARACTERS = 2000
 """A refused text is kept this far; whole books are refused too."""
 
 
 def verdict_row(
     principal: Principal,
     *,
-    place: Mapping[str, Any],
+    owner: Mapping[str, Any],
     content: str,
     source: str,
     accepted: bool,
@@ -210,7 +210,7 @@ def verdict_row(
     """A row of `gate_decisions`.
 
     Args:
-        place: names user, agent, session, project and scope.
+        owner: names user, agent, session, project and scope.
         reasons: every broken rule; none although refused means that it was known already.
         memory_id: the memory it made, changed or repeats.
         event: what became of it; REJECT when it was refused and nothing is said.
@@ -226,12 +226,12 @@ def verdict_row(
         "codes": codes or ([] if accepted else ["duplicate"]),
         "reasons": [asdict(reason) for reason in reasons],
         # A secret in any field condemns the record of all of them.
-        "content": None if "sensitive" in codes else content[:CHARACTERS],
-        "user_id": place["user_id"],
-        "agent_id": place["agent_id"],
-        "session_id": place["session_id"],
-        "project_id": place["project_id"],
-        "scope": place["scope"],
+        "content": None if "sensitive" in codes else content[:RECORDED_CHARACTERS],
+        "user_id": owner["user_id"],
+        "agent_id": owner["agent_id"],
+        "session_id": owner["session_id"],
+        "project_id": owner["project_id"],
+        "scope": owner["scope"],
         "memory_id": memory_id,
         "source": source,
         "event": event or (None if accepted else "REJECT"),

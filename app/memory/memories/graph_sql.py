@@ -116,15 +116,15 @@ def _path(first: str, second: str) -> str:
 def _holds(named: NamedMention, statement: SearchStatement) -> str:
     """Whether a relation held at the moment asked for, by what was known then."""
     known = "relation.known_to IS NULL"
-    moment = "now()"
+    time = "now()"
     if named.known_at is not None:
-        moment = statement.bind(named.known_at, "timestamptz")
+        time = statement.bind(named.known_at, "timestamptz")
         known = (
-            f"relation.known_from <= {moment} "
-            f"AND (relation.known_to IS NULL OR relation.known_to > {moment})"
+            f"relation.known_from <= {time} "
+            f"AND (relation.known_to IS NULL OR relation.known_to > {time})"
         )
     if named.as_of is not None:
-        moment = statement.bind(named.as_of, "timestamptz")
+        time = statement.bind(named.as_of, "timestamptz")
     # Nobody reads in a path what only its owner may, or what was forgotten since.
     said = (
         "(cardinality(relation.memory_ids) = 0 OR EXISTS (SELECT FROM memories AS told "
@@ -134,8 +134,8 @@ def _holds(named: NamedMention, statement: SearchStatement) -> str:
         "AND NOT (told.scope = 'project' AND told.visibility = 'owner_only')))"
     )
     return (
-        f"{said} AND {known} AND (relation.valid_from IS NULL OR relation.valid_from <= {moment}) "
-        f"AND (relation.valid_to IS NULL OR relation.valid_to > {moment})"
+        f"{said} AND {known} AND (relation.valid_from IS NULL OR relation.valid_from <= {time}) "
+        f"AND (relation.valid_to IS NULL OR relation.valid_to > {time})"
     )
 
 

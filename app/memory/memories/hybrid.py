@@ -117,7 +117,7 @@ class _Rated:
 def _linked(ids: Sequence[str], links: Mapping[str, Link]) -> npt.NDArray[np.float32] | None:
     if not links:
         return None
-    strengths = (links[one].strength if one in links else 0.0 for one in ids)
+    strengths = (links[memory_id].strength if memory_id in links else 0.0 for memory_id in ids)
     return np.fromiter(strengths, np.float32, len(ids))
 
 
@@ -178,8 +178,8 @@ def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
     """Ids of the memories to be compared exactly, of which codes tell the similarity of some.
 
     They are those that may be among the hits, whatever the filters leave out, and a few others
-    that show what the codes are worth (`settled`). Never asked of a search by words alone, which
-    compares nothing.
+    that show what the codes are worth (`with_exact_cosines`). A search by words alone
+    compares nothing and does not call it.
     """
     rated, cut = _Rated.of(ids, records, how), how.cut
     rough = records["rough"]
@@ -197,7 +197,7 @@ def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
     return [ids[place] for place in dict.fromkeys([*places, *sample.tolist()])]
 
 
-def settled(
+def with_exact_cosines(
     ids: Sequence[str], records: Records, found: Mapping[str, Mapping[str, Any]]
 ) -> Records:
     """The records with exact cosines where they are known; nothing else is eligible.

@@ -1,5 +1,5 @@
-"""SQL for two lists beside the plain one: memories as they were known at a time, and those of a
-project without their content.
+"""SQL for lists beside that of current memories: memories as they were known at a time, those of
+a project without their content, and the gate's recorded decisions.
 
 Which memories exist and who may see them is read from the current table; what each of them said is
 read from its history. So a deleted memory never comes back, and nobody reads in the past what they
@@ -10,13 +10,29 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, TextClause, column, func, literal_column, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    TextClause,
+    and_,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
+from app.identity.users.repository import visible_user_ids
 from app.language.ranking.indexed_text import INDEX_COLUMNS
-from app.memory.memories.models import Memory, MemoryHistory
-from app.memory.memories.repository import compiled, existing, held
+from app.memory.memories.models import GateDecision, Memory, MemoryHistory
+from app.memory.memories.repository import compiled, existing, valid_at
 from app.memory.memories.visibility_sql import removable
 from app.platform.database.keyset import after
 
@@ -60,7 +76,7 @@ class TimelineRepository:
         present = self._present(equal, known_at)
         state = self._state(present, known_at)
         conditions: list[ColumnElement[bool] | TextClause] = [
-            held(as_of or known_at, state.c)
+            valid_at(as_of or known_at, state.c)
             if (name, value) == ("status", "active")
             else state.c[name] == value
             for name, value in equal.items()
@@ -78,9 +94,9 @@ class TimelineRepository:
         if filters:
             conditions.append(compiled(filters))
         columns = [
-            (present if one.name in _NOT_OF_THEN else state).c[one.name]
-            for one in Memory.__table__.columns
-            if one.name not in _NOT_SHOWN
+            (present if column.name in _NOT_OF_THEN else state).c[column.name]
+            for column in Memory.__table__.columns
+            if column.name not in _NOT_SHOWN
         ]
         place: Any = (present.c.create_time, present.c.memory_id)
         statement = select(*columns).select_from(present.join(state, true())).where(*conditions)
@@ -119,7 +135,8 @@ class TimelineRepository:
         return func.jsonb_populate_record(
             literal_column("CAST(NULL AS memories)"), known
         ).table_valued(
-            *(column(one.name, one.type) for one in Memory.__table__.columns), name="memories"
+            *(column(source.name, source.type) for source in Memory.__table__.columns),
+            name="memories",
         )
 
 
@@ -170,3 +187,73 @@ class ProjectItemRepository:
             )
         )
         return rows.all()
+
+
+class DecisionRepository:
+    """Recorded decisions of the gate that a caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+        self._tenant_id = access.tenant_id
+
+    def _visible_decisions(self) -> Any:
+        condition = GateDecision.tenant_id == self._tenant_id
+        if not self._access.restricted:
+            return condition
+        mine = GateDecision.user_id.in_(visible_user_ids(self._access))
+        if self._access.agent_id is None:
+            return and_(condition, mine)
+        fitting = or_(
+            GateDecision.agent_id == self._access.agent_id, GateDecision.agent_id.is_(None)
+        )
+        return and_(condition, mine, fitting)
+
+    async def decisions(
+        self,
+        *,
+        user_id: str | None,
+        verdict: str | None,
+        code: str | None,
+        job_id: str | None = None,
+        run_id: str | None = None,
+        start: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[GateDecision]:
+        """Newest first, one more than `limit` when another page follows."""
+        statement = select(GateDecision).where(self._visible_decisions())
+        if user_id is not None:
+            statement = statement.where(GateDecision.user_id == user_id)
+        if verdict is not None:
+            statement = statement.where(GateDecision.verdict == verdict)
+        if code is not None:
+            statement = statement.where(literal(code) == func.any(GateDecision.codes))
+        if job_id is not None:
+            statement = statement.where(GateDecision.job_id == job_id)
+        if run_id is not None:
+            statement = statement.where(GateDecision.run_id == run_id)
+        rows = await self._db.scalars(
+            after(
+                statement,
+                (GateDecision.create_time, GateDecision.decision_id),
+                start=start,
+                descending=True,
+                limit=limit,
+            )
+        )
+        return rows.all()
+
+    async def decision_counts(self, equal: Mapping[str, Any]) -> dict[str, int]:
+        """Verdicts by code; `accepted` for those without one."""
+        code = func.unnest(
+            case(
+                (func.cardinality(GateDecision.codes) == 0, cast(["accepted"], ARRAY(Text))),
+                else_=cast(GateDecision.codes, ARRAY(Text)),
+            )
+        ).label("code")
+        conditions = [getattr(GateDecision, name) == value for name, value in equal.items()]
+        codes = select(code).where(self._visible_decisions(), *conditions).subquery()
+        rows = await self._db.execute(
+            select(codes.c.code, func.count()).group_by(codes.c.code).order_by(codes.c.code)
+        )
+        return {row[0]: int(row[1]) for row in rows}

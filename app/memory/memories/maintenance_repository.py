@@ -30,7 +30,7 @@ from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import compiled
-from app.memory.memories.visibility_sql import to_remove
+from app.memory.memories.visibility_sql import removable_selection
 from app.platform.database.engine import clock_of
 from app.platform.work.idempotency import StoredAnswer
 
@@ -170,7 +170,7 @@ class MaintenanceRepository:
 
         """
         conditions: list[ColumnElement[bool] | TextClause] = [
-            *to_remove(access, equal, filters),
+            *removable_selection(access, equal, filters),
             Memory.create_time <= before,
             *(getattr(Memory, name) == value for name, value in equal.items()),
         ]

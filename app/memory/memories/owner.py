@@ -83,7 +83,7 @@ def user_owner(principal: Principal, user_id: str, agent_id: str | None = None) 
 
 
 async def ensure_owner(
-    db: AsyncSession, principal: Principal, place: MemoryOwner, *, create: bool
+    db: AsyncSession, principal: Principal, owner: MemoryOwner, *, create: bool
 ) -> None:
     """Make sure that everybody a memory hangs on is there, seen by the caller, and willing.
 
@@ -97,14 +97,14 @@ async def ensure_owner(
     access = principal.access
     agents = AgentRepository(db, access)
     agent = None
-    if place.agent_id is not None:
-        agent = await agents.ensure(place.agent_id, create=create, creator=principal.key_id)
-    if place.project_id is not None:
-        await _check_project(db, principal, place.project_id, place)
-    if place.session_id is not None:
+    if owner.agent_id is not None:
+        agent = await agents.ensure(owner.agent_id, create=create, creator=principal.key_id)
+    if owner.project_id is not None:
+        await _check_project(db, principal, owner.project_id, owner)
+    if owner.session_id is not None:
         opened = await SessionRepository(db, access).open_for_append(
-            place.session_id,
-            Participants(place.user_id, place.agent_id),
+            owner.session_id,
+            Participants(owner.user_id, owner.agent_id),
             create=create,
             creator=principal.key_id,
         )
@@ -115,12 +115,12 @@ async def ensure_owner(
         # of a guest it could not read what it saved.
         await UserRepository(db, access).get(session.user_id)
         agent = agent or opened.agent
-    elif place.user_id is not None:
+    elif owner.user_id is not None:
         users = UserRepository(db, access)
-        user = await users.find(place.user_id)
+        user = await users.find(owner.user_id)
         if user is None:
             home = agent or await agents.ensure(None, create=create, creator=principal.key_id)
-            user = await users.ensure(place.user_id, agent_id=home.agent_id, create=create)
+            user = await users.ensure(owner.user_id, agent_id=home.agent_id, create=create)
         home = agent or await agents.get(user.agent_id)
         refuse_disabled(home, user)
         agent = agent or home
@@ -157,7 +157,7 @@ async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Ac
     raise NotYourMemoryError(row.memory_id)
 
 
-async def refuse_closed(
+async def refuse_switched_off(
     db: AsyncSession, principal: Principal, row: Memory, *, remembering: bool
 ) -> None:
     """Whether those a stored memory hangs on let it be changed.
@@ -182,14 +182,14 @@ async def refuse_closed(
 
 
 async def _check_project(
-    db: AsyncSession, principal: Principal, project_id: str, place: MemoryOwner
+    db: AsyncSession, principal: Principal, project_id: str, owner: MemoryOwner
 ) -> None:
     projects = ProjectRepository(db, principal.access)
     await projects.get(project_id)
-    if place.user_id is None:
+    if owner.user_id is None:
         return
-    role = await projects.role_of(project_id, place.user_id)
+    role = await projects.role_of(project_id, owner.user_id)
     if role is None:
         raise ProjectNotFoundError(project_id)
-    if place.scope == "project" and role not in WRITING:
-        raise ReadOnlyMemberError(project_id, place.user_id)
+    if owner.scope == "project" and role not in WRITING:
+        raise ReadOnlyMemberError(project_id, owner.user_id)

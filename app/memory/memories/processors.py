@@ -29,7 +29,7 @@ _SAID = TypeAdapter(SaidMessage)
 
 
 async def before_store(
-    chain: ProcessorChain, principal: Principal, body: MemoryCreate, place: MemoryOwner
+    chain: ProcessorChain, principal: Principal, body: MemoryCreate, owner: MemoryOwner
 ) -> MemoryCreate:
     """The request as processors leave it; the gate judges that.
 
@@ -47,33 +47,33 @@ async def before_store(
     memories = tuple(
         StoredMemory(
             str(index),
-            one.content,
-            body.metadata | one.metadata,
+            message.content,
+            body.metadata | message.metadata,
             body.memory_type,
-            place.scope,
+            owner.scope,
             extracted=False,
         )
-        for index, one in enumerate(batch)
-        if one.role in REMEMBERED_ROLES
+        for index, message in enumerate(batch)
+        if message.role in REMEMBERED_ROLES
     )
     if not memories:
         return body
-    about = About(principal.tenant_id, place.user_id, place.agent_id, place.session_id)
+    about = About(principal.tenant_id, owner.user_id, owner.agent_id, owner.session_id)
     after = await chain.ask(BeforeStore(about, memories), _settled)
     if after.memories == memories:
         return body
-    left = {int(one.id): one for one in after.memories}
+    left = {int(memory.id): memory for memory in after.memories}
     if text:
         return body.model_copy(
             update={"messages": left[0].content, "metadata": dict(left[0].metadata)}
         )
     made = [
-        one.model_copy(
+        message.model_copy(
             update={"content": left[index].content, "metadata": dict(left[index].metadata)}
         )
         if index in left
-        else one
-        for index, one in enumerate(batch)
+        else message
+        for index, message in enumerate(batch)
     ]
     return body.model_copy(
         update={"messages": made if isinstance(body.messages, list) else made[0], "metadata": {}}
@@ -133,23 +133,23 @@ async def after_search(
     """
     if not found or not chain.at(AFTER_SEARCH):
         return Annotated(list(found), {})
-    by_id = {one.ranked.memory_id: one for one in found}
+    by_id = {hit.ranked.memory_id: hit for hit in found}
     hits = tuple(
         FoundMemory(
             memory_id,
-            one.row["content"],
-            one.row["memory_type"],
-            one.row["scope"],
-            one.ranked.confidence,
-            one.ranked.score,
+            hit.row["content"],
+            hit.row["memory_type"],
+            hit.row["scope"],
+            hit.ranked.confidence,
+            hit.ranked.score,
             {},
         )
-        for memory_id, one in by_id.items()
+        for memory_id, hit in by_id.items()
     )
     after = await chain.ask(AfterSearch(about, query, hits), _annotated)
     return Annotated(
-        [by_id[one.id] for one in after.hits],
-        {one.id: one.annotations for one in after.hits if one.annotations},
+        [by_id[hit.id] for hit in after.hits],
+        {hit.id: hit.annotations for hit in after.hits if hit.annotations},
     )
 
 

@@ -34,11 +34,11 @@ DEPTHS: Final = (10, 100)
 SAMPLED_AGAIN: Final = timedelta(days=1)
 TRIED_AGAIN: Final = timedelta(days=7)
 
-Task = Literal["fill", "clear", "nothing"]
+Task = Literal["encode", "clear", "nothing"]
 Moved = Callable[[int], None]
 
 
-def _nobody(_count: int) -> None:
+def _ignore(_count: int) -> None:
     """Nobody watches a job."""
 
 
@@ -66,11 +66,11 @@ def task_of(bucket: VectorBucket, exact_rows: int) -> Task:
         if bucket.coded or bucket.rows < least(exact_rows):
             return "clear"
         again = bucket.sampled_ago is not None and bucket.sampled_ago >= TRIED_AGAIN
-        return "fill" if again and bucket.rows > exact_rows else "nothing"
+        return "encode" if again and bucket.rows > exact_rows else "nothing"
     if bucket.registered:
-        return "fill" if fits and bucket.rows >= least(exact_rows) else "clear"
+        return "encode" if fits and bucket.rows >= least(exact_rows) else "clear"
     if fits and bucket.rows > exact_rows:
-        return "fill"
+        return "encode"
     return "clear" if bucket.coded else "nothing"
 
 
@@ -102,7 +102,7 @@ class QuantisationService:
             found = await BucketRepository(db, tenant_id).all(least(self._exact_rows))
         return [(bucket, task_of(bucket, self._exact_rows)) for bucket in found]
 
-    async def run(self, tenant_id: str, *, moved: Moved = _nobody) -> list[QuantisationResult]:
+    async def run(self, tenant_id: str, *, moved: Moved = _ignore) -> list[QuantisationResult]:
         """Make, sample and clear codes.
 
         Resumable and safe to run twice at once: each row is compared by its code or exactly,
@@ -115,48 +115,52 @@ class QuantisationService:
         """
         outcomes = []
         for bucket, task in await self.plan(tenant_id):
-            if task == "fill":
-                outcome = await self._fill(tenant_id, bucket, moved)
+            if task == "encode":
+                outcome = await self._encode(tenant_id, bucket, moved)
             elif task == "clear":
-                outcome = await self._take(tenant_id, bucket, moved)
+                outcome = await self._clear(tenant_id, bucket, moved)
             else:
                 outcome = QuantisationResult(bucket, task)
             outcomes.append(outcome)
         return outcomes
 
-    async def _fill(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> QuantisationResult:
+    async def _encode(
+        self, tenant_id: str, bucket: VectorBucket, moved: Moved
+    ) -> QuantisationResult:
         # First of all: what is interrupted is known to be filled, or cleared, another time.
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).register(bucket)
-        rows = await self._work_off(tenant_id, bucket, moved, coded=False)
+        rows = await self._run_batches(tenant_id, bucket, moved, coded=False)
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).finish(bucket)
         if bucket.coded_at is None:
-            self._tell("earned", tenant_id, bucket, rows)
+            self._log_change("earned", tenant_id, bucket, rows)
         known = bucket.coded_at is not None and bucket.sampled_ago is not None
         if known and bucket.sampled_ago is not None and bucket.sampled_ago < SAMPLED_AGAIN:
-            return QuantisationResult(bucket, "fill", rows)
+            return QuantisationResult(bucket, "encode", rows)
         recall = await self._sampled(tenant_id, bucket)
         bad = recall < SURE
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).note_sample(bucket, recall, refused=bad)
         CODE_RECALL.labels(bucket.model).observe(recall)
         if bad:
-            rows = await self._work_off(tenant_id, bucket, moved, coded=True)
-            self._tell("refused", tenant_id, bucket, rows)
+            rows = await self._run_batches(tenant_id, bucket, moved, coded=True)
+            self._log_change("refused", tenant_id, bucket, rows)
             return QuantisationResult(bucket, "clear", rows, recall)
-        return QuantisationResult(bucket, "fill", rows, recall)
+        return QuantisationResult(bucket, "encode", rows, recall)
 
-    async def _take(self, tenant_id: str, bucket: VectorBucket, moved: Moved) -> QuantisationResult:
-        rows = await self._work_off(tenant_id, bucket, moved, coded=True)
+    async def _clear(
+        self, tenant_id: str, bucket: VectorBucket, moved: Moved
+    ) -> QuantisationResult:
+        rows = await self._run_batches(tenant_id, bucket, moved, coded=True)
         # What was refused is remembered while it is large.
         if not refused(bucket) or bucket.rows < least(self._exact_rows):
             async with self._database.begin(tenant_id) as db:
                 await BucketRepository(db, tenant_id).forget(bucket)
-            self._tell("dropped", tenant_id, bucket, rows)
+            self._log_change("dropped", tenant_id, bucket, rows)
         return QuantisationResult(bucket, "clear", rows)
 
-    async def _work_off(
+    async def _run_batches(
         self, tenant_id: str, bucket: VectorBucket, moved: Moved, *, coded: bool
     ) -> int:
         """Take the codes of all rows that have one, or give them to all that have none."""
@@ -194,11 +198,11 @@ class QuantisationService:
                     )
                     if exact := nearest[:depth]:
                         # Of several as near as the last any will do.
-                        near = sum(one >= exact[-1] - 1e-6 for one in found)
+                        near = sum(similarity >= exact[-1] - 1e-6 for similarity in found)
                         shares[depth].append(near / len(exact))
         return min((sum(some) / len(some) for some in shares.values() if some), default=1.0)
 
-    def _tell(self, event: str, tenant_id: str, bucket: VectorBucket, rows: int) -> None:
+    def _log_change(self, event: str, tenant_id: str, bucket: VectorBucket, rows: int) -> None:
         CODE_EVENTS.labels(bucket.model, event).inc()
         log.info(
             "codes_changed",

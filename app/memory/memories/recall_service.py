@@ -178,9 +178,9 @@ class RecallService:
         if wanted.corrections and (not wanted.memory_types or CORRECTION in wanted.memory_types):
             plans.append(replace(plan, memory_types=(CORRECTION,), limit=wanted.corrections))
         lists = await asyncio.gather(
-            *(by_vectors(self._database, principal.tenant_id, one) for one in plans)
+            *(by_vectors(self._database, principal.tenant_id, each) for each in plans)
         )
-        known = {one.ranked.memory_id: one for found in lists for one in found}
+        known = {hit.ranked.memory_id: hit for found in lists for hit in found}
         return list(known.values())
 
     def _plan(self, principal: Principal, wanted: Recall) -> SearchPlan:

@@ -1,7 +1,6 @@
-"""SQL for what is kept about memories: their history and the gate's verdicts.
+"""SQL that writes the records of changes: history, the gate's decisions, and events.
 
-Whoever is to be told of a change is told from here, so that none is forgotten: the events go
-into the outbox in the same transaction.
+The events go into the outbox in the same transaction as the change, so that none is lost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     Text,
-    and_,
-    case,
     cast,
     delete,
     func,
@@ -30,7 +27,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import flag_modified
 
 from app.identity.tenants.access import Access
-from app.identity.users.repository import visible_user_ids
 from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.offload import read_text
 from app.memory.memories.errors import HistoryNotFoundError
@@ -55,7 +51,7 @@ _ANSWER_NAMES_ONE = text(
     "WHERE told.ids[1] = ANY(CAST(:memory_ids AS text[])))"
 )
 
-TOLD_AS: Final[Mapping[str, EventType]] = MappingProxyType(
+EVENT_TYPES: Final[Mapping[str, EventType]] = MappingProxyType(
     {
         "ADD": "memory.added",
         "UPDATE": "memory.updated",
@@ -68,7 +64,7 @@ TOLD_AS: Final[Mapping[str, EventType]] = MappingProxyType(
 )
 """What webhooks are told of an event of the history."""
 
-_TOLD = (
+_EVENT_COLUMNS = (
     "memory_id", "version", "memory_type", "scope", "scope_id", "user_id", "agent_id",
     "session_id", "project_id", "superseded_by",
 )  # fmt: skip
@@ -184,11 +180,11 @@ class RecordRepository:
             return
         await self._db.execute(insert(MemoryHistory), lines)
         about = [(change.event, change.after or change.before or {}) for change in changes]
-        await self._tell(about, job_id)
+        await self._publish(about, job_id)
         refresh_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
-        self._owe_graphs(changes, actor, by_hand=job_id is None)
+        self._refresh_graphs(changes, actor, by_hand=job_id is None)
 
-    def _owe_graphs(
+    def _refresh_graphs(
         self, changes: Sequence[MemoryChange], actor: str | None, *, by_hand: bool
     ) -> None:
         """What counts no longer, or counts again, or was written by hand: runs tell the graph
@@ -199,17 +195,18 @@ class RecordRepository:
             active = row["status"] == "active"
             read = active and (by_hand or event == "RESTORE")
             if read or not active:
-                owed = pending_graphs(self._db, self._tenant_id, actor)
-                owed.note(row, read=read, reworded=replaced is not None)
+                pending = pending_graphs(self._db, self._tenant_id, actor)
+                pending.note(row, read=read, reworded=replaced is not None)
 
-    async def _tell(
+    async def _publish(
         self, changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None
     ) -> None:
         await OutboxRepository(self._db, self._tenant_id).publish(
             [
                 Event(
-                    TOLD_AS[event],
-                    {name: about[name] for name in _TOLD} | {"event": event, "job_id": job_id},
+                    EVENT_TYPES[event],
+                    {name: about[name] for name in _EVENT_COLUMNS}
+                    | {"event": event, "job_id": job_id},
                     user_id=about["user_id"],
                 )
                 for event, about in changes
@@ -231,9 +228,9 @@ class RecordRepository:
         wants to know is told once: of what was hidden before, nothing more.
         """
         ids = list(memory_ids)
-        await self._tell_deletion(ids, job_id, actor)
+        await self._publish_deletion(ids, job_id, actor)
         if hard:
-            await self._forget_words(ids)
+            await self._delete_copies(ids)
         whole = func.to_jsonb(literal_column("memories"))
         pairs = (
             func.unnest(cast(ids, ARRAY(Text)), cast([new_id("his") for _ in ids], ARRAY(Text)))
@@ -262,9 +259,11 @@ class RecordRepository:
         ]  # fmt: skip
         await self._db.execute(insert(MemoryHistory).from_select(names, lines))
 
-    async def _tell_deletion(self, ids: list[str], job_id: str | None, actor: str | None) -> None:
+    async def _publish_deletion(
+        self, ids: list[str], job_id: str | None, actor: str | None
+    ) -> None:
         gone = await self._db.execute(
-            select(*(getattr(Memory, name) for name in (*_TOLD, "status"))).where(
+            select(*(getattr(Memory, name) for name in (*_EVENT_COLUMNS, "status"))).where(
                 Memory.tenant_id == self._tenant_id,
                 Memory.memory_id == func.any(cast(ids, ARRAY(Text))),
             )
@@ -273,10 +272,10 @@ class RecordRepository:
         for row in every:
             pending_graphs(self._db, self._tenant_id, actor).note(row)
         rows = [row for row in every if row.pop("status") != "deleted"]
-        await self._tell([("DELETE", row) for row in rows], job_id)
+        await self._publish([("DELETE", row) for row in rows], job_id)
         refresh_profiles(self._db, self._tenant_id, rows, actor, gone=True)
 
-    async def _forget_words(self, ids: list[str]) -> None:
+    async def _delete_copies(self, ids: list[str]) -> None:
         chosen = func.any(cast(ids, ARRAY(Text)))
         await self._db.execute(
             delete(MemoryHistory)
@@ -350,67 +349,6 @@ class RecordRepository:
                 if row["verdict"] == "rejected"
             ]
         )
-
-    def _visible_decisions(self) -> Any:
-        condition = GateDecision.tenant_id == self._tenant_id
-        if not self._access.restricted:
-            return condition
-        mine = GateDecision.user_id.in_(visible_user_ids(self._access))
-        if self._access.agent_id is None:
-            return and_(condition, mine)
-        fitting = or_(
-            GateDecision.agent_id == self._access.agent_id, GateDecision.agent_id.is_(None)
-        )
-        return and_(condition, mine, fitting)
-
-    async def decisions(
-        self,
-        *,
-        user_id: str | None,
-        verdict: str | None,
-        code: str | None,
-        job_id: str | None = None,
-        run_id: str | None = None,
-        start: tuple[datetime, str] | None,
-        limit: int,
-    ) -> Sequence[GateDecision]:
-        """Newest first, one more than `limit` when another page follows."""
-        statement = select(GateDecision).where(self._visible_decisions())
-        if user_id is not None:
-            statement = statement.where(GateDecision.user_id == user_id)
-        if verdict is not None:
-            statement = statement.where(GateDecision.verdict == verdict)
-        if code is not None:
-            statement = statement.where(literal(code) == func.any(GateDecision.codes))
-        if job_id is not None:
-            statement = statement.where(GateDecision.job_id == job_id)
-        if run_id is not None:
-            statement = statement.where(GateDecision.run_id == run_id)
-        rows = await self._db.scalars(
-            after(
-                statement,
-                (GateDecision.create_time, GateDecision.decision_id),
-                start=start,
-                descending=True,
-                limit=limit,
-            )
-        )
-        return rows.all()
-
-    async def decision_counts(self, equal: Mapping[str, Any]) -> dict[str, int]:
-        """Verdicts by code; `accepted` for those without one."""
-        code = func.unnest(
-            case(
-                (func.cardinality(GateDecision.codes) == 0, cast(["accepted"], ARRAY(Text))),
-                else_=cast(GateDecision.codes, ARRAY(Text)),
-            )
-        ).label("code")
-        conditions = [getattr(GateDecision, name) == value for name, value in equal.items()]
-        codes = select(code).where(self._visible_decisions(), *conditions).subquery()
-        rows = await self._db.execute(
-            select(codes.c.code, func.count()).group_by(codes.c.code).order_by(codes.c.code)
-        )
-        return {row[0]: int(row[1]) for row in rows}
 
 
 def _line(change: MemoryChange) -> dict[str, Any]:

@@ -42,16 +42,16 @@ def derive_now(owner: Owner, *, creator: str | None) -> Order:
 
 def owner_of(key: str) -> Owner:
     """Whose profile a job of this key derives."""
-    kind, _, one = key.partition(":")
-    return ("user" if kind == "user" else "project"), one
+    kind, _, owner_id = key.partition(":")
+    return ("user" if kind == "user" else "project"), owner_id
 
 
 def _profile_order(owner: Owner, creator: str | None, delay: timedelta) -> Order:
-    kind, one = owner
+    kind, owner_id = owner
     return Order(
         kind=PROFILE,
-        key=f"{kind}:{one}",
-        user_id=one if kind == "user" else None,
+        key=f"{kind}:{owner_id}",
+        user_id=owner_id if kind == "user" else None,
         creator=creator,
         delay=delay,
         longest=PROFILE_LONGEST,
@@ -59,7 +59,7 @@ def _profile_order(owner: Owner, creator: str | None, delay: timedelta) -> Order
     )
 
 
-GRAPH_TIDY: Final = "graph_tidy"
+GRAPH_REFRESH: Final = "graph_tidy"
 
 Bucket = tuple[str, str]
 """Scope and id of the scope: a user's, a project's or an agent's."""
@@ -88,12 +88,13 @@ def refresh_graph_soon(
     """
     scope, scope_id = bucket
     return Order(
-        kind=GRAPH_TIDY,
+        kind=GRAPH_REFRESH,
         key=f"{scope}:{scope_id}",
         user_id=scope_id if scope == "user" else None,
         creator=creator,
         # Keys of their own, since payloads of joined orders are united key by key.
-        payload=dict.fromkeys(read, True) | {f"{_REWORDED}{one}": True for one in reworded},
+        payload=dict.fromkeys(read, True)
+        | {f"{_REWORDED}{memory_id}": True for memory_id in reworded},
         delay=GRAPH_DELAY,
         longest=GRAPH_LONGEST,
         priority=GRAPH_PRIORITY,
@@ -106,14 +107,14 @@ def bucket_of(key: str) -> Bucket:
     return scope, scope_id
 
 
-def to_read(payload: Mapping[str, Any]) -> list[str]:
+def unread_ids(payload: Mapping[str, Any]) -> list[str]:
     """Ids of memories that are to be read."""
-    return sorted(one for one in payload if not one.startswith(_REWORDED))
+    return sorted(key for key in payload if not key.startswith(_REWORDED))
 
 
-def reworded(payload: Mapping[str, Any]) -> list[str]:
+def reworded_ids(payload: Mapping[str, Any]) -> list[str]:
     """Ids of those that said something else before."""
-    return sorted(one.removeprefix(_REWORDED) for one in payload if one.startswith(_REWORDED))
+    return sorted(key.removeprefix(_REWORDED) for key in payload if key.startswith(_REWORDED))
 
 
 _PENDING_PROFILES: Final = "pending_profiles"
@@ -146,7 +147,7 @@ class PendingProfiles:
     async def __call__(self, db: AsyncSession) -> None:
         """Order them. In one sequence, so that two transactions cannot wait for each other."""
         jobs = JobRepository(db, self._tenant_id)
-        users = {one for kind, one in self._owners if kind == "user"}
+        users = {owner_id for kind, owner_id in self._owners if kind == "user"}
         if self._gone:
             users = await UserRepository(db, Access(self._tenant_id)).present(users)
         for owner in sorted(self._owners):
@@ -197,7 +198,7 @@ class PendingGraphs:
     async def __call__(self, db: AsyncSession) -> None:
         """Order them, in one sequence; none of users who are gone."""
         jobs = JobRepository(db, self._tenant_id)
-        users = {one for scope, one in self._read if scope == "user"}
+        users = {scope_id for scope, scope_id in self._read if scope == "user"}
         if users and self._gone:
             users = await UserRepository(db, Access(self._tenant_id)).present(users)
         for bucket, ids in sorted(self._read.items()):

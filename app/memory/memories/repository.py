@@ -33,7 +33,7 @@ from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.models import Memory
 from app.memory.memories.searchable import NO_TERMS, characters, with_terms
-from app.memory.memories.visibility_sql import removable, to_remove, visible
+from app.memory.memories.visibility_sql import removable, removable_selection, visible
 from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 
@@ -43,7 +43,7 @@ def current() -> ColumnElement[bool]:
     return and_(Memory.status == "active", _in_time(Memory.__table__.c, func.now()))
 
 
-def held(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
+def valid_at(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
     """What was true at a moment; `search_sql.py` says the same as text.
 
     What was superseded since still held then, and what has expired since; what somebody
@@ -57,11 +57,11 @@ def held(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
     return and_(or_(row.status.in_(["active", "superseded"]), expired), _in_time(row, at))
 
 
-def _in_time(row: Any, moment: Any) -> ColumnElement[bool]:
+def _in_time(row: Any, time: Any) -> ColumnElement[bool]:
     return and_(
-        or_(row.expires_at.is_(None), row.expires_at > moment),
-        or_(row.valid_from.is_(None), row.valid_from <= moment),
-        or_(row.valid_to.is_(None), row.valid_to > moment),
+        or_(row.expires_at.is_(None), row.expires_at > time),
+        or_(row.valid_from.is_(None), row.valid_from <= time),
+        or_(row.valid_to.is_(None), row.valid_to > time),
     )
 
 
@@ -226,7 +226,7 @@ class MemoryRepository:
             Per vector at most `limit` triples of id, content and cosine similarity.
 
         """
-        query = asked(vectors)
+        query = query_vectors(vectors)
         similarity = -Memory.embedding.max_inner_product(query.c.vector)
         near = (
             select(Memory.memory_id, Memory.content, similarity.label("similarity"))
@@ -247,8 +247,8 @@ class MemoryRepository:
             .order_by(query.c.place, near.c.similarity.desc())
         )
         found: list[list[tuple[str, str, float]]] = [[] for _ in vectors]
-        for place, memory_id, content, likeness in rows:
-            found[place - 1].append((memory_id, content, float(likeness)))
+        for position, memory_id, content, likeness in rows:
+            found[position - 1].append((memory_id, content, float(likeness)))
         return found
 
     async def add_all(self, rows: list[dict[str, Any]]) -> list[Memory]:
@@ -298,11 +298,11 @@ class MemoryRepository:
     ) -> Sequence[ColumnElement[bool] | TextClause]:
         """Conditions; without `knowledge` what all users of an agent share is left out."""
         conditions: list[ColumnElement[bool] | TextClause] = (
-            [*to_remove(self._access, equal, filters)] if removing else [self._mine()]
+            [*removable_selection(self._access, equal, filters)] if removing else [self._mine()]
         )
         for name, value in equal.items():
             if name == "status" and value == "active":
-                conditions.append(current() if as_of is None else held(as_of))
+                conditions.append(current() if as_of is None else valid_at(as_of))
             else:
                 conditions.append(getattr(Memory, name) == value)
         if not knowledge:
@@ -406,7 +406,7 @@ class MemoryRepository:
         return rows.all()
 
 
-def asked(vectors: Sequence[Any]) -> Subquery:
+def query_vectors(vectors: Sequence[Any]) -> Subquery:
     """Rows of `vector` and `place`, which counts from 1, to compare memories with.
 
     Fenced: each is read once, and not once per memory it is compared with.

@@ -413,4 +413,4 @@ async def list_project_memories(
     service: Annotated[MemoryService, provided(MemoryService)],
 ) -> Page[ProjectItemRead]:
     """List what a project holds, without what it says, newest first; for owners and admins."""
-    return await service.held(principal, project_id, query)
+    return await service.list_project_items(principal, project_id, query)

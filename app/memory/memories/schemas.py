@@ -146,10 +146,10 @@ class MemoryCreate(Aliases):
         if self.source_error is not None and self.memory_type != "correction":
             raise ValueError("source_error goes with memory_type correction only")
         said = self.messages if isinstance(self.messages, list) else [self.messages]
-        for one in said:
+        for message in said:
             if (
-                isinstance(one, SaidMessage)
-                and metadata_size(self.metadata | one.metadata) > METADATA_BYTES
+                isinstance(message, SaidMessage)
+                and metadata_size(self.metadata | message.metadata) > METADATA_BYTES
             ):
                 raise ValueError("metadata of the request and of a message together are too large")
         if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:

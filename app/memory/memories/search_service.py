@@ -143,23 +143,23 @@ class SearchService:
         shown = await self._processed(principal, plan, body.query, found[: body.limit])
         found = shown.found
         if plan.as_of is None and plan.known_at is None:
-            ids = (one.ranked.memory_id for one in found)
+            ids = (match.ranked.memory_id for match in found)
             self._uses.note(principal.tenant_id, ids, self._now())
         compared = body.mode != "lexical"
         waiting = await self._waiting(principal, plan) if compared else 0
         SEARCHES.labels("found" if found else "empty").inc()
         return {
             "results": [
-                hit(one, self._weights, compared=compared, explain=body.explain)
-                | {"annotations": shown.annotations.get(one.ranked.memory_id)}
-                for one in found
+                hit(match, self._weights, compared=compared, explain=body.explain)
+                | {"annotations": shown.annotations.get(match.ranked.memory_id)}
+                for match in found
             ],
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": degraded,
             "mode": body.mode,
             "reranker": reranker,
-            "prompt": render([one.row for one in found]) if body.format == "text" else None,
+            "prompt": render([match.row for match in found]) if body.format == "text" else None,
         }
 
     async def _processed(

@@ -130,7 +130,7 @@ def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, li
     return f"SELECT {columns} {source.rows}", statement.values
 
 
-def settling_statement(
+def exact_statement(
     plan: SearchPlan, asked: ParsedQuery, memory_ids: Sequence[str]
 ) -> tuple[str, list[object]]:
     """As `hits_statement`, with the cosines that codes left open: `exact`, `exact_ranked`.
@@ -316,7 +316,7 @@ def current_source(
         within = in_bucket("= 'active'", "IN ('archived', 'superseded')")
     rows = f"""FROM {buckets}
         CROSS JOIN LATERAL ({within} OFFSET 0) AS memories"""
-    conditions = [_CURRENT if plan.as_of is None else held(plan.as_of, statement)]
+    conditions = [_CURRENT if plan.as_of is None else valid_at(plan.as_of, statement)]
     conditions += whose(plan, statement)
     if narrow:
         conditions += narrowed(plan, statement)
@@ -356,7 +356,7 @@ def some(memory_ids: Sequence[str], statement: SearchStatement) -> str:
     )
 
 
-def held(at: datetime, statement: SearchStatement) -> str:
+def valid_at(at: datetime, statement: SearchStatement) -> str:
     """What was true at a moment, as far as `memories` says; `repository.py` has it too.
 
     What was superseded since still held then, and what has expired since; what somebody

@@ -21,7 +21,11 @@ from app.identity.users.errors import UserNotFoundError
 from app.memory.memories.amendments import was_closed
 from app.memory.memories.deletion_service import MOST_AT_ONCE, DeleteSelection
 from app.memory.memories.filters import InvalidFilterError
-from app.memory.memories.list_repository import ProjectItemRepository, TimelineRepository
+from app.memory.memories.list_repository import (
+    DecisionRepository,
+    ProjectItemRepository,
+    TimelineRepository,
+)
 from app.memory.memories.models import MemoryHistory
 from app.memory.memories.owner import permit
 from app.memory.memories.record_repository import RecordRepository
@@ -99,8 +103,8 @@ class MemoryService:
         return page(
             shown,
             query.limit,
-            show=lambda one: one,
-            place=lambda one: (one.create_time, one.memory_id),
+            show=lambda memory: memory,
+            place=lambda memory: (memory.create_time, memory.memory_id),
         )
 
     async def history(
@@ -125,7 +129,7 @@ class MemoryService:
             rows, query.limit, show=show, place=lambda row: (row.create_time, row.history_id)
         )
 
-    async def held(
+    async def list_project_items(
         self, principal: Principal, project_id: str, query: ProjectItemQuery
     ) -> Page[ProjectItemRead]:
         """What a project holds, newest first; whoever may remove an item need not read it.
@@ -226,7 +230,7 @@ class MemoryService:
         equal = query.model_dump(exclude_none=True)
         async with self._work.read(principal) as db:
             rows = await MemoryRepository(db, principal.access).stats(equal)
-            decisions = await RecordRepository(db, principal.access).decision_counts(equal)
+            decisions = await DecisionRepository(db, principal.access).decision_counts(equal)
         active = [row for row in rows if row.status == "active"]
 
         def by(name: str, among: list[Any]) -> dict[str, int]:
@@ -251,7 +255,7 @@ class MemoryService:
         """The gate's verdicts, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
-            rows = await RecordRepository(db, principal.access).decisions(
+            rows = await DecisionRepository(db, principal.access).decisions(
                 user_id=query.user_id,
                 verdict=query.verdict,
                 code=query.code,

@@ -17,11 +17,11 @@ from app.memory.memories.search_sql import (
     SearchPlan,
     bucket_table,
     features,
-    held,
     in_bucket,
     narrowed,
     ranked,
     some,
+    valid_at,
     waiting,
     whose,
 )
@@ -82,8 +82,8 @@ def _source(
     moment = statement.bind(plan.known_at, "timestamptz")
     as_of: datetime = plan.as_of or plan.known_at
     seen = ["memories.create_time <= " + moment, *whose(plan, statement)]
-    conditions = [held(as_of, statement), *(narrowed(plan, statement) if narrow else ())]
-    if plan.user_id is not None and any(one.scope == "project" for one in plan.buckets):
+    conditions = [valid_at(as_of, statement), *(narrowed(plan, statement) if narrow else ())]
+    if plan.user_id is not None and any(bucket.scope == "project" for bucket in plan.buckets):
         # Open to others now, and closed to them when it said that.
         conditions.append(
             "(present.scope <> 'project' OR memories.visibility IS DISTINCT FROM 'owner_only' "

@@ -83,5 +83,7 @@ class MemoryUse:
         ids = sorted(batch)
         async with self._database.begin(tenant_id) as db:
             await MaintenanceRepository(db, tenant_id).count_uses(
-                ids, [batch[one].count for one in ids], [batch[one].at for one in ids]
+                ids,
+                [batch[memory_id].count for memory_id in ids],
+                [batch[memory_id].at for memory_id in ids],
             )

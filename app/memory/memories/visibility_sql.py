@@ -55,7 +55,7 @@ def removable(access: Access, *, unseen: bool = True) -> ColumnElement[bool]:
     return _fitting(access, mine, shared, knowledge=False)
 
 
-def to_remove(
+def removable_selection(
     access: Access, equal: Mapping[str, Any], filters: Mapping[str, Any] | None
 ) -> tuple[ColumnElement[bool], ...]:
     """The conditions that a deletion of many starts from, for what it selects by."""

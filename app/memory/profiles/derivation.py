@@ -33,7 +33,7 @@ from app.memory.profiles.value_changes import (
     changes_of,
     decisions_of,
     removals,
-    standing,
+    still_supported,
 )
 
 log = structlog.get_logger()
@@ -63,7 +63,7 @@ class DerivationResult:
     """What was changed, and whether everything read was as it had been."""
 
     slots: Sequence[str]
-    settled: bool
+    up_to_date: bool
 
 
 class ProfileDerivation:
@@ -71,7 +71,7 @@ class ProfileDerivation:
         self._ledger = ledger
         self._now = now
 
-    async def look(
+    async def read(
         self, db: AsyncSession, principal: Principal, owner: Owner
     ) -> DerivationSnapshot:
         """What there is to derive from.
@@ -82,13 +82,13 @@ class ProfileDerivation:
 
         """
         access = Access(principal.tenant_id)
-        kind, one = owner
+        kind, owner_id = owner
         profiles = ProfileRepository(db, access)
         if kind == "project":
-            await ProjectRepository(db, access).get(one)
+            await ProjectRepository(db, access).get(owner_id)
             rows = await profiles.known(owner, None)
             return DerivationSnapshot(owner, PROJECT_SLOTS, rows, (principal.config,))
-        user = await UserRepository(db, access).get(one)
+        user = await UserRepository(db, access).get(owner_id)
         agent = await AgentRepository(db, access).get(user.agent_id)
         refuse_disabled(agent, user)
         try:
@@ -143,30 +143,32 @@ class ProfileDerivation:
 
         """
         access = Access(principal.tenant_id)
-        kind, one = seen.owner
+        kind, owner_id = seen.owner
         # Whoever remembers something waits; who deletes orders another derivation.
-        await MemoryRepository(db, access).lock_bucket(kind, one)
+        await MemoryRepository(db, access).lock_bucket(kind, owner_id)
         if kind == "user":
-            await UserRepository(db, access).get(one)
+            await UserRepository(db, access).get(owner_id)
         else:
-            await ProjectRepository(db, access).get(one)
+            await ProjectRepository(db, access).get(owner_id)
         profiles = ProfileRepository(db, access)
         profile = await profiles.locked(seen.owner)
         present = await profiles.values(profile.profile_id)
-        told = {memory_id for change in changes for memory_id in change.memory_ids}
-        told |= {memory_id for row in present for memory_id in row.memory_ids}
-        now = await profiles.versions(told)
-        kept, settled = standing(changes, seen.versions, now)
+        memory_ids = {memory_id for change in changes for memory_id in change.memory_ids}
+        memory_ids |= {memory_id for row in present for memory_id in row.memory_ids}
+        now = await profiles.versions(memory_ids)
+        kept, up_to_date = still_supported(changes, seen.versions, now)
         # What has moved is derived again; until then its old value stays if its memories do.
         filled = {change.slot for change in changes}
-        gone = removals(present, {one.slot for one in kept}, now, complete=False)
+        gone = removals(present, {change.slot for change in kept}, now, complete=False)
         if complete:
-            gone += removals(present, {*filled, *(one.slot for one in gone)}, now, complete=True)
+            gone += removals(
+                present, {*filled, *(change.slot for change in gone)}, now, complete=True
+            )
         author = ValueAuthor("derived", principal.key_id or None, job_id)
         slots = await profiles.write(profile, [*gone, *kept], author)
         await profiles.derived_until(
             profile, max((row.update_time for row in seen.rows), default=None)
         )
         await profiles.forget(profile)
-        log.info("profile_derived", owner=kind, changed=len(slots), settled=settled)
-        return DerivationResult(slots, settled)
+        log.info("profile_derived", owner=kind, changed=len(slots), up_to_date=up_to_date)
+        return DerivationResult(slots, up_to_date)

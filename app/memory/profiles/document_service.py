@@ -82,12 +82,12 @@ class MemoryDocumentService:
 
         """
         self._work.refuse_disabled()
-        place = user_owner(principal, user_id, query.agent_id)
-        agent_id = place.agent_id
+        owner = user_owner(principal, user_id, query.agent_id)
+        agent_id = owner.agent_id
         async with self._work.read(principal, key) as db:
             user = await UserRepository(db, principal.access).find(user_id)
             if user is None:
-                await check_owner(db, principal, place, create=self._auto_create)
+                await check_owner(db, principal, owner, create=self._auto_create)
             refuse_disabled(None, user)
             profiles = ProfileRepository(db, principal.access)
             known = await profiles.imported(user_id, {fact.id for fact in body.facts})
@@ -108,10 +108,10 @@ class MemoryDocumentService:
         async def also(db: AsyncSession, outcomes: Sequence[Outcome]) -> None:
             async with answering(db, key) as unit:
                 if user is None and not query.dry_run:
-                    await ensure_owner(db, principal, place, create=self._auto_create)
+                    await ensure_owner(db, principal, owner, create=self._auto_create)
                 sections = await self._write(db, principal, user_id, section_changes(body), query)
-                told = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
-                answer = _answer(body.facts, told, known, sections, dry_run=query.dry_run)
+                outcomes_by_id = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
+                answer = _answer(body.facts, outcomes_by_id, known, sections, dry_run=query.dry_run)
                 answers.append(unit.answer(answer, user_id=user_id))
 
         await self._saving.add_each(principal, bodies, also, dry_run=query.dry_run)
@@ -142,25 +142,25 @@ class MemoryDocumentService:
 
 def _answer(
     facts: Sequence[DocumentFact],
-    told: Mapping[str, Outcome],
+    saved: Mapping[str, Outcome],
     known: Mapping[str, Memory],
     sections: Sequence[str],
     *,
     dry_run: bool,
 ) -> DocumentImported:
     outcomes = [
-        _known(fact, known[fact.id]) if fact.id in known else _told(fact, told[fact.id])
+        _known(fact, known[fact.id]) if fact.id in known else _saved_fact(fact, saved[fact.id])
         for fact in facts
     ]
     return DocumentImported(
         dry_run=dry_run,
         facts=outcomes,
         sections=list(sections),
-        counts=dict(sorted(Counter(one.event for one in outcomes).items())),
+        counts=dict(sorted(Counter(outcome.event for outcome in outcomes).items())),
     )
 
 
-def _told(fact: DocumentFact, outcome: Outcome) -> FactOutcome:
+def _saved_fact(fact: DocumentFact, outcome: Outcome) -> FactOutcome:
     memory_id = outcome.memory.memory_id if outcome.memory else outcome.memory_id
     return FactOutcome(
         id=fact.id, event=outcome.event, memory_id=memory_id, reasons=outcome.reasons

@@ -38,9 +38,9 @@ _CATEGORIES: Final = {
 _TYPES: Final = {"behavior": "habit", "behaviour": "habit"}
 
 
-def stamp(moment: datetime) -> str:
+def stamp(time: datetime) -> str:
     """ISO 8601 with Z, as DeerFlow writes it."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def document(
@@ -53,7 +53,7 @@ def document(
 
     """
     by_slot = {value.slot: value for value in values if value.slot.startswith(f"{SECTIONS}.")}
-    times = [row.update_time for row in facts] + [one.update_time for one in by_slot.values()]
+    times = [row.update_time for row in facts] + [value.update_time for value in by_slot.values()]
     parts = {
         part: {name: _section(by_slot.get(f"{SECTIONS}.{ours}")) for name, ours in names.items()}
         for part, names in _PLACES.items()
@@ -91,12 +91,12 @@ def _source(row: Memory) -> str:
     return row.session_id or row.source_id or ("manual" if row.source == "user" else "unknown")
 
 
-def section_changes(told: MemoryDocument) -> list[ValueChange]:
+def section_changes(body: MemoryDocument) -> list[ValueChange]:
     """What the document says of sections; an empty one says nothing."""
     changes = []
     for part, names in _PLACES.items():
         for name, ours in names.items():
-            summary = getattr(getattr(told, part), name).summary
+            summary = getattr(getattr(body, part), name).summary
             if summary:
                 changes.append(ValueChange(f"{SECTIONS}.{ours}", summary))
     return changes

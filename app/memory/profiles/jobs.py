@@ -29,7 +29,7 @@ def chosen(catalogue: ProfilerCatalogue, configs: Sequence[Mapping[str, Any]]) -
 
     """
     handles = (config.get(HANDLE) for config in configs)
-    handle = next((one for one in handles if isinstance(one, str) and one), None)
+    handle = next((handle for handle in handles if isinstance(handle, str) and handle), None)
     return catalogue.default if handle is None else catalogue.resolve(handle)
 
 
@@ -74,7 +74,7 @@ class ProfileJobs:
                 Access(job.tenant_id), job.creator or "", frozenset({"write"}), tenant.config
             )
             try:
-                seen = await self._deriving.look(db, principal, owner)
+                seen = await self._deriving.read(db, principal, owner)
             except DisabledError as error:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
         profiler = await self._profiler(principal, seen)
@@ -89,7 +89,7 @@ class ProfileJobs:
                 job_id=job.job_id,
             )
             jobs = JobRepository(unit.db, job.tenant_id)
-            if not stored.settled:
+            if not stored.up_to_date:
                 await jobs.schedule(derive_soon(owner, creator=job.creator))
             await jobs.finish(
                 job,
@@ -97,7 +97,7 @@ class ProfileJobs:
                     "deriver": profiler.name,
                     "memories": len(seen.rows),
                     "changed": list(stored.slots),
-                    "settled": stored.settled,
+                    "settled": stored.up_to_date,
                 },
             )
 

@@ -37,7 +37,7 @@ class ProfileLine:
 
     def repeats(self, memory_id: str, content: str) -> bool:
         """Whether it was derived from a memory and says it in whole, word for word."""
-        return memory_id in self.memory_ids and any(_stands_in(content, one) for one in self.says)
+        return memory_id in self.memory_ids and any(_says(content, text) for text in self.says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +59,35 @@ def user_lines(
 
     """
     ordered = _ordered(values)
-    short = [one for one in ordered if not one[0].startswith("sections.")]
-    long = [one for one in ordered if one[0].startswith("sections.")]
+    short = [item for item in ordered if not item[0].startswith("sections.")]
+    long = [item for item in ordered if item[0].startswith("sections.")]
     lines = [
-        _line(_title(slot), told)
-        for slot, told in short
-        if not (slot == "attributes.username" and told.value == name)
+        _line(_title(slot), rendered)
+        for slot, rendered in short
+        if not (slot == "attributes.username" and rendered.value == name)
     ]
     # ProfileLine by line, so that one that has no room takes no other with it.
-    lines += [ProfileLine(f"- {WISH}: {escape_line(one)}") for one in _lines(instructions)]
-    return lines + [_line(_title(slot), told) for slot, told in long]
+    lines += [ProfileLine(f"- {WISH}: {escape_line(wish)}") for wish in _lines(instructions)]
+    return lines + [_line(_title(slot), rendered) for slot, rendered in long]
 
 
 def project_lines(values: Mapping[str, RenderedProfile]) -> list[ProfileLine]:
     """A project's values, then its decisions, the newest first."""
     lines = [
-        _line(f"{PROJECT} {_title(slot).removeprefix('project ')}", told)
-        for slot, told in _ordered(values)
+        _line(f"{PROJECT} {_title(slot).removeprefix('project ')}", rendered)
+        for slot, rendered in _ordered(values)
         if slot != DECISIONS
     ]
     decided = values.get(DECISIONS, RenderedProfile([]))
     return lines + [
-        _decision(one, decided.memory_ids)
-        for one in reversed(decided.value or [])
-        if isinstance(one, Mapping)
+        _decision(decision, decided.memory_ids)
+        for decision in reversed(decided.value or [])
+        if isinstance(decision, Mapping)
     ]
 
 
 def _ordered(values: Mapping[str, RenderedProfile]) -> list[tuple[str, RenderedProfile]]:
-    return sorted(values.items(), key=lambda one: (_ORDER.get(one[0], len(_ORDER)), one[0]))
+    return sorted(values.items(), key=lambda item: (_ORDER.get(item[0], len(_ORDER)), item[0]))
 
 
 def _title(slot: str) -> str:
@@ -95,22 +95,22 @@ def _title(slot: str) -> str:
     return slot.partition(".")[2].replace(".", " ").replace("_", " ")
 
 
-def _line(title: str, told: RenderedProfile) -> ProfileLine:
-    value = told.value
+def _line(title: str, rendered: RenderedProfile) -> ProfileLine:
+    value = rendered.value
     says = [value] if isinstance(value, str) else []
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         says, value = value, ", ".join(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return ProfileLine(f"- {escape_line(title)}: {escape_line(text)}", says, told.memory_ids)
+    return ProfileLine(f"- {escape_line(title)}: {escape_line(text)}", says, rendered.memory_ids)
 
 
-def _decision(one: Mapping[str, Any], memory_ids: Collection[str]) -> ProfileLine:
-    decision = str(one.get("decision", ""))
+def _decision(entry: Mapping[str, Any], memory_ids: Collection[str]) -> ProfileLine:
+    decision = str(entry.get("decision", ""))
     said = f"- {PROJECT} decision: {escape_line(decision)}"
-    if one.get("reason"):
-        said += f" (because: {escape_line(str(one['reason']))})"
-    if one.get("time"):
-        said += f" ({str(one['time'])[:10]})"
+    if entry.get("reason"):
+        said += f" (because: {escape_line(str(entry['reason']))})"
+    if entry.get("time"):
+        said += f" ({str(entry['time'])[:10]})"
     return ProfileLine(said, [decision], memory_ids)
 
 
@@ -118,18 +118,18 @@ def _lines(text: str | None) -> Iterable[str]:
     return [line for line in (text or "").splitlines() if line.strip()]
 
 
-def _stands_in(content: str, told: str) -> bool:
+def _says(content: str, text_: str) -> bool:
     """Whether a text is another, or stands in it as sentences of its own."""
-    wanted, text = " ".join(content.split()), " ".join(told.split())
+    wanted, text = " ".join(content.split()), " ".join(text_.split())
     if not wanted or wanted == text:
         return bool(wanted)
     if not wanted.endswith(_ENDS):
         wanted += "。" if has_cjk(wanted) else "."
-    place = text.find(wanted)
-    while place >= 0:
-        before, after = text[:place].rstrip(), text[place + len(wanted) :]
+    start = text.find(wanted)
+    while start >= 0:
+        before, after = text[:start].rstrip(), text[start + len(wanted) :]
         begins = not before or before.endswith(_ENDS)
         if begins and (not after or after[0] == " " or wanted.endswith(_CLOSED)):
             return True
-        place = text.find(wanted, place + 1)
+        start = text.find(wanted, start + 1)
     return False

@@ -60,9 +60,9 @@ class ProfileRepository:
         self._tenant_id = access.tenant_id
 
     def _of(self, owner: Owner) -> ColumnElement[bool]:
-        kind, one = owner
+        kind, owner_id = owner
         column = Profile.user_id if kind == "user" else Profile.project_id
-        return and_(Profile.tenant_id == self._tenant_id, column == one)
+        return and_(Profile.tenant_id == self._tenant_id, column == owner_id)
 
     async def find(self, owner: Owner) -> Profile | None:
         return await self._db.scalar(select(Profile).where(self._of(owner)))
@@ -74,15 +74,15 @@ class ProfileRepository:
             VersionConflictError: it is of another version than `expected`.
 
         """
-        kind, one = owner
+        kind, owner_id = owner
         # Two first uses at once: one inserts, the other finds.
         await self._db.execute(
             insert(Profile)
             .values(
                 tenant_id=self._tenant_id,
                 profile_id=new_id("pfl"),
-                user_id=one if kind == "user" else None,
-                project_id=one if kind == "project" else None,
+                user_id=owner_id if kind == "user" else None,
+                project_id=owner_id if kind == "project" else None,
                 version=0,
             )
             .on_conflict_do_nothing()
@@ -209,15 +209,15 @@ class ProfileRepository:
             version=profile.version,
         )
 
-    async def derived_until(self, profile: Profile, moment: datetime | None) -> None:
+    async def derived_until(self, profile: Profile, time: datetime | None) -> None:
         """Note how far a job has read. No change of a value, so no version."""
-        if moment is not None and moment != profile.derived_until:
+        if time is not None and time != profile.derived_until:
             await self._db.execute(
                 update(Profile)
                 .where(
                     Profile.tenant_id == self._tenant_id, Profile.profile_id == profile.profile_id
                 )
-                .values(derived_until=moment)
+                .values(derived_until=time)
             )
 
     async def forget(self, profile: Profile) -> None:
@@ -261,7 +261,7 @@ class ProfileRepository:
             home: the user's home agent; None for a project.
 
         """
-        kind, one = owner
+        kind, owner_id = owner
         since = func.coalesce(Memory.valid_from, Memory.create_time)
         whose = (
             or_(Memory.agent_id.is_(None), Memory.agent_id == home) if kind == "user" else _shared()
@@ -276,7 +276,7 @@ class ProfileRepository:
                 existing(Access(self._tenant_id)),
                 current(),
                 Memory.scope == kind,
-                Memory.scope_id == one,
+                Memory.scope_id == owner_id,
                 whose,
             )
             .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)

@@ -134,8 +134,8 @@ class ProfileService:
         async with self._work.write(principal) as unit:
             users = UserRepository(unit.db, principal.access)
             if await users.find(user_id) is None:
-                place = user_owner(principal, user_id)
-                await ensure_owner(unit.db, principal, place, create=self._auto_create)
+                owner = user_owner(principal, user_id)
+                await ensure_owner(unit.db, principal, owner, create=self._auto_create)
             user = await users.get(user_id)
             refuse_disabled(None, user)
             # A user may write who may not see the home agent.
@@ -164,9 +164,9 @@ class ProfileService:
         self._work.refuse_disabled()
         changes = _named(ATTRIBUTES, body.attributes.model_dump(exclude_unset=True))
         if DECISIONS in body.model_fields_set:
-            told = body.model_dump(mode="json")[DECISIONS]
+            decisions = body.model_dump(mode="json")[DECISIONS]
             # None is nothing of one's own, and so is an empty list.
-            changes.append(ValueChange(DECISIONS, told or None))
+            changes.append(ValueChange(DECISIONS, decisions or None))
         async with self._work.write(principal) as unit:
             await _writable(unit.db, principal, project_id)
             owner: Owner = ("project", project_id)
@@ -208,12 +208,12 @@ class ProfileService:
     ) -> Page[ProfileChangeRead]:
         """Changes of values, newest first. Raises UserNotFoundError, ProjectNotFoundError."""
         start = decode_time(query.cursor)
-        kind, one = owner
+        kind, owner_id = owner
         async with self._work.read(principal) as db:
             if kind == "user":
-                await UserRepository(db, principal.access).get(one)
+                await UserRepository(db, principal.access).get(owner_id)
             else:
-                await ProjectRepository(db, principal.access).get(one)
+                await ProjectRepository(db, principal.access).get(owner_id)
             profiles = ProfileRepository(db, principal.access)
             profile = await profiles.find(owner)
             rows: Sequence[ProfileHistory] = []
@@ -243,16 +243,16 @@ class ProfileService:
 
         """
         self._work.refuse_disabled()
-        kind, one = owner
+        kind, owner_id = owner
         async with self._work.write(principal, key) as unit:
             if kind == "user":
-                refuse_disabled(None, await UserRepository(unit.db, principal.access).get(one))
+                refuse_disabled(None, await UserRepository(unit.db, principal.access).get(owner_id))
             else:
-                await _writable(unit.db, principal, one)
+                await _writable(unit.db, principal, owner_id)
             order = derive_now(owner, creator=principal.key_id)
             scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(order)
             answer = ProfileJob.model_validate(scheduled)
-            user_id = one if kind == "user" else None
+            user_id = owner_id if kind == "user" else None
             return unit.answer(answer, 202, user_id=user_id)
 
     async def for_agent(
@@ -337,13 +337,17 @@ def _check_slots(changes: Sequence[ValueChange], config: dict[str, Any]) -> None
         own: dict[str, ProfileSlot] = {slot.name: slot for slot in profile_slots(config)}
     except InvalidConfigError:
         own = {}
-    told = [one for one in changes if one.slot.startswith(f"{SLOTS}.") and one.value is not None]
-    unknown = [one.slot for one in told if one.slot not in own]
+    slots = [
+        change
+        for change in changes
+        if change.slot.startswith(f"{SLOTS}.") and change.value is not None
+    ]
+    unknown = [change.slot for change in slots if change.slot not in own]
     if unknown:
         raise UnknownSlotError(unknown, sorted(own))
-    for one in told:
-        if len(one.value) > own[one.slot].max_chars:
-            raise SlotTooLongError(one.slot, own[one.slot].max_chars)
+    for change in slots:
+        if len(change.value) > own[change.slot].max_chars:
+            raise SlotTooLongError(change.slot, own[change.slot].max_chars)
 
 
 def _change(row: ProfileHistory, *, veiled: bool) -> ProfileChangeRead:

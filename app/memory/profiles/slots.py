@@ -95,8 +95,8 @@ def user_slots(own: Sequence[ProfileSlot]) -> list[Slot]:
 def conformed(slot: Slot, value: Any) -> SlotValue | None:
     """What a job may store of a value, cut to its length; None for what is no value of the slot."""
     if slot.kind == "list":
-        entries = [_cut(one, slot.characters) for one in value] if _is_texts(value) else []
-        return list(dict.fromkeys(one for one in entries if one))[: slot.entries] or None
+        entries = [_cut(entry, slot.characters) for entry in value] if _is_texts(value) else []
+        return list(dict.fromkeys(entry for entry in entries if entry))[: slot.entries] or None
     if not isinstance(value, str) or not value.strip():
         return None
     text = " ".join(value.split())
@@ -130,7 +130,7 @@ def is_language_tag(text: str) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _cut(text: str, characters: int) -> str:

@@ -50,26 +50,26 @@ def changes_of(
     """What may be stored of what was derived, once for each slot."""
     by_name = {slot.name: slot for slot in slots}
     changes: dict[str, ValueChange] = {}
-    for one in derived:
-        slot = by_name.get(one.slot)
-        value: Any = None if slot is None else conformed(slot, one.value)
-        if value is not None and one.memory_ids and one.slot not in changes:
-            ids = list(dict.fromkeys(one.memory_ids))[:MOST_EVIDENCE]
-            changes[one.slot] = ValueChange(one.slot, value, ids, deriver)
+    for proposal in derived:
+        slot = by_name.get(proposal.slot)
+        value: Any = None if slot is None else conformed(slot, proposal.value)
+        if value is not None and proposal.memory_ids and proposal.slot not in changes:
+            ids = list(dict.fromkeys(proposal.memory_ids))[:MOST_EVIDENCE]
+            changes[proposal.slot] = ValueChange(proposal.slot, value, ids, deriver)
     return list(changes.values())
 
 
-def standing(
+def still_supported(
     changes: Iterable[ValueChange], seen: Mapping[str, int], now: Mapping[str, int]
 ) -> tuple[list[ValueChange], bool]:
     """The changes whose memories are as they were read, and whether that is all of them."""
-    told = list(changes)
+    wanted = list(changes)
     kept = [
-        one
-        for one in told
-        if all(seen.get(memory_id, -1) == now.get(memory_id) for memory_id in one.memory_ids)
+        change
+        for change in wanted
+        if all(seen.get(memory_id, -1) == now.get(memory_id) for memory_id in change.memory_ids)
     ]
-    return kept, len(kept) == len(told)
+    return kept, len(kept) == len(wanted)
 
 
 def removals(
@@ -110,19 +110,19 @@ def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], li
     The reason is what the memory itself gives as one.
     """
     decided = sorted(
-        (one for one in known if one.memory_type == "decision"),
-        key=lambda one: (one.since, one.memory_id),
+        (memory for memory in known if memory.memory_type == "decision"),
+        key=lambda memory: (memory.since, memory.memory_id),
     )[-MOST_DECISIONS:]
-    return [_decision(one) for one in decided], [one.memory_id for one in decided]
+    return [_decision(memory) for memory in decided], [memory.memory_id for memory in decided]
 
 
-def _decision(one: KnownMemory) -> dict[str, Any]:
-    found = _BECAUSE.search(one.content)
+def _decision(memory: KnownMemory) -> dict[str, Any]:
+    found = _BECAUSE.search(memory.content)
     # What stands first would leave no decision.
-    if found is None or not one.content[: found.start()].strip():
-        return {"decision": one.content, "reason": None, "time": one.since.isoformat()}
+    if found is None or not memory.content[: found.start()].strip():
+        return {"decision": memory.content, "reason": None, "time": memory.since.isoformat()}
     return {
-        "decision": one.content[: found.start()].strip(),
+        "decision": memory.content[: found.start()].strip(),
         "reason": found["why"].strip().rstrip(".。"),
-        "time": one.since.isoformat(),
+        "time": memory.since.isoformat(),
     }

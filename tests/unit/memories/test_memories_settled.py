@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.memory.memories.hybrid import settled
+from app.memory.memories.hybrid import with_exact_cosines
 
 LAYOUT = np.dtype(
     [("similarity", ">f4"), ("ranked_similarity", ">f4"), ("rough", "?"), ("eligible", "?")]
@@ -26,7 +26,7 @@ FOUR = told(*((0.9, 0.8, True, True) for _ in IDS))
 
 
 def test_what_was_compared_has_its_true_cosines_and_the_others_what_codes_told() -> None:
-    records = settled(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
+    records = with_exact_cosines(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
 
     assert records["similarity"].tolist() == pytest.approx([0.7, 0.9, 0.5, 0.9])
     assert records["ranked_similarity"][[0, 2]].tolist() == pytest.approx([0.35, 0.25])
@@ -34,13 +34,13 @@ def test_what_was_compared_has_its_true_cosines_and_the_others_what_codes_told()
 
 
 def test_what_was_not_compared_takes_the_place_of_nothing_that_was() -> None:
-    records = settled(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
+    records = with_exact_cosines(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
 
     assert records["eligible"].tolist() == [True, False, True, False]
 
 
 def test_what_does_not_fit_any_more_is_no_hit() -> None:
-    records = settled(IDS, FOUR, {"a": found(0.7, fits=False), "b": found(0.7)})
+    records = with_exact_cosines(IDS, FOUR, {"a": found(0.7, fits=False), "b": found(0.7)})
 
     assert records["eligible"].tolist() == [False, True, False, False]
 
@@ -48,13 +48,13 @@ def test_what_does_not_fit_any_more_is_no_hit() -> None:
 def test_what_was_left_out_is_no_hit_though_it_was_compared() -> None:
     rows = told((0.9, 0.8, True, False), (0.9, 0.8, True, True))
 
-    records = settled(("a", "b"), rows, {"a": found(0.7), "b": found(0.7)})
+    records = with_exact_cosines(("a", "b"), rows, {"a": found(0.7), "b": found(0.7)})
 
     assert records["eligible"].tolist() == [False, True]
 
 
 def test_when_all_are_gone_nothing_is_left_to_find() -> None:
-    records = settled(IDS, FOUR, {})
+    records = with_exact_cosines(IDS, FOUR, {})
 
     assert not records["eligible"].any()
     assert records["similarity"].tolist() == pytest.approx([0.9] * 4)
