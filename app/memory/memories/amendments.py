@@ -35,7 +35,7 @@ RESTORED = (
     "expected_valid_days",
 )  # fmt: skip
 RESTORED_TIMES = ("valid_from", "valid_to", "expires_at")
-"""What a memory says and how far it counts; never whose it is, nor where it hangs."""
+"""What a memory says and when it counts; never its owner or scope."""
 
 
 def patch_values(body: MemoryPatch) -> dict[str, Any]:
@@ -48,9 +48,9 @@ def patch_values(body: MemoryPatch) -> dict[str, Any]:
 
 
 def superseding_values(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
-    """The columns that a statement in the place of `seen` is given, but for its validity.
+    """The columns of a statement that replaces `seen`, without its validity.
 
-    Its time is its own: what the old one says of its time does not limit it.
+    The validity of the old statement does not limit the new one.
     """
     apart = {"reason", "metadata", "valid_from", "valid_to"}
     given = body.model_dump(exclude=apart, exclude_none=True)
@@ -71,7 +71,7 @@ def restored_values(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
 def was_closed(access: Access, row: Memory, state: Mapping[str, Any] | None) -> bool:
     """Whether a state of the history was its author's alone, and the caller is another user.
 
-    What was said in private stays so when the item is opened later.
+    What was private then stays private when the item is shared later.
     """
     return (
         state is not None
@@ -90,7 +90,7 @@ def characters(row: Memory, changes: dict[str, Any]) -> int:
 
 
 def broken_rules(row: Memory, changes: dict[str, Any], gate: Gate) -> list[GateReason]:
-    """Why these changes may not be made, by rules that need no lock."""
+    """Why these changes may not be made, by rules that need no lock; empty when they may."""
     begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
     if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
         raise InvalidValidityError
@@ -151,13 +151,13 @@ def patch_event(row: Memory, changes: dict[str, Any]) -> str:
 async def refuse_same_text(
     memories: MemoryRepository, row: Memory, changes: dict[str, Any]
 ) -> list[MemoryChange]:
-    """Make sure that no other active memory of the bucket says exactly that.
+    """Make sure that no other active memory of the bucket has this text.
 
     Returns:
-        What was archived since it counts no longer.
+        Changes of an expired memory with this text that was archived; empty otherwise.
 
     Raises:
-        DuplicateMemoryError: one does; it is named to those who may see it.
+        DuplicateMemoryError: a memory has it; its id is given to callers who may see it.
 
     """
     status = changes.get("status", row.status)
@@ -187,9 +187,9 @@ def successor(old: Memory, given: dict[str, Any], creator: str) -> dict[str, Any
 async def successor_begins(
     memories: MemoryRepository, valid_from: datetime | None, valid_to: datetime | None
 ) -> datetime:
-    """Since when a statement holds that replaces another: as given, else from now on.
+    """Since when a replacing statement holds: as given, else from now on.
 
-    By the clock of the database, so that it counts for whoever asks next.
+    By the clock of the database, so that it counts for the next read.
 
     Raises:
         InvalidValidityError: it would end before it begins.
@@ -204,9 +204,9 @@ async def successor_begins(
 async def end_predecessors(
     db: AsyncSession, memories: MemoryRepository, old: Memory, at: datetime
 ) -> list[MemoryChange]:
-    """End at `at` what `old` had replaced, when its own successor holds longer than it did.
+    """End at `at` what `old` had replaced, where that still held later; the changes made.
 
-    Without it, an early link of a chain and the last one would both hold between the two.
+    Without it, an early link of a chain and the last one would both hold for a time.
     """
     if old.valid_from is None or old.valid_from <= at:
         return []

@@ -30,17 +30,17 @@ BATCH: Final = 200
 
 
 def _ignore(_count: int) -> None:
-    """Nobody watches."""
+    """Progress that is not shown."""
 
 
 class MemoryBackfill:
-    """Reads what an older release stored."""
+    """Makes the search terms of memories that an older analyser read, or none."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def count(self, tenant_id: str) -> int:
-        """How many memories wait, and words that were replaced."""
+        """How many memories and replaced contents wait for their terms."""
         async with self._database.begin(tenant_id) as db:
             repository = MaintenanceRepository(db, tenant_id)
             return await repository.count_unread() + await repository.count_unread_past()
@@ -48,14 +48,14 @@ class MemoryBackfill:
     async def read(
         self, tenant_id: str, *, most: int | None, finished: Callable[[int], None] = _ignore
     ) -> int:
-        """Read waiting memories, then words that were replaced; how many it were.
+        """Make the terms of waiting memories, then of replaced contents; how many were made.
 
-        Neither version nor history move. A memory that somebody edits meanwhile is left to
-        them: an edit reads it, too.
+        Safe to repeat and to run twice at once. A memory that is edited meanwhile is left out:
+        the edit makes its terms, too.
 
         Args:
             most: stop after so many; None for all.
-            finished: told after each batch how many it were.
+            finished: called after each batch with its size.
 
         """
         total = 0
@@ -102,11 +102,11 @@ def _with_past_terms(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 log = structlog.get_logger()
 
 DEFAULT_HANDLE = ""
-"""Stands for the deployment's embedder; nobody can write it."""
+"""The deployment's embedder; no agent or tenant can have this handle."""
 
 
 Kinds = Sequence[type[VectorRepository]]
-"""What has vectors in rooms to the right."""
+"""Repositories of the vectors of other packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,15 @@ class ReembedPlan:
 
     in_force: InForce
     embedders: dict[str, Embedder]
-    """By the name that stands beside a vector."""
+    """By the name that is stored with a vector."""
     waiting: int
     missing: tuple[str, ...]
-    """Handles that somebody named and this deployment does not have; their rows stay."""
+    """Handles of agents or the tenant that this deployment lacks; their rows stay as they are."""
 
 
 class ReembedService:
+    """Brings the vectors of one tenant over to the embedders in force."""
+
     def __init__(
         self,
         database: Database,
@@ -137,7 +139,7 @@ class ReembedService:
         self._kinds: Kinds = (MemoryVectorRepository, *others)
         embedders = Embedders(database, catalogue, spending)
         self._memories = MemoryBackfill(database)
-        self._filling = MessageBackfill(database, Indexer(embedders, tags), embedders)
+        self._messages = MessageBackfill(database, Indexer(embedders, tags), embedders)
 
     async def plan(self, tenant_id: str) -> ReembedPlan:
         """How many rows wait, and for which embedders.
@@ -172,21 +174,20 @@ class ReembedService:
             for kind in self._kinds:
                 waiting += await kind(db, tenant_id).count_waiting(in_force)
         waiting += await self._memories.count(tenant_id)
-        waiting += await self._filling.count_waiting(tenant_id, in_force)
+        waiting += await self._messages.count_waiting(tenant_id, in_force)
         return ReembedPlan(in_force, embedders, waiting, tuple(sorted(missing)))
 
     async def reembed(
         self, tenant_id: str, plan: ReembedPlan, *, batch: int, moved: Callable[[int], None]
     ) -> int:
-        """Give every waiting row its new vector; how many it were.
+        """Give every waiting row its new vector; how many were given.
 
-        Resumable: what is done stays done, so run it again after a failure. A memory that
-        somebody edits meanwhile is left to them, and looked at again. What no analyser has
-        read yet, or an older one, is read first.
+        Resumable: what is done stays done, so run it again after a failure. A memory that is
+        edited meanwhile is left out, and looked at again. Missing search terms are made first.
 
         Args:
             batch: rows per call of the embedder and per transaction.
-            moved: told after each batch how many got their vector.
+            moved: called after each batch with the number of new vectors.
 
         Raises:
             EmbeddingUnavailableError: an embedder does not answer; safe to run again.
@@ -244,9 +245,9 @@ class ReembedService:
             total += finished
             moved(finished)
 
-        await self._filling.read(tenant_id, most=None, finished=count)
+        await self._messages.read(tenant_id, most=None, finished=count)
         try:
-            moving = self._filling.move(tenant_id, plan.in_force, plan.embedders, batch=batch)
+            moving = self._messages.move(tenant_id, plan.in_force, plan.embedders, batch=batch)
             async for finished in moving:
                 count(finished)
                 await self._spending.flush()
@@ -291,7 +292,7 @@ async def _vectors(plan: ReembedPlan, rows: Sequence[Any]) -> list[Any]:
     vectors: list[Any] = [None] * len(rows)
     for name in {row.new for row in rows}:
         positions = [position for position, row in enumerate(rows) if row.new == name]
-        made = await embed(plan.embedders[name], [rows[place].content for place in positions])
+        made = await embed(plan.embedders[name], [rows[position].content for position in positions])
         for position, vector in zip(positions, made, strict=True):
             vectors[position] = vector
     return vectors

@@ -1,4 +1,4 @@
-"""SQL for the codes of one tenant's buckets: which have earned them, and how well they find."""
+"""SQL for the codes of one tenant's buckets: which are quantised, and how well codes find."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ _WITHOUT_CODE = f"""
 SELECT memory_id FROM memories m WHERE {_OF_BUCKET} AND m.code IS NULL LIMIT :most
 """
 
-# Those of the past too: a search `as_of` a moment reads them.
+# Superseded and archived ones too: a search `as_of` reads them.
 _WITH_CODE = " UNION ALL ".join(
     f"""
     (SELECT memory_id FROM memories m WHERE {of_bucket} AND m.code IS NOT NULL LIMIT :most)
@@ -92,7 +92,7 @@ _WITH_CODE = " UNION ALL ".join(
     )
 )
 
-# What somebody is changing is left out: its vector may be another one in a moment.
+# Rows that are being changed are left out: their vector may change.
 _CHOSEN = """
 FROM (
     SELECT memory_id FROM memories
@@ -141,7 +141,7 @@ class VectorBucket:
 
     Args:
         coded: how many of its `rows` have codes.
-        registered: it has earned codes, or was refused them.
+        registered: it is quantised, or was refused codes.
         coded_at: when it had them first; None while they are made, and after they were refused.
         sampled_recall: what its codes found, `sampled_ago` that long ago.
 
@@ -175,7 +175,7 @@ class BucketRepository:
         return [VectorBucket(**row) for row in rows.mappings()]
 
     async def register(self, bucket: VectorBucket) -> None:
-        """Note that it has earned codes, or how many rows it has by now."""
+        """Note that it is quantised, or how many rows it has by now."""
         await self._run(_REGISTER, **bucket.key(), rows=bucket.rows)
 
     async def finish(self, bucket: VectorBucket) -> None:
@@ -204,7 +204,7 @@ class BucketRepository:
         return int(result.rowcount)
 
     async def clear(self, memory_ids: Sequence[str]) -> int:
-        """Take their codes; how many, without those in use."""
+        """Clear their codes; how many, without rows in use."""
         result = await self._run(_CLEAR, ids=list(memory_ids))
         return int(result.rowcount)
 

@@ -49,7 +49,7 @@ from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One hit: its row, and how it came to its place."""
+    """One hit: its row, and how it was ranked."""
 
     row: asyncpg.Record
     ranked: RankedMemory
@@ -57,7 +57,7 @@ class Found:
 
 
 async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> list[Found]:
-    """The nearest memories by the seed's formula, best first; one statement."""
+    """The best memories by similarity, confidence and scope, best first; one statement."""
     text, values = (search_statement if plan.known_at is None else known_statement)(plan)
     rows = await database.fetch(tenant_id, text, *values)
     return [
@@ -130,7 +130,7 @@ async def by_reranker(
 ) -> tuple[list[Found], bool]:
     """`found` in the order of the reranker's scores, and whether it gave any.
 
-    It sees the first `RERANK_CANDIDATES`; the others keep their places behind them.
+    The reranker sees the first `RERANK_CANDIDATES`; the others stay behind them in their order.
     """
     seen, rest = found[:RERANK_CANDIDATES], found[RERANK_CANDIDATES:]
     scores = await reranked(reranker, query, [hit.row["content"] for hit in seen])
@@ -165,7 +165,7 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
 
 
 def explained(found: Found, weights: RankWeights, *, compared: bool) -> dict[str, Any]:
-    """How a hit came to its place, as `search_schemas.ScoreExplained` shows it."""
+    """How a hit was ranked, as `search_schemas.ScoreExplained` shows it."""
     ranking = found.ranked
     return {
         "relevance": weights.similarity * ranking.relevance,
@@ -200,15 +200,20 @@ class CountedReranker:
         return self._reranker.model
 
     async def rerank(self, query: str, documents: Sequence[str]) -> Sequence[float]:
-        """As the port says."""
-        # Blanks have the lowest score without anybody being asked.
+        """One score per document, in their order; see `Reranker`.
+
+        Raises:
+            RerankUnavailableError: the reranker failed or took too long.
+
+        """
+        # Blank texts get the lowest score without a call.
         asked = bool(query.strip()) and any(text.strip() for text in documents)
         spent = EmbeddingUse(calls=int(asked), failures=int(asked))
         try:
             scores = await self._reranker.rerank(query, documents)
             spent.failures = 0
         finally:
-            # Also of a call that failed, or that nobody waits for any more.
+            # Also counts a call that failed or was cancelled.
             if spent.calls:
                 self._spending.note(self._tenant_id, "rerank", self.model, spent)
         return scores
@@ -217,13 +222,13 @@ class CountedReranker:
 async def reranked(reranker: Reranker, query: str, contents: Sequence[str]) -> list[float] | None:
     """One score from 0 to 1 per content, in their order, counted and timed.
 
-    None when the reranker failed or took too long: the order without it stands, and the
-    answer to the search is degraded.
+    None when the reranker failed or took too long: the order stays, and the answer to the
+    search is degraded.
 
     Args:
         reranker: brings its own time limit.
         query: as it was asked.
-        contents: at most RERANK_CANDIDATES of them; for none, nobody is asked.
+        contents: at most RERANK_CANDIDATES of them; without any there is no call.
 
     """
     if not contents:

@@ -1,4 +1,4 @@
-"""Statements on their way into memory, each with what became of it so far. Pure."""
+"""Statements about to be saved, each with its outcome so far. Pure."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -84,13 +84,13 @@ def characters(body: MemoryCreate) -> int:
 def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
     """The statements of a request, judged by the gate alone and against each other.
 
-    The second of two equal statements in one request is nothing new.
+    The second of two equal statements in one request gets the event NONE.
     """
     said = body.messages
     if isinstance(said, str):
         said = SaidMessage(content=said)
     batch = [said] if isinstance(said, SaidMessage) else said
-    # A mistake is as long as a book may be, and all messages have the same one: read it once.
+    # The mistake may be long, and all messages share it: it is checked once.
     error = gate.redacted(Proposal("", source_error=body.source_error)).source_error
     scan = cache(find_sensitive)
     judged = [
@@ -143,8 +143,8 @@ def nearest_duplicate(
 ) -> Neighbour | None:
     """The nearest memory that says the same, or None.
 
-    Nearness only nominates: a contradiction is as near as a paraphrase, so the guard
-    on numbers, negation and names decides.
+    Similarity only nominates: a contradiction is as similar as a paraphrase, so the guard on
+    numbers, negation and names decides.
     """
     floor = threshold(candidate.content)
     for neighbour in neighbours:
@@ -170,8 +170,8 @@ def among_themselves(
 ) -> Mapping[int, Neighbour]:
     """For statements of one request, the earlier one that each repeats in other words.
 
-    Comparing words is dear, so only the few nearest earlier ones are compared, as it is with
-    stored ones.
+    Comparing words is expensive, so only the few nearest earlier ones are compared, as with
+    stored statements.
     """
     if len(fresh) < 2:
         return {}

@@ -26,11 +26,11 @@ SPREAD: Final = 32
 """How many rows beside the candidates are compared exactly, to learn what a distance means."""
 
 SLACK: Final = 0.05
-"""By how much a similarity that a code tells may miss the threshold and count as reaching it."""
+"""By how much a similarity by code may miss the threshold and still count as reaching it."""
 
 SHORT: Final = 10.0
-"""How far what seems to miss the threshold falls behind in the order, per cosine: behind all that
-seem to reach it, and still to be compared where these are too few."""
+"""How far a row that seems to miss the threshold falls behind in the order, per cosine: behind all
+that seem to reach it, but still compared where these are too few."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,10 +60,10 @@ def spread(values: Floats, places: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]
 
 
 def calibrated(rough: Floats, exact: Floats, known: Collection[int]) -> Floats:
-    """Cosines that codes tell, put on the scale of the exact ones.
+    """Cosines by code, put on the scale of the exact ones.
 
-    How far the two lie apart belongs to the model and to the bucket: vectors of one model
-    often share a direction, in which all their codes agree.
+    The difference depends on the model and on the bucket: vectors of one model often share a
+    direction, in which all their codes agree.
 
     Args:
         rough: of every row.
@@ -85,11 +85,11 @@ def calibrated(rough: Floats, exact: Floats, known: Collection[int]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a search ranks: SQL in which `memories` stands for the state that is judged.
+    """What a search ranks: SQL in which `memories` is the state that is judged.
 
     Args:
         rows: FROM and WHERE.
-        place: where a row of `rows` is to be found again, for `fetched`.
+        place: how a row of `rows` is found again, for `fetched`.
         weight: of the bucket it is in.
         model: what made `vector`.
         words: alias of what has the columns of `database/searched.py`.
@@ -116,7 +116,7 @@ def similarity(vectors: Mapping[str, Any], statement: SearchStatement, source: S
 
 
 def is_rough(vectors: Mapping[str, Any], statement: SearchStatement, source: Source) -> str | None:
-    """SQL for whether a code tells the cosine of a row; None where none ever does."""
+    """SQL for whether the cosine of a row is taken from its code; None where it never is."""
     models = coded_models(vectors)
     if source.code is None or not models:
         return None
@@ -126,8 +126,8 @@ def is_rough(vectors: Mapping[str, Any], statement: SearchStatement, source: Sou
 
 
 def cosine(vectors: Mapping[str, Any], statement: SearchStatement, source: Source) -> str:
-    """As `inner_product`; where there is a code, the share of bits that differ tells the angle,
-    roughly.
+    """As `inner_product`; where there is a code, the angle is estimated from the
+    share of bits that differ.
     """
     coded = coded_models(vectors) if source.code is not None else ()
     if not coded:

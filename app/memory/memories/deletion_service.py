@@ -29,7 +29,7 @@ BATCH = 1000
 REASON = "purged"
 
 Removed = Callable[[int], None]
-"""Told after each batch how many rows it were."""
+"""Called after each batch with the number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class PurgeService:
         self._batch = batch
 
     async def due(self, tenant_id: str, *, age: timedelta) -> Purged:
-        """What `purge` would do."""
+        """How much `purge` would archive and remove now."""
         async with self._database.begin(tenant_id) as db:
             repository = MaintenanceRepository(db, tenant_id)
             return Purged(
@@ -72,12 +72,12 @@ class PurgeService:
 
         Safe to repeat and to run twice at once. An archived memory leaves a line ARCHIVE in
         the history. A removed one, deleted or expired at least `age` ago, leaves a line
-        DELETE without words.
+        DELETE without content.
 
         Args:
-            tenant_id: whose.
+            tenant_id: the tenant to purge.
             age: how long what was deleted, refused or expired is kept.
-            removed: told after each batch how many rows it were.
+            removed: called after each batch with the number of rows.
             job_id: the job that does it, for the history.
 
         """
@@ -142,7 +142,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class DeleteSelection:
-    """Memories to delete, as far as whoever asked may see them.
+    """Memories to delete, as far as the caller may see them.
 
     Args:
         equal: column to the value it must have; never empty together with `filters`.
@@ -161,7 +161,7 @@ class DeleteSelection:
     reason: str | None
 
     def order(self, creator: str) -> Order:
-        """The job that deletes them, asked for by the key `creator`. Each is one of its own."""
+        """The job that deletes them, ordered by the key `creator`; each order makes a new job."""
         return Order(
             kind=KIND,
             key=new_id("del"),
@@ -211,13 +211,13 @@ class BulkDeletion:
         self._batch = batch
 
     async def __call__(self, job: ClaimedJob) -> dict[str, Any]:
-        """Delete what was selected and there when it was asked for; how many it were.
+        """Delete what was selected when the job was ordered; returns how many.
 
-        An attempt that goes on where another was interrupted counts its own.
+        An attempt that continues an interrupted one counts only its own deletions.
 
         Raises:
             GiveUpJobError: the job does not say what to delete.
-            LeaseLostError: the job is not this worker's any more; what is deleted stays so.
+            LeaseLostError: the job is no longer this worker's; what is deleted stays deleted.
 
         """
         selection = DeleteSelection.of(job)
@@ -236,7 +236,7 @@ class BulkDeletion:
     ) -> tuple[str | None, int]:
         """The last id of the next batch, None when there was none, and how many it deleted."""
         async with self._database.begin(job.tenant_id) as db:
-            # Cancelled, it stops here, and not only with the next heartbeat.
+            # A cancelled job stops here instead of at the next heartbeat.
             row = await JobRepository(db, job.tenant_id).get(job.job_id)
             if row.lease_token != job.lease_token:
                 raise LeaseLostError

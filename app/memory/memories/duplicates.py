@@ -1,7 +1,8 @@
 """What becomes of a statement that is known already: by its text, or by its meaning.
 
-The same text is nothing new, whatever was asked for. Nearness nominates, a guard decides,
-and the request says what follows: refuse it, return what is there, replace it, or allow it.
+The same text is nothing new, whatever the request says. Of similar texts the vectors nominate, a
+guard decides, and the request says what follows: refuse the statement, return the memory that is
+there, replace it, or allow both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from app.memory.memories.schemas import OnDuplicate
 from app.platform.database.base import new_id
 
 Bucket = Mapping[str, Any]
-"""The columns of a place: other users' and other agents' memories are never met."""
+"""The columns of an owner: memories of other users and agents are never compared."""
 
 EXPIRED = "expired"
 """Why the history says that a memory was archived to make room for its text."""
@@ -48,18 +49,18 @@ class DuplicateCheck:
     async def decide(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
         """Give every open candidate its event; new ones get the id they will have.
 
-        Call it under the bucket's lock. A memory that no longer counts but bars its text is
-        archived on the way.
+        Call it under the bucket's lock. A memory that no longer counts but keeps its text from
+        being saved is archived.
 
         Returns:
-            The stored memories that stand for a candidate, by id. A candidate that a hidden
-            memory says already is known without an id.
+            The stored memories that have a candidate's statement already, by id. A candidate
+            whose statement a hidden memory has is known without an id.
 
         """
         return await self._decide(bucket, batch, archiving=True)
 
     async def preview(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
-        """The same, and nothing is changed; what the caller may not see is not met."""
+        """As `decide`, but nothing is changed, and hidden memories are not compared."""
         return await self._decide(bucket, batch, archiving=False)
 
     async def _decide(
@@ -100,7 +101,7 @@ class DuplicateCheck:
                 candidate.is_known(twin.row.memory_id, 1.0)
                 known[twin.row.memory_id] = twin.row
             elif archiving:
-                # It bars the text, and the caller may not even know its id.
+                # It keeps the text from being saved, and the caller may not know its id.
                 candidate.is_known(None, 1.0)
         return known
 
@@ -125,7 +126,7 @@ class DuplicateCheck:
             elif self._on_duplicate == "reject":
                 candidate.reject_as_duplicate(memory_id, similarity)
             elif memory_id not in replaced:
-                # A memory has one successor; a second one of the request stands beside it.
+                # A memory has one successor; a second statement of the request is saved beside it.
                 candidate.replaces(memory_id, similarity)
                 replaced.add(memory_id)
         return met
@@ -149,9 +150,9 @@ class DuplicateCheck:
 
 
 async def archive_expired(memories: MemoryRepository, row: Memory) -> list[MemoryChange]:
-    """Archive what bars its text and counts no longer; what its history should keep.
+    """Archive an expired memory, so that its text can be saved again; the change to record.
 
-    Nothing when somebody else ended it meanwhile, which makes room as well.
+    Empty when another transaction ended the memory meanwhile, which frees the text as well.
     """
     if not await memories.lock_active(row):
         return []

@@ -61,7 +61,7 @@ _TRIES = 5
 
 
 class _MovedError(VersionConflictError):
-    """The row was judged as it stood before somebody else changed it."""
+    """The row was changed by another transaction after it was judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class Amendment:
 
 
 class EditService:
+    """Changes memories; every change is recorded in their history."""
+
     def __init__(
         self,
         work: Work,
@@ -90,7 +92,9 @@ class EditService:
     async def patch(
         self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
     ) -> MemoryRead:
-        """Change a memory; a new content passes the gate and gets its own vector.
+        """The changed memory; a new content passes the gate and gets its own vector.
+
+        The same values again change nothing. Without `expected` the last write wins.
 
         Raises:
             MemoryNotFoundError, VersionConflictError: as they say.
@@ -107,7 +111,7 @@ class EditService:
             try:
                 return await self._patch(principal, memory_id, body, expected=expected)
             except _MovedError:
-                # Without `If-Match` the last write wins, judged anew as the row stands now.
+                # Without `If-Match` the last write wins, judged again by the row as it is now.
                 continue
         return await self._patch(principal, memory_id, body, expected=expected)
 
@@ -143,7 +147,9 @@ class EditService:
         *,
         key: IdempotencyKey | None = None,
     ) -> Outcome:
-        """Put a newer statement in the place of a memory, which keeps its text and ends now.
+        """Store a newer statement that replaces a memory, which keeps its text and ends now.
+
+        The outcome names the new memory. Safe to retry with `key`.
 
         Raises:
             MemoryNotFoundError: as it says.
@@ -193,10 +199,10 @@ class EditService:
     ) -> MemoryRestored:
         """Make a memory what it was right after one entry of its history, as a new entry.
 
-        What it says comes back with its type, its status, its validity and its metadata; to
-        whom it belongs never changes. A superseded memory is active again with the validity it
-        had, and its successor stays as it is. Deleted memories are not restored: they are
-        hidden for good. What it is already makes no entry.
+        Its content comes back with its type, status, validity and metadata; its owner never
+        changes. A superseded memory is active again with the validity it had, and its successor
+        stays as it is. Deleted memories are not restored: they are hidden for good. A state
+        that is the present one makes no entry. Safe to retry with `key`.
 
         Raises:
             MemoryNotFoundError, VersionConflictError: as they say.
@@ -258,10 +264,10 @@ class EditService:
             await before_change(chain, principal, row, changes)
 
     async def _judge(self, principal: Principal, row: Memory, changes: dict[str, Any]) -> None:
-        """Let the gate see the changes, and keep its refusal.
+        """Let the gate judge the changes, and record its refusal.
 
         Raises:
-            GateRejectedError: nothing was changed but for the verdict.
+            GateRejectedError: nothing was changed; the decision is recorded.
 
         """
         reasons = await read_text(characters(row, changes), broken_rules, row, changes, self._gate)
@@ -300,7 +306,7 @@ async def _locked(
     Raises:
         MemoryNotFoundError, VersionConflictError: as they say.
         NotYourMemoryError, ReadOnlyMemberError: the role was lost meanwhile.
-        _MovedError: somebody changed it meanwhile.
+        _MovedError: another transaction changed it meanwhile.
 
     """
     memories = MemoryRepository(db, principal.access)
@@ -340,12 +346,12 @@ async def _amended(
 async def _replaceable(
     db: AsyncSession, principal: Principal, seen: Memory, given: dict[str, Any]
 ) -> Memory:
-    """The row under its bucket's lock, as it stands now.
+    """The row under its bucket's lock, as it is now.
 
     Raises:
         MemoryNotFoundError: it is gone.
         NotChangeableError: it is not active, or has a successor already.
-        DuplicateMemoryError: it says just what is to take its place.
+        DuplicateMemoryError: it has the text of the statement that would replace it.
 
     """
     memories = MemoryRepository(db, principal.access)

@@ -26,7 +26,7 @@ FRESH_HALF_LIFE_DAYS: Final = 90
 HEAT_HALF_LIFE_DAYS: Final = 30
 
 RESERVED_SHARE: Final = 10
-"""One of so many places is kept for corrections, at most `MOST_RESERVED`."""
+"""One of so many memories may be a reserved correction, at most `MOST_RESERVED`."""
 
 MOST_RESERVED: Final = 10
 
@@ -39,11 +39,11 @@ DAY_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """An extracted memory, as far as its place depends on it.
+    """An extracted memory, with what its rank depends on.
 
     Args:
         confirmed_at: when it was last said, or found to hold still.
-        last_used_at: when a query last found it; standing in a context is no use.
+        last_used_at: when a query last found it; being shown in a context does not count.
 
     """
 
@@ -98,7 +98,7 @@ def _halved(since: datetime, now: datetime, half_life_days: int) -> float:
 
 
 OVER_CAPACITY = "over_capacity"
-"""Why the history says that a memory was archived which its bucket had no place for."""
+"""The reason in the history of a memory that was archived because its bucket was full."""
 
 
 BUCKET_COLUMNS = ("scope", "scope_id", "user_id", "agent_id")

@@ -28,10 +28,10 @@ from app.platform.database.base import new_id
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A statement somebody wants remembered.
+    """A statement to be remembered.
 
-    `confidence` is 1.0 for what a person saves, and what the model said for what was extracted
-    ; a given value is checked either way.
+    `confidence` is 1.0 for what a person saves, and the model's for what was extracted; it is
+    checked either way.
     """
 
     content: str
@@ -190,7 +190,7 @@ def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateR
 
 
 RECORDED_CHARACTERS = 2000
-"""A refused text is kept this far; whole books are refused too."""
+"""So many characters of a refused text are recorded."""
 
 
 def verdict_row(
@@ -211,9 +211,9 @@ def verdict_row(
 
     Args:
         owner: names user, agent, session, project and scope.
-        reasons: every broken rule; none although refused means that it was known already.
+        reasons: every broken rule; none for a refused statement means that it was known already.
         memory_id: the memory it made, changed or repeats.
-        event: what became of it; REJECT when it was refused and nothing is said.
+        event: what became of it; when left out, REJECT for a refused statement.
         evidence: ids of the messages that support it.
         job_id: the job that proposed it, and `run_id` its run.
 
@@ -225,7 +225,7 @@ def verdict_row(
         "verdict": "accepted" if accepted else "rejected",
         "codes": codes or ([] if accepted else ["duplicate"]),
         "reasons": [asdict(reason) for reason in reasons],
-        # A secret in any field condemns the record of all of them.
+        # A secret in any field keeps all of them out of the record.
         "content": None if "sensitive" in codes else content[:RECORDED_CHARACTERS],
         "user_id": owner["user_id"],
         "agent_id": owner["agent_id"],

@@ -1,8 +1,8 @@
 """The graph as an arm of a search, in the statement that reads the rows.
 
 Entities that the query names bring the memories that speak of them, and those of what is one
-relation away. Everything is bounded: an entity that very many memories speak of tells none of
-them apart.
+relation away. Everything is bounded: an entity that very many memories mention does not
+distinguish them.
 """
 
 import json
@@ -22,7 +22,7 @@ MOST_RELATIONS: Final = 100
 MOST_MENTIONS: Final = 200
 """Of one entity; of one with more, none counts."""
 
-_TELLING: Final = "'active', 'superseded'"
+_SOURCE_STATUSES: Final = "'active', 'superseded'"
 """Of what was superseded the relations are closed, or hold in other words; then they held."""
 
 A_STEP: Final = 0.5
@@ -114,7 +114,7 @@ def _path(first: str, second: str) -> str:
 
 
 def _holds(named: NamedMention, statement: SearchStatement) -> str:
-    """Whether a relation held at the moment asked for, by what was known then."""
+    """Whether a relation held at the requested time, by what was known then."""
     known = "relation.known_to IS NULL"
     time = "now()"
     if named.known_at is not None:
@@ -125,13 +125,13 @@ def _holds(named: NamedMention, statement: SearchStatement) -> str:
         )
     if named.as_of is not None:
         time = statement.bind(named.as_of, "timestamptz")
-    # Nobody reads in a path what only its owner may, or what was forgotten since.
+    # A path shows nothing that is its author's alone or was deleted since.
     said = (
-        "(cardinality(relation.memory_ids) = 0 OR EXISTS (SELECT FROM memories AS told "
-        "WHERE told.tenant_id = tenant.id AND told.memory_id = ANY (relation.memory_ids) "
-        f"AND told.status IN ({_TELLING}) AND told.scope = relation.scope "
-        "AND told.scope_id = relation.scope_id "
-        "AND NOT (told.scope = 'project' AND told.visibility = 'owner_only')))"
+        "(cardinality(relation.memory_ids) = 0 OR EXISTS (SELECT FROM memories AS source "
+        "WHERE source.tenant_id = tenant.id AND source.memory_id = ANY (relation.memory_ids) "
+        f"AND source.status IN ({_SOURCE_STATUSES}) AND source.scope = relation.scope "
+        "AND source.scope_id = relation.scope_id "
+        "AND NOT (source.scope = 'project' AND source.visibility = 'owner_only')))"
     )
     return (
         f"{said} AND {known} AND (relation.valid_from IS NULL OR relation.valid_from <= {time}) "

@@ -21,14 +21,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class RankedMemory:
-    """One memory with all that its place comes from.
+    """One memory with everything that its rank comes from.
 
     Args:
         similarity: cosine of query and memory, 0 to 1.
-        lexical: how well its words fit, 0 to 1; None where nobody looked at them.
+        lexical: how well its words fit, 0 to 1; None where words were not compared.
         relevance: what words, vectors and context make together, 0 to 1.
         boosts: what each part of the context added before the sum was scaled, by name.
-        path: how it hangs together with what the query names, if the graph knows.
+        path: how it is related to what the query names, if the graph knows.
 
     """
 
@@ -88,7 +88,7 @@ class _Rated:
     def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
         features = features_of(ids, records, how.asked.packed)
         bucket = bucket_statistics(features)
-        # Rounded, so that nobody sees the noise of single precision.
+        # Rounded, to hide the noise of single precision.
         lexical = coverage(features, bucket, how.asked.traits).astype(np.float64).round(6)
         relevance = lexical
         boosts: Callable[[int], Mapping[str, float]] = _no_boosts
@@ -175,7 +175,7 @@ def _with_corrections(
 
 
 def nominated(ids: Sequence[str], records: Records, how: Ranking) -> list[str]:
-    """Ids of the memories to be compared exactly, of which codes tell the similarity of some.
+    """Ids of the memories to be compared exactly, where codes gave the similarity of some.
 
     They are those that may be among the hits, whatever the filters leave out, and a few others
     that show what the codes are worth (`with_exact_cosines`). A search by words alone
@@ -203,7 +203,7 @@ def with_exact_cosines(
     """The records with exact cosines where they are known; nothing else is eligible.
 
     Args:
-        found: rows of `settling_statement` by id.
+        found: rows of `exact_statement` by id.
 
     """
     places = {memory_id: place for place, memory_id in enumerate(ids) if memory_id in found}

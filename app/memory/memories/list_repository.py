@@ -36,12 +36,12 @@ from app.memory.memories.repository import compiled, existing, valid_at
 from app.memory.memories.visibility_sql import removable
 from app.platform.database.keyset import after
 
-# Whose it is and where it hangs never changes, and finds the rows by an index.
+# Owner and scope never change, and find the rows by an index.
 _OF_NOW = {"user_id", "agent_id", "session_id", "project_id", "scope"}
 
 _NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at", *INDEX_COLUMNS}
 
-# How often something was found is not in the history, and is told as it is.
+# How often a memory was found is not in the history; the present value is shown.
 _NOT_OF_THEN = {"use_count", "last_used_at"}
 
 
@@ -65,12 +65,12 @@ class TimelineRepository:
     ) -> Sequence[Any]:
         """What `MemoryRepository.list` would have shown at `known_at`, as rows of columns.
 
-        A change counts from the moment it was written, which is a little before others saw it.
+        A change counts from the time it was written, which is a little before others saw it.
 
         Args:
             equal: column to the value it had; `status` active means what counted then.
             filters: the grammar of `filters.py`, over the columns of then.
-            as_of: the moment at which it counts, `known_at` when left out.
+            as_of: the time at which it counts, `known_at` when left out.
 
         """
         present = self._present(equal, known_at)
@@ -83,7 +83,7 @@ class TimelineRepository:
             if name not in _OF_NOW
         ]
         if self._access.user_id is not None:
-            # Open to others now, and closed to them when it said that.
+            # Shared with others now, and private when it said that.
             conditions.append(
                 or_(
                     present.c.scope != "project",
@@ -118,8 +118,8 @@ class TimelineRepository:
         )
 
     def _state(self, present: Any, known_at: datetime) -> Any:
-        """The last entry before the moment, as a row of the table and under its name, which
-        is how filters call it; null where there is none.
+        """The last entry before the time, as a row with the name of the table, which is what
+        filters call it; null where there is none.
         """
         known = (
             select(MemoryHistory.after)
@@ -244,7 +244,7 @@ class DecisionRepository:
         return rows.all()
 
     async def decision_counts(self, equal: Mapping[str, Any]) -> dict[str, int]:
-        """Verdicts by code; `accepted` for those without one."""
+        """Numbers of decisions by code; `accepted` for those without one."""
         code = func.unnest(
             case(
                 (func.cardinality(GateDecision.codes) == 0, cast(["accepted"], ARRAY(Text))),

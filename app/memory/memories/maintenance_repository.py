@@ -52,7 +52,7 @@ _COUNT_USES = text(
 
 
 class MaintenanceRepository:
-    """Upkeep of one tenant. Never begins or ends a transaction."""
+    """Maintenance of one tenant. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
@@ -78,15 +78,15 @@ class MaintenanceRepository:
         return int(await self._db.scalar(statement) or 0)
 
     async def archive_expired(self, limit: int) -> list[MemoryChange]:
-        """Archive the first of them, in one statement; what is to be noted in the history."""
+        """Archive the first `limit` of them in one statement; the changes to record."""
         return await self.archive(self._expired(), Memory.expires_at, limit)
 
     async def archive(
         self, chosen: ColumnElement[bool], order: Any, limit: int
     ) -> list[MemoryChange]:
-        """Archive the first of the chosen in this order; what is to be noted in the history.
+        """Archive the first `limit` of the chosen in this order; the changes to record.
 
-        Those that somebody else is changing are left out.
+        Rows that another transaction is changing are left out.
         """
         rows = await self._db.scalars(
             select(Memory)
@@ -156,7 +156,7 @@ class MaintenanceRepository:
         """The next memories by id of a selection that is deleted in batches, locked.
 
         Args:
-            access: whose memories they are at most.
+            access: the caller; only memories that it may remove.
             equal: column to the value it must have.
             filters: the grammar of `filters.py`.
             knowledge: whether what all users of an agent share is among them.
@@ -182,8 +182,8 @@ class MaintenanceRepository:
         ids = (await self._db.scalars(chosen.where(Memory.memory_id > after).limit(limit))).all()
         if not ids:
             return None, []
-        # Locked in a second step: one that somebody else deletes first is left out, and must
-        # not end the batch before its time.
+        # Locked in a second step: one that another transaction deletes first is left out, and
+        # must not end the batch early.
         among = Memory.memory_id == func.any(cast(list(ids), ARRAY(Text)))
         locked = await self._db.scalars(chosen.where(among).with_for_update())
         return ids[-1], locked.all()
@@ -196,7 +196,7 @@ class MaintenanceRepository:
         )
 
     async def count_refused(self, age: timedelta) -> int:
-        """How many verdicts refused something at least `age` ago."""
+        """How many decisions refused a statement at least `age` ago."""
         refused = self._refused(func.now() - age)
         statement = select(func.count()).select_from(GateDecision).where(refused)
         return int(await self._db.scalar(statement) or 0)
@@ -288,7 +288,7 @@ class MaintenanceRepository:
         return written
 
     async def count_unread_past(self) -> int:
-        """How many words that were replaced no analyser has read, or an older one."""
+        """How many replaced contents no analyser has read, or an older one."""
         statement = select(func.count()).select_from(MemoryHistory).where(*self._unread_past())
         return int(await self._db.scalar(statement) or 0)
 
@@ -346,7 +346,7 @@ WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.status <> 'deleted'
         "m.memory_id AS id, m.content, CAST(m.version AS text) AS version, "
         "m.embedding_model AS old, in_force.model AS new"
     )
-    # Whoever changed the row meanwhile has embedded it anew, or it waits for the next round.
+    # A change meanwhile has embedded the row anew, or it waits for the next round.
     REPLACE = """
 UPDATE memories m SET embedding = CAST(v.vector AS vector), embedding_model = v.new
 FROM unnest(

@@ -160,7 +160,7 @@ class Memory(TenantOwned, Timed, Searched, Base):
     tier: Mapped[str] = mapped_column(String(10))
     source: Mapped[str] = mapped_column(String(20))
     source_id: Mapped[str | None] = mapped_column(Id)
-    # When the file or session it was read from was deleted: it stands without its source since.
+    # When the file or session it was read from was deleted.
     source_deleted_at: Mapped[datetime | None]
     source_error: Mapped[str | None] = mapped_column(Text)
     evidence: Mapped[list[str]] = mapped_column(
@@ -172,8 +172,8 @@ class Memory(TenantOwned, Timed, Searched, Base):
     superseded_by: Mapped[str | None] = mapped_column(Id)
     valid_from: Mapped[datetime | None]
     valid_to: Mapped[datetime | None]
-    # How long it is thought to hold, where that was to be told when it was said, and when a
-    # model last looked whether it does, or somebody said it again.
+    # How long it was expected to hold when it was said, if that was known; and when a model
+    # last checked that it holds, or it was said again.
     expected_valid_days: Mapped[int | None] = mapped_column(SmallInteger)
     reviewed_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
@@ -186,7 +186,7 @@ class Memory(TenantOwned, Timed, Searched, Base):
     # models live side by side, so the column has no dimension; `embedding_model` has.
     embedding: Mapped[Any | None] = mapped_column(Vector(), deferred=True)
     embedding_model: Mapped[str] = mapped_column(String(255))
-    # The signs of `embedding`, in buckets that have earned them; a trigger clears them when it
+    # The signs of `embedding`, in quantised buckets; a trigger clears them when it
     # changes. Null compares exactly.
     code: Mapped[Any | None] = mapped_column(BIT(varying=True), deferred=True)
     creator: Mapped[str | None] = mapped_column(Id)
@@ -196,7 +196,7 @@ class Memory(TenantOwned, Timed, Searched, Base):
 
 
 class MemoryBucket(TenantOwned, Base):
-    """A bucket of vectors of one model that has earned codes, or was found unfit for them."""
+    """A bucket of vectors of one model that is quantised, or was found unfit for it."""
 
     __tablename__ = "memory_buckets"
 
@@ -220,7 +220,7 @@ class MemoryHistory(TenantOwned, Searched, Base):
         ForeignKeyConstraint(
             ["tenant_id", "user_id"], ["users.tenant_id", "users.user_id"], ondelete="CASCADE"
         ),
-        # Both for the history of an item and for its last entry before a moment.
+        # Both for the history of an item and for its last entry before a time.
         Index(
             "memory_history_idx_memory_id", "tenant_id", "memory_id", "create_time", "history_id"
         ),
@@ -240,7 +240,7 @@ class MemoryHistory(TenantOwned, Searched, Base):
     event: Mapped[str] = mapped_column(String(20))
     reason: Mapped[str | None] = mapped_column(Text)
     actor: Mapped[str | None] = mapped_column(Id)
-    # The job whose run changed it; none when somebody did so directly.
+    # The job whose run changed it; none when a caller did so directly.
     job_id: Mapped[str | None] = mapped_column(Id)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

@@ -1,5 +1,5 @@
-"""For whom a memory counts: the scope and the ids it hangs on, checked and made on first use;
-and what the caller may do to it there.
+"""The owner of a memory: its scope and ids, checked and made on first use; and what a caller may do
+to a memory of that owner.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class MemoryOwner:
 
 
 def requested_owner(principal: Principal, body: MemoryCreate) -> MemoryOwner:
-    """Where a request wants its memory, by the request alone.
+    """The owner that a request names, by the request alone.
 
     Raises:
         UserRequiredError, ScopeRequiresError: an id is missing.
@@ -72,7 +72,7 @@ def requested_owner(principal: Principal, body: MemoryCreate) -> MemoryOwner:
 
 
 def user_owner(principal: Principal, user_id: str, agent_id: str | None = None) -> MemoryOwner:
-    """Where what is known of a user stands, whatever else is written of that user with it.
+    """The owner of what is known about a user.
 
     Raises:
         UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
@@ -85,7 +85,7 @@ def user_owner(principal: Principal, user_id: str, agent_id: str | None = None) 
 async def ensure_owner(
     db: AsyncSession, principal: Principal, owner: MemoryOwner, *, create: bool
 ) -> None:
-    """Make sure that everybody a memory hangs on is there, seen by the caller, and willing.
+    """Make sure that every part of an owner exists, is visible to the caller and may be written to.
 
     Raises:
         UserNotFoundError, AgentNotFoundError, SessionNotFoundError, ProjectNotFoundError,
@@ -111,8 +111,8 @@ async def ensure_owner(
         session = opened.session
         if not session.memory_enabled:
             raise MemoryPausedError("session", session.session_id)
-        # An agent's key may talk to a guest of its agent, and remembers only who is at home:
-        # of a guest it could not read what it saved.
+        # An agent's key may talk to a guest of its agent, but saves memories only of users at
+        # home there: a guest's it could not read afterwards.
         await UserRepository(db, access).get(session.user_id)
         agent = agent or opened.agent
     elif owner.user_id is not None:
@@ -131,7 +131,7 @@ async def ensure_owner(
 
 
 async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Action) -> None:
-    """Let the caller do that to a memory; whoever may read one may not always change it.
+    """Check that the caller may do this to a memory; not every reader may change it.
 
     Raises:
         InsufficientScopeError: knowledge of an agent changes with an admin key.
@@ -160,13 +160,13 @@ async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Ac
 async def refuse_switched_off(
     db: AsyncSession, principal: Principal, row: Memory, *, remembering: bool
 ) -> None:
-    """Whether those a stored memory hangs on let it be changed.
+    """Check that a memory's user, agent and session are not switched off.
 
     Args:
-        remembering: the change brings new words, which a pause keeps out.
+        remembering: the change brings new content, which a pause keeps out.
 
     Raises:
-        DisabledError, MemoryPausedError: one is switched off.
+        DisabledError, MemoryPausedError: one of them is switched off.
 
     """
     access = principal.access

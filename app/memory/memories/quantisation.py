@@ -1,7 +1,7 @@
-"""Codes for the buckets that have earned them, and none for the others.
+"""Quantisation: codes for large buckets of long vectors, and none for the others.
 
-A bucket of long vectors earns codes when it grows above a bound, keeps them until it has shrunk
-below half of it, and loses them when they find too little (`docs/decisions/0012`).
+A bucket is quantised when it grows above a bound, keeps its codes until it has shrunk below half of
+it, and loses them when they find too little (`docs/decisions/0012`).
 """
 
 from collections.abc import Callable
@@ -39,17 +39,17 @@ Moved = Callable[[int], None]
 
 
 def _ignore(_count: int) -> None:
-    """Nobody watches a job."""
+    """Progress that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantisationResult:
-    """What became of a bucket.
+    """The outcome for one bucket.
 
     Args:
         rows: how many got a code, or lost theirs.
-        recall: what its codes were found to find in this run, at the depth where it is least;
-            None where nobody looked.
+        recall: the share its codes found in this run, at the depth where it is least; None
+            where it was not measured.
 
     """
 
@@ -60,7 +60,7 @@ class QuantisationResult:
 
 
 def task_of(bucket: VectorBucket, exact_rows: int) -> Task:
-    """What is to be done for a bucket: rows at the bound are compared exactly, as are fewer."""
+    """The task for a bucket; up to `exact_rows` rows are compared exactly."""
     fits = bucket.dimension >= MINIMUM_DIMENSION
     if refused(bucket):
         if bucket.coded or bucket.rows < least(exact_rows):
@@ -91,13 +91,13 @@ class QuantisationService:
     def __init__(
         self, database: Database, exact_rows: int = EXACT_ROWS, *, batch: int = BATCH
     ) -> None:
-        """Let buckets of more than `exact_rows` have codes, `batch` rows per transaction."""
+        """Quantise buckets of more than `exact_rows`, `batch` rows per transaction."""
         self._database = database
         self._exact_rows = exact_rows
         self._batch = batch
 
     async def plan(self, tenant_id: str) -> list[tuple[VectorBucket, Task]]:
-        """The larger buckets, and what `run` would do for each."""
+        """The larger buckets, each with the task that `run` would do; may be empty."""
         async with self._database.begin(tenant_id) as db:
             found = await BucketRepository(db, tenant_id).all(least(self._exact_rows))
         return [(bucket, task_of(bucket, self._exact_rows)) for bucket in found]
@@ -106,11 +106,14 @@ class QuantisationService:
         """Make, sample and clear codes.
 
         Resumable and safe to run twice at once: each row is compared by its code or exactly,
-        whichever it has. What somebody is changing is left to the next run.
+        whichever it has. Rows that are being changed are left to the next run.
 
         Args:
-            tenant_id: whose.
-            moved: told after each batch how many rows it were.
+            tenant_id: the tenant.
+            moved: called after each batch with the number of rows.
+
+        Returns:
+            The outcome for each bucket that `plan` names, in its order.
 
         """
         outcomes = []
@@ -127,7 +130,7 @@ class QuantisationService:
     async def _encode(
         self, tenant_id: str, bucket: VectorBucket, moved: Moved
     ) -> QuantisationResult:
-        # First of all: what is interrupted is known to be filled, or cleared, another time.
+        # First of all, so that an interrupted bucket is encoded or cleared by the next run.
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).register(bucket)
         rows = await self._run_batches(tenant_id, bucket, moved, coded=False)
@@ -178,12 +181,12 @@ class QuantisationService:
                 moved(count)
             total += done
             if not done:
-                # Nothing is left, or somebody holds what is.
+                # Nothing is left, or other transactions hold what is.
                 return total
 
     async def _sampled(self, tenant_id: str, bucket: VectorBucket) -> float:
-        """What part of the nearest memories of some memories is found with the codes, at the
-        depth where it is least.
+        """The share of the nearest memories of a sample that codes find, at the depth where it
+        is least; 1.0 without a sample.
         """
         async with self._database.begin(tenant_id) as db:
             rows = await BucketRepository(db, tenant_id).sample(bucket, SAMPLE)
@@ -197,7 +200,7 @@ class QuantisationService:
                         bucket, memory_id, vector, limit=depth, candidates=candidates(depth)
                     )
                     if exact := nearest[:depth]:
-                        # Of several as near as the last any will do.
+                        # Any of several equally near ones will do.
                         near = sum(similarity >= exact[-1] - 1e-6 for similarity in found)
                         shares[depth].append(near / len(exact))
         return min((sum(some) / len(some) for some in shares.values() if some), default=1.0)

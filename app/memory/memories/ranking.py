@@ -1,4 +1,4 @@
-"""The seed's formula: likeness, trust and place, weighed into one score. Pure arithmetic."""
+"""Similarity, confidence and scope weighed into one score. Pure arithmetic."""
 
 import math
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ def score_parts(
 def final_score(
     similarity: float, confidence: float, scope_weight: float, weights: RankWeights
 ) -> float:
-    """Return the score, 0 to 1, by which items are ordered; `score_parts` tells its parts."""
+    """Return the score, 0 to 1, by which items are ordered; `score_parts` has its parts."""
     return score_parts(similarity, confidence, scope_weight, weights).total
 
 

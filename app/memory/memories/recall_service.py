@@ -1,6 +1,6 @@
-"""Remembering for a context: the best memories of a session's scopes, and its corrections.
+"""Recall for a context: the best memories of a session's scopes, and its corrections.
 
-As a search finds, in at most two statements, or without a question the surest first.
+With a query they are searched in at most two statements; without one the most confident come first.
 """
 
 import asyncio
@@ -34,20 +34,20 @@ COLUMNS: Final = (
     "memory_id", "content", "memory_type", "scope", "source_error", "confidence", "valid_from",
     "version",
 )  # fmt: skip
-"""What a context tells of a memory."""
+"""What a context shows of a memory."""
 
 BY_CONFIDENCE: Final = RankWeights(similarity=0.0, confidence=1.0, scope=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What is wanted, of whose memories; whoever asks has checked that they may be read.
+    """What is to be recalled, of whose memories; the caller has checked that they may be read.
 
     Args:
-        query: None asks nothing: then confidence decides.
-        scopes: the id of each scope that is looked into.
+        query: None to order by confidence.
+        scopes: the id of each scope that is searched.
         limit: how many at most.
-        corrections: so many corrections are among them whatever their place, if there are.
+        corrections: so many corrections are among them whatever their rank, if there are.
         threshold: of similarity; corrections need not reach it.
         reference: when the query is asked; now when None.
         as_of: what held then, by its time of validity; None is what counts now.
@@ -95,6 +95,8 @@ class RecallResult:
 
 
 class RecallService:
+    """Finds the memories of a context."""
+
     def __init__(
         self,
         database: Database,
@@ -114,12 +116,13 @@ class RecallService:
         self._processing = processing
 
     async def recall(self, principal: Principal, wanted: Recall) -> RecallResult:
-        """The memories that a context has room for; nothing is counted as used.
+        """At most `wanted.limit` memories, best first, then the corrections wanted besides.
 
-        Without an embedder that answers, words and context decide alone.
+        Empty without scopes or matches. Nothing is counted as used. When no embedder answers,
+        words and context decide alone.
 
         Raises:
-            InvalidFilterError: the filter is none.
+            InvalidFilterError: the filter is not in our grammar.
             ProcessorFailedError: one of the agent's failed that may not.
 
         """

@@ -47,8 +47,8 @@ _NOTHING_REPLACED: Final = dict.fromkeys(("embedding", "embedding_model", *INDEX
 
 _ANSWER_NAMES_ONE = text(
     "EXISTS (SELECT 1 FROM regexp_matches(convert_from(idempotency_keys.answer, 'UTF8'), "
-    "'mem_[0-9a-f]{32}', 'g') AS told(ids) "
-    "WHERE told.ids[1] = ANY(CAST(:memory_ids AS text[])))"
+    "'mem_[0-9a-f]{32}', 'g') AS found(ids) "
+    "WHERE found.ids[1] = ANY(CAST(:memory_ids AS text[])))"
 )
 
 EVENT_TYPES: Final[Mapping[str, EventType]] = MappingProxyType(
@@ -62,7 +62,7 @@ EVENT_TYPES: Final[Mapping[str, EventType]] = MappingProxyType(
         "DELETE": "memory.deleted",
     }
 )
-"""What webhooks are told of an event of the history."""
+"""The type of a webhook event, by the event of the history."""
 
 _EVENT_COLUMNS = (
     "memory_id", "version", "memory_type", "scope", "scope_id", "user_id", "agent_id",
@@ -99,7 +99,7 @@ def snapshot(row: Memory) -> dict[str, Any]:
 async def rewrite(
     db: AsyncSession, row: Memory, values: Mapping[str, Any], event: str
 ) -> MemoryChange | None:
-    """Give a locked row new values and its next version; None when they are its own.
+    """Give a locked row new values and its next version; None when nothing differs.
 
     Args:
         values: by attribute; new words come with `content_hash`, `embedding` and
@@ -159,7 +159,7 @@ class RecordRepository:
         reason: str | None = None,
         job_id: str | None = None,
     ) -> None:
-        """Write history, one line per change, and tell whoever wants to know.
+        """Write history, one entry per change, publish events and note pending refreshes.
 
         Args:
             actor: the key that did it, and `job_id` the job.
@@ -187,8 +187,8 @@ class RecordRepository:
     def _refresh_graphs(
         self, changes: Sequence[MemoryChange], actor: str | None, *, by_hand: bool
     ) -> None:
-        """What counts no longer, or counts again, or was written by hand: runs tell the graph
-        themselves whom they speak of.
+        """Note memories that stopped counting, count again or were written by hand; a run of
+        extraction writes its own into the graph.
         """
         for event, before, after_, replaced in changes:
             row = after_ or before or {}
@@ -222,10 +222,11 @@ class RecordRepository:
         reason: str | None,
         job_id: str | None = None,
     ) -> None:
-        """One line DELETE for each of these memories, before they go, in one statement.
+        """Write one entry DELETE for each of these memories before they go, in one statement.
 
-        Soft, it keeps what they said. Hard, everything else that holds their words goes. Whoever
-        wants to know is told once: of what was hidden before, nothing more.
+        A soft deletion keeps their content in the entry. A hard one removes every copy of it:
+        history, decisions, kept answers. A memory that was deleted softly before publishes no
+        second event.
         """
         ids = list(memory_ids)
         await self._publish_deletion(ids, job_id, actor)
@@ -288,7 +289,7 @@ class RecordRepository:
             .values(content=None)
             .execution_options(synchronize_session=False)
         )
-        # What a retried request would be told again: to these users, or to nobody by name.
+        # Kept answers: those of these users, and those without a user.
         users = select(Memory.user_id).where(
             Memory.tenant_id == self._tenant_id, Memory.memory_id == chosen
         )
@@ -340,7 +341,7 @@ class RecordRepository:
         return row
 
     async def decide(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the gate's verdicts, and tell of refusals whoever wants to know."""
+        """Record the gate's decisions, and publish an event for each refusal."""
         await self._db.execute(insert(GateDecision), list(rows))
         await OutboxRepository(self._db, self._tenant_id).publish(
             [

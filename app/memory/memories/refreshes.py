@@ -1,8 +1,8 @@
-"""Profiles and graphs that changes of memories make stale: noted as the changes come, ordered at
-the end of the transaction.
+"""Pending refreshes: profiles and graphs that changes of memories make stale. They are noted with
+each change, and their jobs are ordered at the end of the transaction.
 
-At the end, because the order locks the job's row: a transaction that went on to lock memories
-could wait in a ring with one that deletes them.
+At the end, because the order locks the job's row: a transaction that locked memories afterwards
+could deadlock with one that deletes them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -23,7 +23,7 @@ Owner = tuple[Literal["user", "project"], str]
 """Whose profile: a user's, or a project's; and the id."""
 
 PROFILE_DELAY: Final = timedelta(seconds=20)
-"""What changes within it is derived from together, and each change begins it anew."""
+"""Changes within this time are derived together; each change starts it again."""
 
 PROFILE_LONGEST: Final = timedelta(minutes=2)
 PROFILE_PRIORITY: Final = 10
@@ -31,17 +31,17 @@ PROFILE_PRIORITY: Final = 10
 
 
 def derive_soon(owner: Owner, *, creator: str | None) -> Order:
-    """Behind a change of memories; one live job per profile."""
+    """After a change of memories; one live job per profile."""
     return _profile_order(owner, creator, PROFILE_DELAY)
 
 
 def derive_now(owner: Owner, *, creator: str | None) -> Order:
-    """Because somebody asks; it joins what is owed already."""
+    """On request; it joins a pending job of the same profile."""
     return _profile_order(owner, creator, timedelta(0))
 
 
 def owner_of(key: str) -> Owner:
-    """Whose profile a job of this key derives."""
+    """The owner of the profile that a job with this key derives."""
     kind, _, owner_id = key.partition(":")
     return ("user" if kind == "user" else "project"), owner_id
 
@@ -60,12 +60,13 @@ def _profile_order(owner: Owner, creator: str | None, delay: timedelta) -> Order
 
 
 GRAPH_REFRESH: Final = "graph_tidy"
+"""The kind of job as clients see it."""
 
 Bucket = tuple[str, str]
 """Scope and id of the scope: a user's, a project's or an agent's."""
 
 GRAPH_DELAY: Final = timedelta(seconds=2)
-"""What changes within it is looked at together."""
+"""Changes within this time are read together."""
 
 GRAPH_LONGEST: Final = timedelta(seconds=10)
 GRAPH_PRIORITY: Final = 5
@@ -77,12 +78,12 @@ _REWORDED: Final = "reworded:"
 def refresh_graph_soon(
     bucket: Bucket, *, read: Collection[str], reworded: Collection[str], creator: str | None
 ) -> Order:
-    """Behind a change of memories; one live job per bucket.
+    """After a change of memories; one live job per bucket.
 
     Args:
         bucket: whose graph it is.
-        read: ids of memories that no run has read for whom they speak of.
-        reworded: those of them that said something else before.
+        read: ids of memories whose entities no run has read.
+        reworded: those of them whose content changed.
         creator: the key that changed them.
 
     """
@@ -102,18 +103,18 @@ def refresh_graph_soon(
 
 
 def bucket_of(key: str) -> Bucket:
-    """Whose graph a job of this key looks at."""
+    """The bucket whose graph a job with this key refreshes."""
     scope, _, scope_id = key.partition(":")
     return scope, scope_id
 
 
 def unread_ids(payload: Mapping[str, Any]) -> list[str]:
-    """Ids of memories that are to be read."""
+    """Ids of memories to be read, in order."""
     return sorted(key for key in payload if not key.startswith(_REWORDED))
 
 
 def reworded_ids(payload: Mapping[str, Any]) -> list[str]:
-    """Ids of those that said something else before."""
+    """Ids of memories whose content changed, in order."""
     return sorted(key.removeprefix(_REWORDED) for key in payload if key.startswith(_REWORDED))
 
 
@@ -122,7 +123,7 @@ _PENDING_GRAPHS: Final = "pending_graphs"
 
 
 class PendingProfiles:
-    """Of one transaction, in which it is called last."""
+    """Profiles to be derived after one transaction, which calls this last."""
 
     def __init__(self, tenant_id: str, actor: str | None) -> None:
         self._tenant_id = tenant_id
@@ -131,7 +132,7 @@ class PendingProfiles:
         self._gone = False
 
     def note(self, memories: Iterable[Mapping[str, Any]], *, gone: bool) -> None:
-        """These changed; a user's own memories and those of a project are what profiles tell.
+        """Note changed memories; those of users and projects are what profiles are derived from.
 
         Args:
             gone: whether they were deleted, perhaps with their user.
@@ -145,7 +146,7 @@ class PendingProfiles:
                 self._owners.add(("project", row["scope_id"]))
 
     async def __call__(self, db: AsyncSession) -> None:
-        """Order them. In one sequence, so that two transactions cannot wait for each other."""
+        """Order the jobs, sorted, so that two transactions cannot deadlock."""
         jobs = JobRepository(db, self._tenant_id)
         users = {owner_id for kind, owner_id in self._owners if kind == "user"}
         if self._gone:
@@ -163,7 +164,7 @@ def refresh_profiles(
     *,
     gone: bool = False,
 ) -> None:
-    """Have the profiles that tell of these memories derived, if the transaction commits."""
+    """Have the profiles of these memories derived, if the transaction commits."""
     pending = db.info.setdefault(AT_END, {}).setdefault(
         _PENDING_PROFILES, PendingProfiles(tenant_id, actor)
     )
@@ -171,8 +172,8 @@ def refresh_profiles(
 
 
 class PendingGraphs:
-    """Of one transaction, in which it is called last: graphs that memories no longer bear out,
-    and memories that no run has read for whom they speak of.
+    """Graphs to be refreshed after one transaction, which calls this last: those whose memories
+    changed, with the memories whose entities no run has read.
     """
 
     def __init__(self, tenant_id: str, actor: str | None) -> None:
@@ -183,20 +184,20 @@ class PendingGraphs:
         self._gone = False
 
     def note(self, row: Mapping[str, Any], *, read: bool = False, reworded: bool = False) -> None:
-        """It changed: perhaps it is to be `read`, perhaps it says something else."""
+        """Note a changed memory: to be `read` for its entities or not, with new content or not."""
         if row["scope"] == "session":
             return
         ids = self._read.setdefault((row["scope"], row["scope_id"]), set())
         if read:
             ids.add(row["memory_id"])
         else:
-            # Perhaps with its user; whose memory is to be read is there.
+            # It may have gone with its user; a memory to be read still has one.
             self._gone = True
         if reworded:
             self._reworded.add(row["memory_id"])
 
     async def __call__(self, db: AsyncSession) -> None:
-        """Order them, in one sequence; none of users who are gone."""
+        """Order the jobs, sorted; none for users who are gone."""
         jobs = JobRepository(db, self._tenant_id)
         users = {scope_id for scope, scope_id in self._read if scope == "user"}
         if users and self._gone:
@@ -210,7 +211,7 @@ class PendingGraphs:
 
 
 def pending_graphs(db: AsyncSession, tenant_id: str, actor: str | None) -> PendingGraphs:
-    """The graphs to be refreshed if the transaction commits; to note more in it."""
+    """The pending graphs of this transaction, to note changes in."""
     pending: PendingGraphs = db.info.setdefault(AT_END, {}).setdefault(
         _PENDING_GRAPHS, PendingGraphs(tenant_id, actor)
     )

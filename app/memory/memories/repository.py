@@ -1,4 +1,4 @@
-"""SQL for memories. Their history is in `records.py`, the hot search in `search_sql.py`."""
+"""SQL for memories. Their history is in `record_repository.py`, the search in `search_sql.py`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,10 +44,10 @@ def current() -> ColumnElement[bool]:
 
 
 def valid_at(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
-    """What was true at a moment; `search_sql.py` says the same as text.
+    """What was true at a time; `search_sql.py` has the same as text.
 
-    What was superseded since still held then, and what has expired since; what somebody
-    archived was withdrawn.
+    What was superseded or has expired since still held then; what a caller archived was
+    withdrawn.
 
     Args:
         row: the columns to judge, those of the table unless they are of another time.
@@ -87,10 +87,10 @@ def existing(access: Access) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class SameText:
-    """An active memory that bars its text by the unique hash.
+    """An active memory that keeps its text from being saved again, by the unique hash.
 
     Args:
-        shown: the caller may see it; else not even its id may be told.
+        shown: the caller may see it; else its id must not be shown.
         past: it counts no longer, and only waits to be archived.
 
     """
@@ -112,7 +112,7 @@ class MemoryRepository:
         return existing(self._access)
 
     async def transaction_time(self) -> datetime:
-        """When this transaction began, by the clock that says what counts now."""
+        """When this transaction began, by the clock of the database."""
         moment: datetime = (await self._db.scalars(select(func.now()))).one()
         return moment
 
@@ -124,7 +124,7 @@ class MemoryRepository:
         await self._db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 1))))
 
     async def get(self, memory_id: str, *, lock: bool = False, remove: bool = False) -> Memory:
-        """One that the caller may see; with `remove` also one to be removed unseen.
+        """A memory that the caller may see; with `remove` also one that it may remove unseen.
 
         Raises:
             MemoryNotFoundError: there is none for this caller.
@@ -152,7 +152,7 @@ class MemoryRepository:
     ) -> dict[bytes, SameText]:
         """Active memories of the bucket of `row` with one of these hashes, by hash.
 
-        Hidden ones are among them, since they bar their text like any other.
+        Hidden ones are among them, since they keep their text from being saved like any other.
         """
         now = func.now()
         past = or_(Memory.expires_at <= now, Memory.valid_to <= now)
@@ -272,7 +272,7 @@ class MemoryRepository:
         Args:
             equal: column to the value it must have; `status` active means current.
             filters: the grammar of `filters.py`.
-            as_of: the moment at which it counts, instead of now.
+            as_of: the time at which it counts, instead of now.
 
         """
         statement = select(Memory).where(*self._selected(equal, filters, as_of=as_of))
@@ -424,7 +424,7 @@ def query_vectors(vectors: Sequence[Any]) -> Subquery:
 
 
 def bucket(row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """The same user, agent and scope, missing ones included: never anybody else's."""
+    """The same user, agent and scope, missing ones included."""
     return [
         Memory.scope_id == row["scope_id"],
         Memory.scope == row["scope"],

@@ -47,7 +47,7 @@ from app.platform.work.unit import Work
 log = structlog.get_logger()
 
 Also = Callable[[AsyncSession, Sequence[Outcome]], Awaitable[None]]
-"""What belongs into the transaction that saves, besides what is saved."""
+"""What else belongs to the transaction that saves; it gets the outcomes in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,8 @@ class SaveRules:
 
 
 class SaveService:
+    """Saves statements as they are given, each through the gate."""
+
     def __init__(
         self,
         work: Work,
@@ -84,21 +86,24 @@ class SaveService:
     async def add(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> tuple[MemoryAdded, int]:
-        """Remember a text, a message, or up to 100 messages, each as it stands.
+        """Remember a text, a message, or up to 100 messages, each as it is given.
 
-        The same text again, but for case and white space, changes nothing and returns what
-        is there. A list is answered with one outcome each; a single statement that is
-        refused raises.
+        The same text again, but for case and white space, changes nothing and returns the
+        memory that is there, so that a retry is safe. A list is answered with one outcome
+        each, in order; a single statement that is refused raises.
 
         Returns:
             The outcomes, and the HTTP status that fits them.
 
         Raises:
-            GateRejectedError: refused, and nothing stored but the verdict.
-            DuplicateMemoryError: as above, and nearness to a memory is the only reason.
+            GateRejectedError: refused, and nothing stored but the decision.
+            DuplicateMemoryError: as above, and similarity to a memory is the only reason.
             EmbeddingUnavailableError, ProcessorFailedError: nothing was stored; safe to retry.
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
-            UserRequiredError, ScopeRequiresError, InsufficientScopeError: of the place.
+            UserRequiredError, ScopeRequiresError, SharedByAllUsersError,
+            InsufficientScopeError: of the owner.
+            What `ensure_owner` raises: one of the owners is missing or may not be written to.
+            InvalidValidityError: a replacing statement would end before it begins.
 
         """
         self._work.refuse_disabled()
@@ -109,7 +114,7 @@ class SaveService:
             embedder = await self._embedders.for_writing(principal, owner.agent_id)
             await _embed(embedder, batch)
         except EmbeddingUnavailableError:
-            # What was answered before needs no vector now.
+            # A request that was answered before needs no vector.
             await self._work.refuse_repeated(principal, key)
             raise
         single = not isinstance(body.messages, list)
@@ -118,7 +123,7 @@ class SaveService:
             added = MemoryAdded(results=results)
             status = 201 if single and results[0].event in {"ADD", "SUPERSEDE"} else 200
             if single and results[0].event == "REJECT":
-                # Raised below, once its verdict is stored.
+                # Raised below, once its decision is stored.
                 unit.answer_unkept(added)
             else:
                 unit.answer(added, status, user_id=owner.user_id)
@@ -137,14 +142,14 @@ class SaveService:
     ) -> None:
         """Remember several single statements, each as its body says, in one transaction.
 
-        A refused one is an outcome like the others.
+        A refused statement is an outcome like the others.
 
         Args:
-            also: what else belongs into the transaction; it gets an outcome for each body.
-            dry_run: store nothing; the outcomes are those that are to be expected.
+            also: what else belongs to the transaction; it gets an outcome for each body.
+            dry_run: store nothing; the outcomes are the expected ones.
 
         Raises:
-            as `add`, but for refusals.
+            What `add` raises, without GateRejectedError and DuplicateMemoryError.
 
         """
         self._work.refuse_disabled()
@@ -176,10 +181,11 @@ class SaveService:
             _count([one for batch in batches for one in batch])
 
     async def validate(self, principal: Principal, body: MemoryCreate) -> MemoryValidated:
-        """What `add` would do; nothing is stored, not even a verdict.
+        """What `add` would do, one outcome per statement; nothing is stored, not even a decision.
 
         Raises:
-            as `add`, but for refusals of the gate, which are told.
+            What `add` raises, without GateRejectedError and DuplicateMemoryError, which are
+            outcomes here.
 
         """
         self._work.refuse_disabled()
@@ -224,10 +230,10 @@ class SaveService:
     ) -> list[Outcome]:
         memories = MemoryRepository(db, principal.access)
         records = RecordRepository(db, principal.access)
-        # From here on nobody else decides about this bucket.
+        # From here on no other transaction decides about this bucket.
         await memories.lock_bucket(owner.scope, owner.scope_id)
         if any(candidate.event is None for candidate in batch):
-            # What is known already is answered only where it could also be saved.
+            # A known statement is answered only where it could also be saved.
             await ensure_owner(db, principal, owner, create=self._rules.auto_create)
         duplicates = self._duplicates(db, principal, body, embedder)
         shown = {
@@ -273,10 +279,10 @@ class SaveService:
 async def check_owner(
     db: AsyncSession, principal: Principal, owner: MemoryOwner, *, create: bool
 ) -> None:
-    """As `ensure_owner`, and nothing of it stays: whoever would be made is not there afterwards.
+    """As `ensure_owner`, but nothing stays: users and agents made on first use are rolled back.
 
     Raises:
-        what `ensure_owner` raises.
+        What `ensure_owner` raises.
 
     """
     trial = await db.begin_nested()
@@ -289,7 +295,7 @@ async def check_owner(
 async def _replace(
     db: AsyncSession, memories: MemoryRepository, candidate: SaveCandidate, at: datetime
 ) -> list[MemoryChange]:
-    """End what a stored candidate replaces, and tell it what that said."""
+    """End what a stored candidate replaces, and keep that content as `previous`."""
     old = await memories.get(candidate.duplicate_of or "", lock=True)
     candidate.previous = old.content
     return [

@@ -67,22 +67,22 @@ class Aliases(Schema):
     def _understand(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        told = dict(value)
+        given = dict(value)
         for alias, name in (
             ("run_id", "session_id"),
             ("thread_id", "session_id"),
             ("category", "memory_type"),
         ):
-            if alias in told and name in cls.model_fields:
-                other = told.pop(alias)
-                if told.setdefault(name, other) != other:
+            if alias in given and name in cls.model_fields:
+                other = given.pop(alias)
+                if given.setdefault(name, other) != other:
                     raise ValueError(f"{alias} and {name} name different things")
         # A tuple: what has no hash is refused with a sentence later.
-        if told.get("memory_type") in ("short", "long") and "tier" in cls.model_fields:
-            tier = told.pop("memory_type")
-            if told.setdefault("tier", tier) != tier:
+        if given.get("memory_type") in ("short", "long") and "tier" in cls.model_fields:
+            tier = given.pop("memory_type")
+            if given.setdefault("tier", tier) != tier:
                 raise ValueError("memory_type and tier name different things")
-        return told
+        return given
 
 
 class SaidMessage(Schema):

@@ -1,4 +1,4 @@
-"""Searching: which buckets, which vectors, one statement, and who is told of it afterwards."""
+"""Search: which buckets and vectors, at most two statements, and what is counted afterwards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ from app.platform.database.engine import Database
 from app.platform.observability.metrics import SEARCHES
 from app.platform.plugins.points import About
 
-# Who is no member finds what is public, and learns of no project that has nothing public.
+# A user who is no member finds what is public; a project with nothing public is not found.
 _MAY_READ_PROJECT = """
-SELECT standing.member FROM (
+SELECT membership.member FROM (
     SELECT (CAST($3 AS text) IS NULL OR EXISTS (
             SELECT 1 FROM project_members AS member
             WHERE member.tenant_id = tenant.id AND member.project_id = projects.project_id
@@ -54,8 +54,8 @@ SELECT standing.member FROM (
                 AND (CAST($5 AS text) IS NULL OR users.user_id = CAST($5 AS text)))) AS member
     FROM projects
     WHERE projects.tenant_id = tenant.id AND projects.project_id = CAST($2 AS text)
-) AS standing
-WHERE standing.member OR EXISTS (
+) AS membership
+WHERE membership.member OR EXISTS (
     SELECT 1 FROM users
     WHERE users.tenant_id = tenant.id
         AND (CAST($3 AS text) IS NULL OR users.user_id = CAST($3 AS text))
@@ -85,6 +85,8 @@ class SearchRanks:
 
 
 class SearchService:
+    """Searches memories."""
+
     def __init__(
         self,
         database: Database,
@@ -113,8 +115,8 @@ class SearchService:
         The scopes named are merged: the session's memories, the project's (what is public of
         it, when the user is no member), the user's, the agent's. Order: 0.5 relevance + 0.3
         confidence + 0.2 scope, then the reranker's if there is one; or similarity alone
-        with `rerank` false. A user or session nobody has heard of has no memories, which is no
-        error: it is every first turn.
+        with `rerank` false. An unknown user or session has no memories, which is no error:
+        every conversation begins so. Reads only, but for the counts of uses.
 
         Without an embedder that answers, a hybrid search goes by words and context alone; a
         lexical one asks none.
@@ -125,8 +127,8 @@ class SearchService:
         Raises:
             SelectorRequiredError: no scope is named.
             ProjectNotFoundError: missing, or the user is no member and nothing is public.
-            UserNotFoundError, AgentNotFoundError: the key is another one's.
-            InvalidFilterError: the filter is none.
+            UserNotFoundError, AgentNotFoundError: the key is restricted to another one.
+            InvalidFilterError: the filter is not in our grammar.
             EmbeddingUnavailableError: no embedder answers, and the mode is `semantic`; safe to
                 retry.
             ProcessorFailedError: one of the agent's failed that may not.

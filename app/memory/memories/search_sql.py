@@ -76,7 +76,7 @@ class SearchPlan:
         as_of: what held then, by its time of validity; None is what counts now.
         known_at: by what the records said then; only `timeline_sql.py` asks for it.
         memory_types: only these; all when there are none.
-        corrections: how many of these are found besides, whatever their place.
+        corrections: how many of these are found besides, whatever their rank.
         columns: what is to be known of a hit, of `COLUMNS`.
         member: whether the user is a member of the project; else only what is public is found.
         names: pieces of the query that the graph is asked for; none asks nothing of it.
@@ -115,7 +115,7 @@ def features_statement(
     """One row: `ids` of the bucket's memories, and a record of each, packed as `rows.read` wants.
 
     What the filters leave out is among them, marked: it counts in the statistics of words, and
-    stands beside what was said before and after it.
+    counts as a neighbour of what was said before and after it.
     """
     statement = SearchStatement()
     source = current_source(plan, statement, narrow=False)
@@ -175,7 +175,7 @@ def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
     order = "score" if plan.rerank else "similarity"
     columns = ", ".join(f"memories.{name}" for name in plan.columns)
     # What is sorted is narrow, not whole rows: 1.0 ms instead of 1.5 for a bucket of 1,000.
-    # The few that are left are fetched by their place, one by one.
+    # The few that are left are fetched by their ctid.
     # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
     # the fetching is never turned into a scan of the table.
     return f"""
@@ -357,17 +357,17 @@ def some(memory_ids: Sequence[str], statement: SearchStatement) -> str:
 
 
 def valid_at(at: datetime, statement: SearchStatement) -> str:
-    """What was true at a moment, as far as `memories` says; `repository.py` has it too.
+    """What was true at a time, as far as `memories` says; `repository.py` has it too.
 
     What was superseded since still held then, and what has expired since; what somebody
     archived was withdrawn.
     """
-    moment = statement.bind(at, "timestamptz")
+    time = statement.bind(at, "timestamptz")
     return f"""(memories.status IN ('active', 'superseded')
             OR (memories.status = 'archived' AND memories.expires_at <= now()))
-        AND (memories.expires_at IS NULL OR memories.expires_at > {moment})
-        AND (memories.valid_from IS NULL OR memories.valid_from <= {moment})
-        AND (memories.valid_to IS NULL OR memories.valid_to > {moment})"""
+        AND (memories.expires_at IS NULL OR memories.expires_at > {time})
+        AND (memories.valid_from IS NULL OR memories.valid_from <= {time})
+        AND (memories.valid_to IS NULL OR memories.valid_to > {time})"""
 
 
 def narrowed(plan: SearchPlan, statement: SearchStatement) -> list[str]:

@@ -56,8 +56,10 @@ SELECTORS = ("user_id", "agent_id", "session_id", "project_id", "scope", "memory
 
 
 class MemoryService:
+    """Stored memories as a caller may see them."""
+
     def __init__(self, work: Work, *, most_at_once: int = MOST_AT_ONCE) -> None:
-        """Serve `database`; more than `most_at_once` memories are deleted by a job."""
+        """A selection of more than `most_at_once` memories is deleted by a job."""
         self._work = work
         self._most_at_once = most_at_once
 
@@ -73,13 +75,14 @@ class MemoryService:
             return MemoryRead.model_validate(row)
 
     async def list_memories(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
-        """Memories by creation; with status active only those that count now.
+        """A page of memories by creation time; with status active only those that count now.
 
         With `as_of` those that counted then, by what is known now. With `known_at` what the
-        records said then, and what counted at that moment unless `as_of` names another.
+        records said then, and what counted at that time unless `as_of` names another. Empty
+        when nothing matches.
 
         Raises:
-            InvalidFilterError: `filters` is no JSON object, or none of ours.
+            InvalidFilterError: `filters` is no JSON object, or not in our grammar.
 
         """
         places = {"limit", "cursor", "order", "filters", "as_of", "known_at"}
@@ -110,7 +113,14 @@ class MemoryService:
     async def history(
         self, principal: Principal, memory_id: str, query: PageQuery
     ) -> Page[HistoryRead]:
-        """What happened to a memory, oldest first. Raises MemoryNotFoundError."""
+        """A page of a memory's changes, oldest first.
+
+        A state that was its author's alone is shown as null to other users.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller.
+
+        """
         access = principal.access
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
@@ -132,7 +142,9 @@ class MemoryService:
     async def list_project_items(
         self, principal: Principal, project_id: str, query: ProjectItemQuery
     ) -> Page[ProjectItemRead]:
-        """What a project holds, newest first; whoever may remove an item need not read it.
+        """A page of a project's items without their content, newest first.
+
+        A caller who may remove an item may not always read it.
 
         Raises:
             ProjectNotFoundError: missing, or the caller is no member.
@@ -184,16 +196,20 @@ class MemoryService:
         location: str,
         key: IdempotencyKey | None = None,
     ) -> MemoriesDeleted | DeletionScheduled:
-        """Delete everything selected, in one transaction, or only count it.
+        """Delete all selected memories in one transaction, or only count them.
 
-        What is too much for one transaction is left to a job, which deletes what is there
-        now and selected, and nothing that comes later.
+        A selection too large for one transaction is left to a job, which deletes what is
+        selected now and nothing that comes later. Safe to retry with `key`: a kept answer is
+        returned again.
 
         Args:
-            location: where the selectors stand, `query` or `body`.
+            location: where the selectors are, `query` or `body`.
 
         Raises:
             SelectorRequiredError: nothing narrows the selection.
+            InvalidFilterError: the filter is not in our grammar.
+            UserNotFoundError: the key is restricted to another user.
+            InsufficientScopeError: an agent's shared knowledge needs an admin key.
             ReadOnlyMemberError: the user may only read in the project.
             ConfirmationRequiredError: `confirm` is not set, and it is no dry run.
 
@@ -226,7 +242,10 @@ class MemoryService:
         return deleted
 
     async def stats(self, principal: Principal, query: StatsQuery) -> MemoryStats:
-        """Counts over everything the caller may see."""
+        """Counts over everything the caller may see; zeros and null when there is nothing.
+
+        All but `by_status`, `decisions` and `last_saved` count active memories alone.
+        """
         equal = query.model_dump(exclude_none=True)
         async with self._work.read(principal) as db:
             rows = await MemoryRepository(db, principal.access).stats(equal)
@@ -252,7 +271,7 @@ class MemoryService:
         )
 
     async def decisions(self, principal: Principal, query: DecisionQuery) -> Page[DecisionRead]:
-        """The gate's verdicts, newest first."""
+        """A page of the gate's decisions that the caller may see, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await DecisionRepository(db, principal.access).decisions(
@@ -291,9 +310,14 @@ def _selection(
 
 
 def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
-    """What narrows a selection further: a user deletes that user's rows, nobody's knowledge.
+    """What narrows a selection further: a user deletes that user's rows alone.
 
-    In a project that is named the role decides, row by row (`visibility.py`).
+    In a project that is named the role decides, row by row (`visibility_sql.py`).
+
+    Raises:
+        UserNotFoundError: the key is restricted to another user.
+        InsufficientScopeError: an agent's shared knowledge needs an admin key.
+
     """
     user_id = principal.access.user_id
     if user_id is not None:
@@ -308,7 +332,7 @@ def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[str, Any]) -> None:
-    """Say so instead of deleting nothing, where somebody may only read what is selected."""
+    """Refuse a caller who may only read what is selected, instead of deleting nothing."""
     access, project_id = principal.access, equal.get("project_id")
     if access.user_id is None or project_id is None or equal.get("scope", "project") != "project":
         return
@@ -355,14 +379,14 @@ def _parsed(filters: str | None) -> dict[str, Any] | None:
 
 
 class MemoryCreation(Protocol):
-    """Memories out of the messages of a request, inferred or as they stand."""
+    """Makes memories from the messages of a request, inferred or as they are."""
 
     async def add(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> tuple[MemoryAdded, int]:
-        """Remember what the messages say; returns the outcomes and their HTTP status."""
+        """Remember what the messages say; the outcomes in their order, and the HTTP status."""
 
     async def order(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> JobAccepted:
-        """Put the same into the queue, and answer at once."""
+        """Leave the same to a job, and return that job."""

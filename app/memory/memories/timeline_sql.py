@@ -1,8 +1,8 @@
-"""The search of what was known at a moment, as one statement: slower than the hot read.
+"""The search of what was known at a time, as one statement: slower than the plain search.
 
-Which memories there are, and who may see them, is asked of the table as it stands; what each
-of them said is taken from its history. So what is deleted never comes back, and nobody sees
-by way of the past what is closed to them now.
+Which memories exist and who may see them is read from the current table; what each of them said is
+read from its history. So a deleted memory never comes back, and nobody reads in the past what they
+may not read now.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from app.memory.memories.search_sql import (
     whose,
 )
 
-# How often something was found is not in the history, and is told as it is.
+# How often a memory was found is not in the history; the present value is shown.
 _NOT_OF_THEN = ("use_count", "last_used_at")
 
 _LISTED = ", ".join(f"history.{name}" for name in WORDS)
@@ -78,13 +78,13 @@ def _source(
     only: Sequence[str] | None = None,
 ) -> Source:
     if plan.known_at is None:
-        raise ValueError("the plan names no moment")
-    moment = statement.bind(plan.known_at, "timestamptz")
+        raise ValueError("the plan names no time")
+    time = statement.bind(plan.known_at, "timestamptz")
     as_of: datetime = plan.as_of or plan.known_at
-    seen = ["memories.create_time <= " + moment, *whose(plan, statement)]
+    seen = ["memories.create_time <= " + time, *whose(plan, statement)]
     conditions = [valid_at(as_of, statement), *(narrowed(plan, statement) if narrow else ())]
     if plan.user_id is not None and any(bucket.scope == "project" for bucket in plan.buckets):
-        # Open to others now, and closed to them when it said that.
+        # Shared with others now, and private when it said that.
         conditions.append(
             "(present.scope <> 'project' OR memories.visibility IS DISTINCT FROM 'owner_only' "
             f"OR present.user_id = {statement.bind(plan.user_id, 'text')})"
@@ -95,7 +95,7 @@ def _source(
         if only is None
         else f"{some(only, statement)} AND memories.status <> 'deleted'"
     )
-    # What found the words of then was put aside by the first change that replaced them.
+    # The vector and terms of then were kept by the first change that replaced them.
     rows = f"""FROM (
             SELECT memories.*, bucket.weight
             FROM {buckets}
@@ -105,7 +105,7 @@ def _source(
         CROSS JOIN LATERAL (
             SELECT history.ctid AS place, history.after FROM memory_history AS history
             WHERE history.tenant_id = tenant.id AND history.memory_id = present.memory_id
-                AND history.create_time <= {moment}
+                AND history.create_time <= {time}
             ORDER BY history.create_time DESC, history.history_id DESC LIMIT 1
         ) AS known
         CROSS JOIN LATERAL {STATE.format(snapshot="known.after")} AS memories
@@ -113,7 +113,7 @@ def _source(
             SELECT history.embedding, history.embedding_model, {_LISTED}
             FROM memory_history AS history
             WHERE history.tenant_id = tenant.id AND history.memory_id = present.memory_id
-                AND history.create_time > {moment} AND history.embedding IS NOT NULL
+                AND history.create_time > {time} AND history.embedding IS NOT NULL
             ORDER BY history.create_time, history.history_id LIMIT 1
         ) AS replaced ON true
         CROSS JOIN LATERAL (SELECT {_OF_THEN}) AS words

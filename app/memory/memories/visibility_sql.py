@@ -1,9 +1,9 @@
-"""Which memories a caller may see, and which remove: as SQLAlchemy; the hot read has it as text.
+"""Which memories a caller may see, and which remove: as SQLAlchemy; `search_sql.py` has it as text.
 
 A user sees that user's memories, those of projects as `projects/policy.py` says, and the
 knowledge of agents. A key restricted to an agent sees what belongs to that agent, and what is
-shared by all agents about the users at home with it. A second definition somewhere else would be
-a leak waiting to happen; tests compare the two, and both with the policy.
+shared by all agents about the users at home with it. A third definition would be a leak
+waiting to happen; tests compare the two, and both with the policy.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def visible(access: Access) -> ColumnElement[bool]:
         return true()
     mine = Memory.user_id.in_(visible_user_ids(access))
     member = Memory.project_id.in_(visible_project_ids(access))
-    # A name that nobody has is no user of the tenant.
+    # An id that no user has is no user of the tenant.
     known = visible_user_ids(access).exists()
     shared = and_(
         Memory.scope == "project",
@@ -41,7 +41,7 @@ def removable(access: Access, *, unseen: bool = True) -> ColumnElement[bool]:
 
     Args:
         unseen: with what an owner or admin of a project may remove and not read. A condition on
-            what it says must go without it, or counting would tell.
+            what it says must go without it, or counts would reveal it.
 
     """
     if access.user_id is None:
