@@ -79,5 +79,5 @@ async def test_the_entity_of_a_shared_graph_keeps_its_name(
 
     async with runtime.database.begin(acme.tenant_id) as db:
         speakers = SpeakerRepository(db, Access(acme.tenant_id))
-        assert (await speakers.ensured(SHARED, "u7")).name == "u7"
-        assert (await speakers.ensured(THERAPIST, "u7")).name == "Ana Kovac"
+        assert (await speakers.ensure(SHARED, "u7")).name == "u7"
+        assert (await speakers.ensure(THERAPIST, "u7")).name == "Ana Kovac"

@@ -90,7 +90,7 @@ class DraftGraphWriter:
         user_id = self._request.context.scopes.user_id
         if user_id is None or owner.scope == "agent":
             return None
-        return await self._speakers.ensured(owner, user_id)
+        return await self._speakers.ensure(owner, user_id)
 
     async def _mention(self, owner: GraphOwner, drafts: Sequence[Draft]) -> None:
         """Note of every memory that was kept which entities of its bucket it names."""

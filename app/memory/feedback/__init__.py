@@ -1,1 +1,1 @@
-"""Room of feedback: what callers think of a memory."""
+"""Feedback: what callers think of a memory."""

@@ -9,7 +9,7 @@ from app.platform.database.base import Base, Id, TenantOwned
 
 
 class MemoryFeedback(TenantOwned, Base):
-    """What somebody thought of one memory, once."""
+    """One caller's opinion of one memory."""
 
     __tablename__ = "memory_feedback"
     __table_args__ = (
@@ -38,7 +38,7 @@ class MemoryFeedback(TenantOwned, Base):
     memory_id: Mapped[str] = mapped_column(Id)
     # Whose memory it is, so that an erasure finds it.
     user_id: Mapped[str | None] = mapped_column(Id)
-    # Whose key gave it, so that an erasure finds their words about what is another's. No
+    # Whose key gave it, so that an erasure finds a user's comments on other users' memories. No
     # foreign key: a key may be made before its user.
     author_id: Mapped[str | None] = mapped_column(Id)
     rating: Mapped[str] = mapped_column(String(20))

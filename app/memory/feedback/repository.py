@@ -20,9 +20,9 @@ from app.platform.database.keyset import after
 class FeedbackRepository:
     """Feedback a caller may see. Never begins or ends a transaction.
 
-    Who may read a memory that is shared may not read what everybody said of it: a restricted
-    key sees feedback on the memories of its users, and feedback that its users gave. A key of
-    an agent also sees what nobody in particular said of that agent's knowledge.
+    Readers of a shared memory may not read everyone's feedback on it: a restricted key sees
+    feedback on the memories of its users, and feedback that its users gave. An agent's key also
+    sees feedback without a user on that agent's knowledge.
     """
 
     def __init__(self, db: AsyncSession, access: Access) -> None:
@@ -39,11 +39,16 @@ class FeedbackRepository:
         own = or_(MemoryFeedback.user_id.in_(users), MemoryFeedback.author_id.in_(users))
         if self._access.user_id is not None:
             return own
-        nobody = and_(MemoryFeedback.user_id.is_(None), MemoryFeedback.author_id.is_(None))
-        return or_(own, nobody)
+        without_user = and_(MemoryFeedback.user_id.is_(None), MemoryFeedback.author_id.is_(None))
+        return or_(own, without_user)
 
     async def add(self, feedback: MemoryFeedback) -> None:
-        """Insert `feedback`. Raises MemoryNotFoundError: its memory went meanwhile."""
+        """Insert `feedback`.
+
+        Raises:
+            MemoryNotFoundError: its memory was removed meanwhile.
+
+        """
         feedback.tenant_id = self._access.tenant_id
         self._db.add(feedback)
         gone = MemoryNotFoundError(feedback.memory_id)
@@ -56,7 +61,7 @@ class FeedbackRepository:
     ) -> Sequence[MemoryFeedback]:
         """Newest first, one more than `limit` when another page follows.
 
-        Whether the caller may see the memory is for its own repository to say, first.
+        Access to the memory itself is checked before, by its own repository.
         """
         statement = select(MemoryFeedback).where(
             self._mine(), MemoryFeedback.memory_id == memory_id

@@ -30,12 +30,12 @@ Action = Literal["reject", "redact", "allow"]
 
 
 class FeedbackService:
+    """Records and counts feedback on memories."""
+
     def __init__(self, work: Work, *, secrets: Action, identifiers: Action) -> None:
-        """Keep feedback in `database`.
+        """Treat sensitive comments as the deployment says.
 
         Args:
-            database: where memories are.
-            switches: what the deployment allows.
             secrets: what becomes of keys and passwords in a comment, as in a memory.
             identifiers: what becomes of card, identity and account numbers in one.
 
@@ -51,7 +51,10 @@ class FeedbackService:
         *,
         key: IdempotencyKey | None = None,
     ) -> FeedbackAdded:
-        """Record what the caller thinks of a memory it may read. The memory stays as it is.
+        """Record what the caller thinks of a memory it may read; the memory stays as it is.
+
+        The answer leaves the comment out. Safe to retry with `key`; without one each call adds
+        an entry.
 
         Raises:
             MemoryNotFoundError: there is none for this caller, or it is deleted.
@@ -96,7 +99,12 @@ class FeedbackService:
     async def list_feedback(
         self, principal: Principal, memory_id: str, query: PageQuery
     ) -> Page[FeedbackRead]:
-        """Feedback on a memory, newest first. Raises MemoryNotFoundError."""
+        """A page of feedback on a memory, newest first.
+
+        Raises:
+            MemoryNotFoundError: there is none for this caller.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await MemoryRepository(db, principal.access).get(memory_id)
@@ -111,7 +119,7 @@ class FeedbackService:
         )
 
     async def stats(self, principal: Principal, query: FeedbackStatsQuery) -> FeedbackStats:
-        """Counts over all feedback the caller may see."""
+        """Counts over all feedback the caller may see; zeros when there is none."""
         async with self._work.read(principal) as db:
             counts, memories = await FeedbackRepository(db, principal.access).counts(
                 query.model_dump(exclude_none=True)

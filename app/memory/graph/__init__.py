@@ -1,1 +1,1 @@
-"""The knowledge graph: who and what is spoken of, and how they hang together, through time."""
+"""The knowledge graph: people and things in memories, and their relations through time."""

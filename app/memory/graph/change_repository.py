@@ -1,4 +1,4 @@
-"""SQL for merges and splits: the rows around entities, put in the place of others, and compared.
+"""SQL for merges and splits: the rows around entities, replaced by others, and compared.
 
 Rows travel as PostgreSQL writes them in JSON and are compared as PostgreSQL reads them, so that an
 undo restores them to the byte. They name no tenant: it is always the caller's, also of what was
@@ -43,7 +43,7 @@ COLUMNS: Final[Mapping[str, frozenset[str]]] = {
     str(table.__tablename__): frozenset(table.__table__.columns.keys())
     for table in (GraphAlias, GraphMention, GraphRelation)
 } | {ENTITIES: frozenset(("tenant_id", "entity_id", "version", "merged_into"))}
-"""What a row may hold; of the tenant in rows of older exports nothing is believed."""
+"""What a row may hold; the tenant in rows of older exports is ignored."""
 
 _AROUND: Final = {
     ALIASES: "t.entity_id = ANY(:ids)",
@@ -161,10 +161,10 @@ class ChangeRepository:
         return found
 
     async def swap(self, old: Rows, new: Rows) -> None:
-        """Put `new` rows in the place of `old` ones; entities are made and removed by others."""
-        # Whoever deletes memories locks them first, and then what mentions in them hang on.
-        spoken = {str(row["memory_id"]) for rows in (old, new) for row in rows.get(MENTIONS, [])}
-        await self._db.execute(text(_HELD), self._tenant | {"ids": sorted(spoken)})
+        """Replace `old` rows by `new` ones; entities are made and removed elsewhere."""
+        # Memories are locked first, in the order that a deletion of memories locks.
+        mentioned = {str(row["memory_id"]) for rows in (old, new) for row in rows.get(MENTIONS, [])}
+        await self._db.execute(text(_HELD), self._tenant | {"ids": sorted(mentioned)})
         await self._with_rows(_MERGED_INTO, new.get(ENTITIES, []))
         for table in KEYS:
             await self._each(_DELETE, table, old)
@@ -178,14 +178,14 @@ class ChangeRepository:
             for row in await self._with_rows(_ENTITY_DIFFERENT, rows.get(ENTITIES, []))
         ]
         for table in KEYS:
-            found += _told(table, await self._each(_DIFFERENT, table, rows))
+            found += _described(table, await self._each(_DIFFERENT, table, rows))
         return found
 
     async def there(self, rows: Rows) -> list[str]:
         """Which keys of these are there, as words for people."""
         found: list[str] = []
         for table in KEYS:
-            found += _told(table, await self._each(_THERE, table, rows))
+            found += _described(table, await self._each(_THERE, table, rows))
         return found
 
     async def outside(self, owner: GraphOwner, entity_ids: Collection[str]) -> list[str]:
@@ -201,7 +201,7 @@ class ChangeRepository:
         return [f"entity {entity_id}" for entity_id in rows]
 
     async def remove_entities(self, entity_ids: Sequence[str]) -> None:
-        """Remove entities; those that were merged into one of them stand alone again."""
+        """Remove entities; those that were merged into one of them are independent again."""
         # Locked first, so that none is merged into them before they are gone.
         for statement in (_LOCK, _CLEAR_MERGED_INTO, _REMOVE):
             await self._db.execute(text(statement), self._tenant | {"ids": list(entity_ids)})
@@ -214,7 +214,12 @@ class ChangeRepository:
         return change
 
     async def get(self, change_id: str, *, lock: bool = False) -> GraphChange:
-        """Raises ChangeNotFoundError."""
+        """One change that the caller may see.
+
+        Raises:
+            ChangeNotFoundError: there is none for this caller.
+
+        """
         statement = select(GraphChange).where(
             visible(self._access, GraphChange), GraphChange.change_id == change_id
         )
@@ -270,6 +275,6 @@ def fitting(change_id: str) -> Iterator[None]:
         raise InvalidChangeError(change_id) from error
 
 
-def _told(table: str, keys: Sequence[Any]) -> list[str]:
+def _described(table: str, keys: Sequence[Any]) -> list[str]:
     kind = {ALIASES: "alias of", MENTIONS: "mention in", RELATIONS: "relation"}[table]
     return sorted({f"{kind} {key[0]}" for key in keys})

@@ -1,6 +1,6 @@
-"""What is written into the graph by hand: entities' names, relations and their corrections.
+"""Edits of the graph by callers: names of entities, relations and their corrections.
 
-A correction never overwrites: it closes the version that is known, and adds the next.
+A correction never overwrites: it closes the known version, and adds the next.
 """
 
 from collections.abc import Callable
@@ -52,6 +52,8 @@ _PERIOD = {"valid_from", "valid_to"}
 
 
 class GraphEditService:
+    """Edits entities and relations that a caller may change."""
+
     def __init__(self, work: Work, now: Callable[[], datetime]) -> None:
         self._work = work
         self._now = now
@@ -59,7 +61,7 @@ class GraphEditService:
     async def patch_entity(
         self, principal: Principal, entity_id: str, body: EntityPatch, *, expected: int | None
     ) -> EntityRead:
-        """The changed entity; its old name stays as an alias.
+        """The changed entity; its old name stays as an alias. The same values change nothing.
 
         Raises:
             EntityNotFoundError, VersionConflictError, EntityMergedError: as their names say.
@@ -91,12 +93,12 @@ class GraphEditService:
     async def add_alias(
         self, principal: Principal, entity_id: str, alias: str, *, key: IdempotencyKey | None = None
     ) -> EntityRead:
-        """The entity with one name more; again changes nothing.
+        """The entity with one more name; a name that it has already changes nothing.
 
         Raises:
             EntityTakenError: another entity of the same owner has it as its name.
             EntityNotFoundError, EntityMergedError, NotYourGraphError, InsufficientScopeError,
-            MemoryDisabledError: as in `patch_entity`.
+            MemoryDisabledError and what `ensure_owner` raises: as in `patch_entity`.
 
         """
         async with self._work.write(principal, key) as unit:
@@ -110,7 +112,13 @@ class GraphEditService:
             return unit.answer(shown, 200, user_id=row.user_id)
 
     async def remove_alias(self, principal: Principal, entity_id: str, alias: str) -> None:
-        """Raises AliasNotFoundError, and what `add_alias` does."""
+        """Remove one of an entity's other names.
+
+        Raises:
+            AliasNotFoundError: the entity has no such alias.
+            What `add_alias` raises, without EntityTakenError.
+
+        """
         async with self._work.write(principal) as unit:
             entities = EntityRepository(unit.db, principal.access)
             await writable(unit.db, principal, entities, entity_id)
@@ -119,13 +127,13 @@ class GraphEditService:
     async def add_relation(
         self, principal: Principal, body: RelationCreate, *, key: IdempotencyKey | None = None
     ) -> RelationRead:
-        """A relation, as a run would write it: said again it is confirmed, and another value of
-        a `single` one ends.
+        """The relation, as a run would write it: stated again it is confirmed, and another value
+        of a `single` one ends. Safe to retry with `key`.
 
         Raises:
             EntityNotFoundError, MemoryNotFoundError: an id is none for this caller.
-            DifferentOwnersError, SameEntityError: no relation joins these two.
-            UserRequiredError, ScopeRequiresError: nobody says whose graph it is.
+            DifferentOwnersError, SameEntityError: no relation can join these two.
+            UserRequiredError, ScopeRequiresError: the owner of the graph is missing.
             InsufficientScopeError, NotYourGraphError: it is only shared with the caller.
             MemoryDisabledError and what `ensure_owner` raises: writing is switched off.
 
@@ -143,7 +151,7 @@ class GraphEditService:
                 raise SameEntityError("destination")
             if missing := await entities.missing_memories(body.memory_ids):
                 raise MemoryNotFoundError(min(missing))
-            row = await self._stated(
+            row = await self._write_statement(
                 unit.db, principal, owner, _statement(body, source, destination)
             )
             [shown] = await relations_shown(unit.db, principal.access, [row])
@@ -154,13 +162,14 @@ class GraphEditService:
     async def patch_relation(
         self, principal: Principal, relation_id: str, body: RelationPatch, *, expected: int | None
     ) -> RelationRead:
-        """The next version of a relation; the one before stays to be read as of before.
+        """The next version of a relation; the one before can still be read by `known_at`.
 
         Raises:
             RelationNotFoundError, VersionConflictError, InvalidPeriodError: as their names say.
-            EntityNotFoundError, DifferentOwnersError, SameEntityError: of another destination.
-            RelationTakenError: another relation says that already.
-            NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as above.
+            EntityNotFoundError, DifferentOwnersError, SameEntityError: of the new destination.
+            RelationTakenError: another relation states the same already.
+            NotYourGraphError, InsufficientScopeError, MemoryDisabledError and what
+            `ensure_owner` raises: as in `add_relation`.
 
         """
         self._work.refuse_disabled()
@@ -171,7 +180,7 @@ class GraphEditService:
             changes = await self._changes(unit.db, principal, row, body)
             changed = {name: new for name, new in changes.items() if new != getattr(row, name)}
             if changed:
-                await _refuse_twin(timeline, row, changed)
+                await _refuse_same_relation(timeline, row, changed)
                 row = timeline.revise(row, changed, body.reason)
                 await timeline.flush()
             [shown] = await relations_shown(unit.db, principal.access, [row])
@@ -180,11 +189,11 @@ class GraphEditService:
     async def delete_relation(
         self, principal: Principal, relation_id: str, *, expected: int | None
     ) -> None:
-        """Know it no longer. It is read by what was known before, and in its history.
+        """Withdraw a relation from now on; it stays readable by `known_at` and in its history.
 
         Raises:
             RelationNotFoundError, VersionConflictError, NotYourGraphError,
-            InsufficientScopeError, MemoryDisabledError: as above.
+            InsufficientScopeError, MemoryDisabledError: as in `patch_relation`.
 
         """
         async with self._work.write(principal) as unit:
@@ -226,33 +235,33 @@ class GraphEditService:
             entities = EntityRepository(db, principal.access)
             owner = graph_owner(row)
             destination = await _side(entities, body.destination_id, body.destination, "", owner)
-            writing = GraphWriter(
+            writer = GraphWriter(
                 db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
             )
-            entity = await writing.entity(owner, destination)
+            entity = await writer.entity(owner, destination)
             if entity.entity_id == row.source_id:
                 raise SameEntityError("destination")
             changes["destination_id"] = entity.entity_id
         return changes
 
-    async def _stated(
+    async def _write_statement(
         self,
         db: AsyncSession,
         principal: Principal,
         owner: GraphOwner,
         statement: RelationStatement,
     ) -> GraphRelation:
-        writing = GraphWriter(
+        writer = GraphWriter(
             db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
         )
-        stored = await writing.state(owner, statement)
+        stored = await writer.state(owner, statement)
         if stored is None:
             raise SameEntityError("destination")
         return stored
 
 
 def refuse_strangers(principal: Principal, row: Any, thing_id: str) -> None:
-    """Whoever may read may not always change.
+    """Refuse a caller who may read a row but not change it.
 
     Raises:
         InsufficientScopeError: what all users of an agent share changes with an admin key.
@@ -266,25 +275,37 @@ def refuse_strangers(principal: Principal, row: Any, thing_id: str) -> None:
 
 
 async def lock_owner(db: AsyncSession, principal: Principal, owner: GraphOwner) -> None:
-    """Let nobody else write this graph, and nobody whose it is be erased, until the transaction
-    ends. Comes before any row of the graph is locked.
+    """Lock a graph and its owners until the transaction ends, so that no other transaction writes
+    it and no owner is erased. Call it before any row of the graph is locked.
     """
     await MemoryRepository(db, principal.access).lock_bucket(owner.scope, owner.scope_id)
     await OwnerRepository(db, principal.tenant_id).hold(owner)
 
 
 async def ensure_graph_owner(db: AsyncSession, principal: Principal, owner: GraphOwner) -> None:
-    """Make sure that everybody a graph belongs to is there and willing, as with a memory."""
-    settled = MemoryOwner(
+    """Make sure that every owner of a graph exists and may be written to, as with a memory.
+
+    Raises:
+        What `ensure_owner` raises.
+
+    """
+    memory_owner = MemoryOwner(
         owner.scope, owner.scope_id, owner.user_id, owner.agent_id, None, owner.project_id
     )
-    await ensure_owner(db, principal, settled, create=False)
+    await ensure_owner(db, principal, memory_owner, create=False)
 
 
 async def writable(
     db: AsyncSession, principal: Principal, entities: EntityRepository, entity_id: str
 ) -> GraphEntity:
-    """An entity that the caller may change, locked, with its bucket."""
+    """An entity that the caller may change, locked, with its bucket.
+
+    Raises:
+        EntityNotFoundError, EntityMergedError: there is none for this caller any more.
+        NotYourGraphError, InsufficientScopeError: it is only shared with the caller.
+        What `ensure_owner` raises: an owner is gone or switched off.
+
+    """
     seen = await entities.get_live(entity_id)
     refuse_strangers(principal, seen, entity_id)
     await lock_owner(db, principal, graph_owner(seen))
@@ -299,7 +320,7 @@ async def _refuse_taken(entities: EntityRepository, row: GraphEntity, key: str) 
         raise EntityTakenError(taken.entity_id)
 
 
-async def _refuse_twin(
+async def _refuse_same_relation(
     timeline: RelationTimeline, row: GraphRelation, changed: dict[str, Any]
 ) -> None:
     destination_id = changed.get("destination_id", row.destination_id)
@@ -317,7 +338,7 @@ async def _refuse_twin(
 async def _relation_owner(
     principal: Principal, entities: EntityRepository, body: RelationCreate
 ) -> GraphOwner:
-    """Where a relation is wanted: where its entities are, or as the request says."""
+    """The owner of a new relation: that of its entities, else as the request says."""
     ids = [
         entity_id for entity_id in (body.source_id, body.destination_id) if entity_id is not None
     ]
@@ -328,10 +349,10 @@ async def _relation_owner(
             raise DifferentOwnersError("destination_id")
         refuse_strangers(principal, rows[0], rows[0].entity_id)
         return graph_owner(rows[0])
-    return _asked(principal, body)
+    return _requested_owner(principal, body)
 
 
-def _asked(principal: Principal, body: RelationCreate) -> GraphOwner:
+def _requested_owner(principal: Principal, body: RelationCreate) -> GraphOwner:
     user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
     scope = body.scope or _scope(user_id, body.project_id, agent_id)
     if scope == "agent":
@@ -361,7 +382,13 @@ async def _side(
     entity_type: str,
     owner: GraphOwner,
 ) -> NamedEntity:
-    """One end of a relation, as it is named. Raises what its id may."""
+    """One end of a relation, by its id or by its name.
+
+    Raises:
+        EntityNotFoundError, EntityMergedError: the id is none for this caller any more.
+        DifferentOwnersError: the entity is in another graph.
+
+    """
     if entity_id is None:
         return NamedEntity(name or "", entity_type)
     row = await entities.get_live(entity_id)

@@ -1,6 +1,6 @@
-"""The handler of jobs `graph_tidy`: what changes of memories have ordered.
+"""The handler of jobs `graph_tidy`, ordered by changes of memories.
 
-One job, one bucket, one transaction: a worker killed anywhere leaves all of it owed.
+One job, one bucket, one transaction: when a worker is killed, all of the job stays pending.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from app.platform.work.unit import Work
 
 SWITCHED_OFF: Final = timedelta(minutes=5)
 DISABLED: Final = timedelta(hours=1)
-"""How long work waits before it looks again whether it may go on."""
+"""How long a job waits before it checks again whether it may run."""
 
 
 class GraphJobs:
-    """Keeps graphs in line with the memories they stand on."""
+    """Refreshes graphs from their memories."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class GraphJobs:
         self._now = now
 
     async def refresh(self, job: ClaimedJob) -> None:
-        """Bring one graph in line, and finish the job.
+        """Refresh one graph, and finish the job. Safe to repeat.
 
         Raises:
             DeferJobError: memory is switched off, or the tenant is disabled.
-            LeaseLostError: another worker has done it, or the job went with its person.
+            LeaseLostError: another worker has done it, or the job was erased with its user.
 
         """
         if not self._work.enabled:

@@ -1,6 +1,6 @@
-"""Memories that were written by hand, read by rules for the graph.
+"""Memories that callers wrote, read by rules for the graph.
 
-No model is asked: what somebody wrote without having it inferred costs no tokens.
+No model is asked: a memory that was saved without inference costs no tokens.
 """
 
 from collections import defaultdict
@@ -40,15 +40,18 @@ class MemoryReader:
         job_id: str,
         now: datetime,
     ) -> dict[str, int]:
-        """Write whom they speak of; nothing for an agent, or a tenant, that wants no graph."""
+        """Write the entities and relations of memories; returns how many of each.
+
+        Nothing is written for an agent or tenant whose graph is switched off.
+        """
         counts: dict[str, int] = defaultdict(int)
-        writing = GraphWriter(db, access, actor=None, job_id=job_id, now=now)
+        writer = GraphWriter(db, access, actor=None, job_id=job_id, now=now)
         for owner, rows in (await self._by_owner(db, access, memories, config)).items():
             speakers = SpeakerRepository(db, access)
             speaker = None
             proposals = [(row, _proposed(row)) for row in rows]
             if owner.user_id is not None and any(proposed.relations for _, proposed in proposals):
-                speaker = await speakers.ensured(owner, owner.user_id)
+                speaker = await speakers.ensure(owner, owner.user_id)
             statements = [
                 statement
                 for row, proposed in proposals
@@ -61,7 +64,7 @@ class MemoryReader:
                 )
             ]
             if statements:
-                written = await writing.store(owner, statements)
+                written = await writer.store(owner, statements)
                 if speaker is not None:
                     await speakers.remember(owner, speaker)
                 counts["relations"] += written.relations_added
@@ -102,24 +105,24 @@ class MemoryReader:
 async def note_mentions(
     entities: EntityRepository, owner: GraphOwner, texts: Iterable[tuple[str, str]]
 ) -> None:
-    """Note of memories, by id and words, which entities of their bucket they name."""
-    spoken: dict[str, list[str]] = {}
+    """Note which entities of their bucket memories name, given as ids and texts."""
+    named: dict[str, list[str]] = {}
     for memory_id, text in texts:
         for key in name_keys(text, most=MOST_KEYS):
-            spoken.setdefault(key, []).append(memory_id)
-    if not spoken:
+            named.setdefault(key, []).append(memory_id)
+    if not named:
         return
     rows = [
-        *(await entities.by_keys(owner, spoken)).items(),
-        *await entities.by_aliases(owner, spoken),
+        *(await entities.by_keys(owner, named)).items(),
+        *await entities.by_aliases(owner, named),
     ]
     await entities.note_mentions(
-        (memory_id, row.entity_id) for key, row in rows for memory_id in spoken[key]
+        (memory_id, row.entity_id) for key, row in rows for memory_id in named[key]
     )
 
 
 def _proposed(row: Memory) -> Proposed:
-    """A stored memory as what rules would propose of its words."""
+    """A stored memory as rules would propose it from its content."""
     return Proposed(
         content=row.content,
         memory_type=row.memory_type,

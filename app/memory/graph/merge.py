@@ -23,7 +23,7 @@ class GraphMerge:
     after: Rows = field(default_factory=dict)
 
     def put(self, table: str, old: Sequence[Row], new: Sequence[Row]) -> None:
-        """Let `new` stand where `old` stood."""
+        """Replace `old` rows by `new` ones."""
         self.before.setdefault(table, []).extend(old)
         self.after.setdefault(table, []).extend(new)
 
@@ -37,7 +37,7 @@ class GraphMerge:
 
 
 def merged(rows: Rows, target: Row, sources: Sequence[Row], *, now: datetime) -> GraphMerge:
-    """Everything of `sources` becomes that of `target`; what is then there twice is folded.
+    """Everything of `sources` becomes that of `target`; duplicates are merged.
 
     Args:
         rows: aliases, mentions and relations around all of them.
@@ -97,12 +97,17 @@ def _merge_relations(
     current: dict[tuple[str, str, str], list[Row]] = {}
     for new in known:
         if new["source_id"] == new["destination_id"]:
-            # One and the same now: "Bob is called Robert" says nothing any more.
+            # Both sides are one entity now: "Bob is called Robert" states nothing any more.
             _close(new, now)
         elif new["valid_to"] is None:
             triple = (new["source_id"], new["relation"], new["destination_id"])
             current.setdefault(triple, []).append(new)
-    added = [row for twins in current.values() if len(twins) > 1 for row in _fold(twins, now)]
+    added = [
+        row
+        for duplicates in current.values()
+        if len(duplicates) > 1
+        for row in _merge_versions(duplicates, now)
+    ]
     changed = [(old, new) for old, new in turned if old != new]
     made.put(
         "graph_relations",
@@ -112,24 +117,24 @@ def _merge_relations(
 
 
 def _turned(row: Row, stays: str, ids: Collection[str]) -> Row:
-    """The row with the entity that stays in the place of those that go."""
+    """The row with the ids that go replaced by the one that stays."""
     sides = ("source_id", "destination_id")
     return row | {side: stays for side in sides if row[side] in ids}
 
 
-def _fold(twins: list[Row], now: datetime) -> list[Row]:
-    """The version that says what several relations said; they are closed, but for the one that
-    says it all already.
+def _merge_versions(duplicates: list[Row], now: datetime) -> list[Row]:
+    """The version that states what several relations stated; they are closed, except one that
+    states all of it already.
     """
-    twins.sort(key=lambda row: (_moment(row["known_from"]), row["relation_id"]))
-    kept = twins[0]
+    duplicates.sort(key=lambda row: (_time(row["known_from"]), row["relation_id"]))
+    kept = duplicates[0]
     said = {
-        "confidence": max(row["confidence"] for row in twins),
-        "evidence": _united(row["evidence"] for row in twins),
-        "memory_ids": _united(row["memory_ids"] for row in twins),
-        "valid_from": _earliest([row["valid_from"] for row in twins]),
+        "confidence": max(row["confidence"] for row in duplicates),
+        "evidence": _united(row["evidence"] for row in duplicates),
+        "memory_ids": _united(row["memory_ids"] for row in duplicates),
+        "valid_from": _earliest([row["valid_from"] for row in duplicates]),
     }
-    for row in twins[1:]:
+    for row in duplicates[1:]:
         _close(row, now)
     if all(kept[name] == value for name, value in said.items()):
         return []
@@ -155,7 +160,7 @@ def split(
     relation_ids: Collection[str],
     memory_ids: Collection[str],
 ) -> GraphMerge:
-    """Some of what hangs on one entity becomes that of another, `new`, which is just made.
+    """Move some of the rows of one entity to another, `new`, which was just made.
 
     Args:
         rows: aliases, mentions and relations around the old one.
@@ -197,17 +202,17 @@ def split(
 
 
 def _close(row: Row, now: datetime) -> None:
-    row["known_to"] = max(now, _moment(row["known_from"])).isoformat()
+    row["known_to"] = max(now, _time(row["known_from"])).isoformat()
 
 
-def _moment(text: str) -> datetime:
+def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _earliest(moments: Sequence[str | None]) -> str | None:
-    """Nobody knows since when, if one of them does not."""
-    given = [time for time in moments if time is not None]
-    return min(given, key=_moment) if len(given) == len(moments) else None
+def _earliest(times: Sequence[str | None]) -> str | None:
+    """The earliest time; None, unknown, if one of them is."""
+    given = [time for time in times if time is not None]
+    return min(given, key=_time) if len(given) == len(times) else None
 
 
 def _united(lists: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Merging entities, splitting them, and taking it back: to the byte, or not at all."""
+"""Merges and splits of entities, and their undo, which restores every row exactly or refuses."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -58,6 +58,8 @@ _NAMING: Final = {
 
 
 class GraphMergeService:
+    """Merges and splits entities that a caller may change."""
+
     def __init__(
         self,
         work: Work,
@@ -78,14 +80,16 @@ class GraphMergeService:
         key: IdempotencyKey | None = None,
     ) -> ChangeRead:
         """Make several entities one: their names, relations and mentions become those of the
-        first. What is then there twice is folded.
+        first, and duplicates are merged.
+
+        The answer counts the rows that changed, by table. Safe to retry with `key`.
 
         Raises:
             EntityNotFoundError, EntityMergedError: one of them is not there any more.
             SameEntityError, DifferentOwnersError: these cannot be one.
-            TooManyRowsError: too much hangs on them.
+            TooManyRowsError: too many rows are related to them.
             NotYourGraphError, InsufficientScopeError: they are only shared with the caller.
-            MemoryDisabledError and what `settle` raises: writing is switched off.
+            MemoryDisabledError and what `ensure_owner` raises: writing is switched off.
 
         """
         self._work.refuse_disabled()
@@ -95,7 +99,7 @@ class GraphMergeService:
         async with self._work.write(principal, key) as unit:
             entities = EntityRepository(unit.db, principal.access)
             target = await writable(unit.db, principal, entities, entity_id)
-            # In the order of ids; the bucket's lock alone would do, were there no older release.
+            # In the order of ids. An older release running beside takes no bucket lock.
             sources = [await entities.get_live(source_id, lock=True) for source_id in sorted(ids)]
             if any(graph_owner(source) != graph_owner(target) for source in sources):
                 raise DifferentOwnersError("entity_ids")
@@ -122,6 +126,8 @@ class GraphMergeService:
         key: IdempotencyKey | None = None,
     ) -> ChangeRead:
         """Make two entities of one; the new one is the second of `entity_ids`.
+
+        Safe to retry with `key`.
 
         Raises:
             EntityNotFoundError, EntityMergedError: it is not there any more.
@@ -163,7 +169,7 @@ class GraphMergeService:
         return answer
 
     async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
-        """Merges and splits, newest first."""
+        """A page of merges and splits that the caller may see, newest first."""
         start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             rows = await ChangeRepository(unit.db, principal.access).list_changes(
@@ -176,13 +182,13 @@ class GraphMergeService:
     async def undo(
         self, principal: Principal, change_id: str, *, key: IdempotencyKey | None = None
     ) -> ChangeRead:
-        """Put back every row that a merge or a split touched, as it was.
+        """Restore every row that a merge or a split touched, as it was. Safe to retry with `key`.
 
         Raises:
             ChangeNotFoundError: there is none for this caller.
             ChangeUndoneError: it was undone before.
-            ChangedSinceError: a row was changed since; says which.
-            InvalidChangeError: it was imported, and is none of this graph.
+            ChangedSinceError: rows were changed since; it names them.
+            InvalidChangeError: it was imported, and does not fit this graph.
             NotYourGraphError, InsufficientScopeError, MemoryDisabledError: as in `merge`.
 
         """
@@ -224,7 +230,7 @@ async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
     since += await changes.there(_without(before, after))
     since += await changes.names_taken(sorted(was))
     if made and not since:
-        # What came to hang on a new entity would go with it.
+        # Rows added to a new entity since would be deleted with it.
         there = await changes.around(made, most=MOST_ROWS + 1)
         counted = {table: len(rows) for table, rows in there.items()}
         if any(counted[table] > len(after.get(table, ())) for table in counted):

@@ -12,7 +12,7 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 
 
 def _owners() -> tuple[ForeignKeyConstraint, ...]:
-    """Whom a row belongs to: it goes with them."""
+    """Foreign keys to the owners of a row, with which it is deleted."""
     return tuple(
         ForeignKeyConstraint(
             ["tenant_id", f"{kind}_id"], [f"{kind}s.tenant_id", f"{kind}s.{kind}_id"],
@@ -33,7 +33,7 @@ class _Owned:
 
 
 class GraphEntity(TenantOwned, Timed, _Owned, Base):
-    """Somebody or something that statements speak of, once in its bucket.
+    """A person or thing that statements name, once in its bucket.
 
     A merged one keeps its row, with `merged_into`, so that the merge can be undone.
     """
@@ -47,7 +47,7 @@ class GraphEntity(TenantOwned, Timed, _Owned, Base):
             name="graph_entities_fk_merged_into",
         ),
         CheckConstraint("scope IN ('user', 'project', 'agent')", name="scope"),
-        # Two simultaneous runs cannot both make the same entity (peers.md, pain 23).
+        # Two simultaneous runs cannot both make the same entity .
         Index(
             "graph_entities_uk_name_key",
             "tenant_id",
@@ -112,7 +112,7 @@ class GraphRelation(TenantOwned, _Owned, Base):
     """One version of one relation: what was thought to hold, when, and while we thought so.
 
     Rows are never changed but in `known_to`: a correction closes the version and adds the next,
-    so that any moment's knowledge of any other moment can be read.
+    so that what was known at any time of any other time can be read.
     """
 
     __tablename__ = "graph_relations"
@@ -156,7 +156,7 @@ class GraphRelation(TenantOwned, _Owned, Base):
             "relation",
             postgresql_where=text("known_to IS NULL"),
         ),
-        # For moments of the past.
+        # For times in the past.
         Index("graph_relations_idx_source_past", "tenant_id", "source_id", "known_from"),
         Index("graph_relations_idx_destination_past", "tenant_id", "destination_id", "known_from"),
         Index("graph_relations_idx_known_from", "tenant_id", "known_from", "relation_id"),

@@ -1,7 +1,7 @@
 """SQL for walks through the graph: neighbours, paths, the memories around.
 
-Relations never cross buckets, so that whoever may see where a walk begins may see where it
-leads; what is shown is asked by `visible` once more. A walk is bounded in depth, in the edges it
+Relations never cross buckets, so that a caller who may see its start may see where it leads;
+what is shown is checked by `visible` once more. A walk is bounded in depth, in the edges it
 follows from one entity and in the rows it reads, and says when a bound was met.
 """
 
@@ -70,7 +70,7 @@ class Path:
 
 
 class GraphNeighbourhood:
-    """Walks of a caller's. Never begins or ends a transaction."""
+    """Walks through the graph that a caller may see. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, access: Access) -> None:
         self._db = db

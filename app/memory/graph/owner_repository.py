@@ -33,9 +33,9 @@ class OwnerRepository:
         self._tenant_id = tenant_id
 
     async def hold(self, owner: GraphOwner) -> None:
-        """Keep those a graph belongs to from being erased before the transaction ends.
+        """Keep the owners of a graph from being erased before the transaction ends.
 
-        Whoever was erased before is not there to be held: look for them afterwards.
+        Owners that were erased before cannot be locked: check afterwards that they exist.
         """
         for table, name in _OWNERS:
             owner_id = getattr(owner, name)
@@ -43,7 +43,7 @@ class OwnerRepository:
                 await self._hold(table, name, [owner_id])
 
     async def hold_all(self, bucket: Bucket, memory_ids: Sequence[str]) -> None:
-        """Hold everybody who has something in a bucket's graph, or will by these memories."""
+        """Lock every owner that has rows in a bucket's graph, or will have by these memories."""
         scope, scope_id = bucket
         for table, name in _OWNERS:
             entity, memory = getattr(GraphEntity, name), getattr(Memory, name)
@@ -88,7 +88,7 @@ class SpeakerRepository:
         self._entities = EntityRepository(db, access)
 
     async def name_of(self, owner: GraphOwner, user_id: str) -> str:
-        """What the user is called: as they said last, else as the caller wrote, else their id.
+        """The user's name: as they said last, else as the caller wrote, else their id.
 
         What they said counts only where all who read this graph may know it: said to no agent
         alone, or to this one, and of a project's graph in that project.
@@ -113,11 +113,11 @@ class SpeakerRepository:
         )
         return written.strip() if written is not None and fits(written) else user_id
 
-    async def ensured(self, owner: GraphOwner, user_id: str) -> Speaker:
-        """The user as statements of this place must name them, so that they stay one entity.
+    async def ensure(self, owner: GraphOwner, user_id: str) -> Speaker:
+        """The user as statements of this owner must name them, so that they stay one entity.
 
-        Somebody who has the user's name in the graph already, while the user is there by their
-        id, stays somebody else; a merge by hand makes them one.
+        An entity that has the user's name already, while the user is in the graph by their id,
+        stays another entity; a caller may merge them.
         """
         name = await self.name_of(owner, user_id)
         key, own = name_key(name), name_key(user_id)
@@ -151,7 +151,7 @@ class SpeakerRepository:
 
 
 def _said_in(owner: GraphOwner, user_id: str) -> tuple[ColumnElement[bool], ...]:
-    """The memories in which a user may have said something that this graph may tell."""
+    """Memories of a user whose content this graph may show."""
     known = or_(Memory.agent_id.is_(None), Memory.agent_id == owner.agent_id)
     if owner.scope == "user":
         return (Memory.scope == "user", Memory.scope_id == user_id, known)

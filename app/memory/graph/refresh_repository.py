@@ -1,7 +1,7 @@
-"""SQL that brings one bucket's graph in line with its memories.
+"""SQL that refreshes one bucket's graph from its memories.
 
-What an archived or deleted memory said is closed, not removed, so that it comes back with the
-memory. What was removed for good leaves no row behind: the names would tell what it said.
+Relations of an archived or deleted memory are closed, not removed, so that they come back with it.
+A memory that was removed for good leaves no row behind: the names would reveal its content.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ WHERE {within} AND cardinality(r.memory_ids) > 0 AND NOT EXISTS (
             WHERE m.tenant_id = :tenant_id AND m.memory_id = ANY (v.memory_ids))))
 """
 
-_SILENT: Final = """
+_GONE_MENTIONS: Final = """
 DELETE FROM graph_mentions g USING graph_entities r, memories m
 WHERE {within} AND g.tenant_id = :tenant_id AND g.entity_id = r.entity_id
     AND m.tenant_id = :tenant_id AND m.memory_id = g.memory_id
@@ -74,7 +74,7 @@ WHERE {within} AND g.tenant_id = :tenant_id AND g.entity_id = r.entity_id
 """
 
 # A name given by hand leaves the old one as an alias; merges and splits are kept as changes.
-_NAMELESS: Final = """
+_UNMENTIONED: Final = """
 DELETE FROM graph_entities r
 WHERE {within} AND r.merged_into IS NULL AND r.metadata = '{{}}'
     AND NOT EXISTS (SELECT FROM graph_mentions g
@@ -122,14 +122,14 @@ class GraphRefresh:
         return rows.all()
 
     async def drop_reworded(self, memory_ids: Sequence[str], now: datetime) -> int:
-        """Let relations stand no longer on memories that say something else now, and let these
-        mention nobody; how many were closed.
+        """Take memories whose content changed out of relations and mentions; returns how many
+        relations were closed, as no other memory supports them.
         """
         if not memory_ids:
             return 0
         closed = 0
         said = aliased(GraphMention)
-        spoken = select(said.entity_id).where(
+        mentioned = select(said.entity_id).where(
             said.tenant_id == self._tenant_id, said.memory_id == func.any(list(memory_ids))
         )
         rows = await self._db.scalars(
@@ -137,7 +137,7 @@ class GraphRefresh:
                 GraphRelation.tenant_id == self._tenant_id,
                 GraphRelation.known_to.is_(None),
                 or_(GraphRelation.valid_to.is_(None), GraphRelation.valid_to > now),
-                GraphRelation.source_id.in_(spoken),
+                GraphRelation.source_id.in_(mentioned),
                 GraphRelation.memory_ids.overlap(list(memory_ids)),
             )
         )
@@ -158,7 +158,7 @@ class GraphRefresh:
         return closed
 
     async def close(self, now: datetime) -> int:
-        """End what no memory that counts says any more; how many."""
+        """End relations that no memory that counts supports any more; returns how many."""
         ids = [row.relation_id for row in await self._found(_UNSUPPORTED, now=now)]
         for row in await self._known(ids):
             self._timeline.revise(row, {"valid_to": max(now, row.valid_from or now)}, GONE)
@@ -166,7 +166,7 @@ class GraphRefresh:
         return len(ids)
 
     async def reopen(self, now: datetime) -> int:
-        """Know again what a memory says that counts again; how many."""
+        """Reopen relations whose memory counts again; returns how many."""
         ends = {
             row.relation_id: row.valid_to
             for row in await self._found(_SUPPORTED_AGAIN, now=now, gone=GONE)
@@ -181,12 +181,12 @@ class GraphRefresh:
         return len(taken)
 
     async def forget(self) -> dict[str, int]:
-        """Remove what only memories said that are gone for good, and whom nothing names."""
+        """Remove relations, mentions and entities without support; how many of each."""
         counts = {}
         for name, statement in (
-            ("relations", _FORGOTTEN), ("mentions", _SILENT), ("entities", _NAMELESS),
+            ("relations", _FORGOTTEN), ("mentions", _GONE_MENTIONS), ("entities", _UNMENTIONED),
         ):  # fmt: skip
-            done = await self._db.execute(text(self._filled(statement)), self._values)
+            done = await self._db.execute(text(self._formatted(statement)), self._values)
             counts[name] = done.rowcount if isinstance(done, CursorResult) else 0
         return counts
 
@@ -203,7 +203,9 @@ class GraphRefresh:
         return rows.all()
 
     async def _found(self, statement: str, **values: Any) -> Sequence[Any]:
-        return (await self._db.execute(text(self._filled(statement)), self._values | values)).all()
+        return (
+            await self._db.execute(text(self._formatted(statement)), self._values | values)
+        ).all()
 
-    def _filled(self, statement: str) -> str:
+    def _formatted(self, statement: str) -> str:
         return statement.format(within=self._within, supported=_SUPPORTED)

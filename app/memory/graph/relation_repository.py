@@ -29,7 +29,7 @@ _CARRIED = (
 
 
 def known(at: datetime | None) -> ColumnElement[bool]:
-    """What was known at a moment, or is now."""
+    """What was known at a time, or is now."""
     if at is None:
         return GraphRelation.known_to.is_(None)
     return and_(
@@ -39,7 +39,7 @@ def known(at: datetime | None) -> ColumnElement[bool]:
 
 
 def holds(at: datetime) -> ColumnElement[bool]:
-    """What holds at a moment; the last moment of a period is no longer in it."""
+    """What holds at a time; the end of a period is no longer in it."""
     return and_(
         or_(GraphRelation.valid_from.is_(None), GraphRelation.valid_from <= at),
         or_(GraphRelation.valid_to.is_(None), GraphRelation.valid_to > at),
@@ -82,8 +82,8 @@ class RelationTimeline:
         return rows.all()
 
     async def supported_by(self, memory_ids: Sequence[str]) -> Sequence[GraphRelation]:
-        """What is known now and stands on these memories alone; found by their mentions."""
-        spoken = select(GraphMention.entity_id).where(
+        """Known relations that only these memories support; found by their mentions."""
+        mentioned = select(GraphMention.entity_id).where(
             GraphMention.tenant_id == self._tenant_id,
             GraphMention.memory_id == func.any(list(memory_ids)),
         )
@@ -91,7 +91,7 @@ class RelationTimeline:
             select(GraphRelation).where(
                 GraphRelation.tenant_id == self._tenant_id,
                 GraphRelation.known_to.is_(None),
-                GraphRelation.source_id.in_(spoken),
+                GraphRelation.source_id.in_(mentioned),
                 GraphRelation.memory_ids != [],
                 GraphRelation.memory_ids.contained_by(list(memory_ids)),
             )
@@ -99,7 +99,12 @@ class RelationTimeline:
         return rows.all()
 
     async def get(self, relation_id: str, *, lock: bool = False) -> GraphRelation:
-        """The version that is known now. Raises RelationNotFoundError."""
+        """The version that is known now.
+
+        Raises:
+            RelationNotFoundError: there is none for this caller.
+
+        """
         statement = select(GraphRelation).where(
             visible(self._access, GraphRelation),
             has_readable_source(self._access),
@@ -211,7 +216,7 @@ class RelationTimeline:
     def revise(
         self, row: GraphRelation, changes: Mapping[str, Any], reason: str | None
     ) -> GraphRelation:
-        """The next version, with `changes`; what nobody has read yet is changed in place."""
+        """The next version, with `changes`; an unwritten version is changed in place."""
         if any(row is pending for pending in self._pending):
             for name, value in changes.items():
                 setattr(row, name, value)
@@ -226,14 +231,15 @@ class RelationTimeline:
         return following
 
     def withdraw(self, row: GraphRelation) -> None:
-        """Know it no longer, from now on; what was known stays to be read."""
+        """Let a version be known no longer; it stays readable by `known_at`."""
         row.known_to = max(self._now, row.known_from)
 
     async def flush(self) -> None:
-        """Write what changed: first what is known no longer, which makes room for the next.
+        """Write the changes: first versions known no longer, so that the next do not conflict.
 
         Raises:
-            RelationTakenError: another says the same; under the bucket's lock there is none.
+            RelationTakenError: another relation states the same; impossible under the bucket's
+                lock.
 
         """
         await self._db.flush()
@@ -245,5 +251,5 @@ class RelationTimeline:
 
     async def transaction_time(self) -> datetime:
         """When this transaction began, by PostgreSQL's clock."""
-        moment: datetime = (await self._db.scalars(select(func.now()))).one()
-        return moment
+        time: datetime = (await self._db.scalars(select(func.now()))).one()
+        return time

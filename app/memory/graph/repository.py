@@ -150,7 +150,7 @@ class EntityRepository:
         )
         return rows.all()
 
-    # One bucket, whoever asks: a run writes for the people it has read.
+    # One bucket, without the caller's view: a run writes for the users it has read.
 
     def _in(self, owner: GraphOwner) -> ColumnElement[bool]:
         return and_(
@@ -210,7 +210,7 @@ class EntityRepository:
         return [(row, float(far)) for row, far in rows.all()]
 
     async def insert(self, rows: Sequence[Mapping[str, Any]]) -> set[str]:
-        """Insert entities; ids of those that nobody else had made before (pain 23)."""
+        """Insert entities; ids of those that were new."""
         if not rows:
             return set()
         made = await self._db.scalars(
@@ -222,7 +222,7 @@ class EntityRepository:
         return set(made)
 
     async def note_aliases(self, names: Iterable[tuple[str, str, str]]) -> int:
-        """Let entities have other names too; how many are new.
+        """Add other names of entities; returns how many are new.
 
         Args:
             names: the id, the key and the alias as it is written.
@@ -248,7 +248,12 @@ class EntityRepository:
         return len(made.all())
 
     async def remove_alias(self, entity_id: str, key: str) -> None:
-        """Raises AliasNotFoundError."""
+        """Remove an alias.
+
+        Raises:
+            AliasNotFoundError: the entity has none with this key.
+
+        """
         gone = await self._db.scalar(
             delete(GraphAlias)
             .where(
@@ -277,23 +282,23 @@ class EntityRepository:
         return found
 
     async def note_mentions(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Write which memories speak of which entities; of memories that are there."""
+        """Write which existing memories mention which entities; safe to repeat."""
         wanted = sorted(set(pairs))
         if not wanted:
             return
         columns = [literal(list(values), ARRAY(Text)) for values in zip(*wanted, strict=True)]
-        spoken = (
+        mentioned = (
             func.unnest(*columns)
-            .table_valued("memory_id", "entity_id", name="spoken")
+            .table_valued("memory_id", "entity_id", name="mentioned")
             .render_derived()
         )
         await self._db.execute(
             insert(GraphMention)
             .from_select(
                 ["tenant_id", "memory_id", "entity_id"],
-                select(literal(self._tenant_id), Memory.memory_id, spoken.c.entity_id)
-                .select_from(spoken)
-                .join(Memory, Memory.memory_id == spoken.c.memory_id)
+                select(literal(self._tenant_id), Memory.memory_id, mentioned.c.entity_id)
+                .select_from(mentioned)
+                .join(Memory, Memory.memory_id == mentioned.c.memory_id)
                 .where(Memory.tenant_id == self._tenant_id),
             )
             .on_conflict_do_nothing()
@@ -345,8 +350,8 @@ class EntityVectorRepository(VectorRepository):
     """Vectors of the names of one tenant's entities."""
 
     # An entity that users share is named by runs of several agents, so that any model in force for
-    # one of them may be right, and only what none of them made is brought over. What has no vector
-    # was named by hand, and is found by its name.
+    # one of them may be right, and only vectors of none of them are replaced. An entity without a
+    # vector was named by a caller, and is found by its name.
     WAITING = """
 FROM graph_entities e
 LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = e.agent_id
@@ -361,7 +366,7 @@ WHERE e.tenant_id = CAST(:tenant_id AS text) AND e.embedding_model IS NOT NULL
         "e.entity_id AS id, e.name AS content, e.name AS version, "
         "e.embedding_model AS old, in_force.model AS new"
     )
-    # Whoever renamed it meanwhile is looked at again in the next round.
+    # An entity renamed meanwhile is looked at again in the next round.
     REPLACE = """
 WITH locked AS MATERIALIZED (
     SELECT entity_id FROM graph_entities

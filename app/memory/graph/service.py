@@ -62,7 +62,7 @@ async def relations_shown(
 ) -> list[RelationRead]:
     """Relations with the names that their two sides have now.
 
-    One whose side was erased since it was read is left out, as it was erased with it.
+    A relation whose side was erased since is left out.
     """
     ends = await EntityRepository(db, access).get_all(
         {entity_id for row in rows for entity_id in (row.source_id, row.destination_id)}
@@ -107,7 +107,7 @@ def change_shown(row: GraphChange) -> ChangeRead:
 
 
 def _counted(rows: Any) -> dict[str, int]:
-    """How many of each table; what an import made of them is shown, whatever it is."""
+    """How many rows of each table; imported values of any shape count as none."""
     if not isinstance(rows, dict):
         return {}
     return {table: len(each) for table, each in rows.items() if isinstance(each, list)}
@@ -118,12 +118,14 @@ MOST_SEEDS: Final = 20
 
 
 class GraphService:
+    """Reads of the graph, as far as a caller may see it."""
+
     def __init__(self, work: Work, now: Callable[[], datetime]) -> None:
         self._work = work
         self._now = now
 
     async def entities(self, principal: Principal, query: EntityQuery) -> Page[EntityRead]:
-        """Entities, newest first; merged ones are not among them."""
+        """A page of entities, newest first, without merged ones."""
         start = decode_time(query.cursor)
         equal = query.model_dump(include={*OWNERS, "scope"}, exclude_none=True)
         if query.type is not None:
@@ -142,7 +144,12 @@ class GraphService:
         return page(rows, query.limit, show=lambda row: shown[row.entity_id], place=_made)
 
     async def entity(self, principal: Principal, entity_id: str) -> EntityDetail:
-        """One entity, a merged one too. Raises EntityNotFoundError."""
+        """One entity with its aliases and the number of its mentions; a merged one too.
+
+        Raises:
+            EntityNotFoundError: there is none for this caller.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             entities = EntityRepository(unit.db, principal.access)
             row = await entities.get(entity_id)
@@ -153,7 +160,12 @@ class GraphService:
         )
 
     async def memories(self, principal: Principal, entity_id: str, query: PageQuery) -> MentionPage:
-        """Ids of memories that speak of an entity, newest first. Raises EntityNotFoundError."""
+        """A page of ids of memories that mention an entity, newest first.
+
+        Raises:
+            EntityNotFoundError: there is none for this caller.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             entities = EntityRepository(unit.db, principal.access)
@@ -168,7 +180,7 @@ class GraphService:
         )
 
     async def relations(self, principal: Principal, query: RelationQuery) -> Page[RelationRead]:
-        """Relations, newest first: what holds at a moment, by what was known at a moment."""
+        """A page of relations, newest first: what holds at a time, by what was known at a time."""
         start = decode_time(query.cursor)
         when = self._when(query)
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -190,7 +202,7 @@ class GraphService:
     async def history(
         self, principal: Principal, relation_id: str, query: PageQuery
     ) -> Page[RelationRead]:
-        """All that was ever known of a relation, newest first; also of one that was withdrawn.
+        """A page of a relation's versions, newest first; also of a withdrawn one.
 
         Raises:
             RelationNotFoundError: there is none for this caller.
@@ -208,9 +220,9 @@ class GraphService:
         """The nearest entities around one, and the relations among them all.
 
         Raises:
-            EntityNotFoundError: the id is none for this caller. Of a name nobody has, nothing is
-                around.
-            SelectorRequiredError: a name, and nobody says in whose graph.
+            EntityNotFoundError: the id is none for this caller. For an unknown name the answer
+                is empty.
+            SelectorRequiredError: a name without the owner of the graph.
 
         """
         if query.name is not None:
@@ -241,7 +253,12 @@ class GraphService:
         )
 
     async def paths(self, principal: Principal, query: PathQuery) -> Paths:
-        """The shortest paths between two entities. Raises EntityNotFoundError."""
+        """The shortest paths between two entities; empty when they are not related.
+
+        Raises:
+            EntityNotFoundError: an id is none for this caller.
+
+        """
         when = self._when(query)
         async with self._work.write(principal, while_disabled=True) as unit:
             entities = EntityRepository(unit.db, principal.access)
@@ -270,7 +287,7 @@ class GraphService:
                     relations=[by_id[relation_id] for relation_id in path.relation_ids],
                 )
                 for path in found
-                # What was erased since the walk leads nowhere any more.
+                # Paths over rows erased since the walk are left out.
                 if rows.keys() >= set(path.entity_ids) and by_id.keys() >= set(path.relation_ids)
             ],
             truncated=truncated,
@@ -279,8 +296,10 @@ class GraphService:
     async def search(self, principal: Principal, query: GraphSearchQuery) -> GraphFound:
         """The entities that a text names, the longest name first, with their relations.
 
+        Empty when it names none.
+
         Raises:
-            SelectorRequiredError: nobody says in whose graph.
+            SelectorRequiredError: the owner of the graph is missing.
 
         """
         _refuse_all_graphs(principal, query)
@@ -323,7 +342,7 @@ class GraphService:
 
 
 def _refuse_all_graphs(principal: Principal, query: NeighbourQuery | GraphSearchQuery) -> None:
-    """One name is somebody else in each graph, and an answer must not make them one.
+    """Refuse a name without an owner: the same name is another entity in each graph.
 
     Raises:
         SelectorRequiredError: neither the request nor the key names whose.
@@ -339,7 +358,7 @@ def _page_of(
     limit: int,
     place: Callable[[GraphRelation], Any],
 ) -> Page[RelationRead]:
-    """A page without those that were erased since its rows were read."""
+    """A page without relations that were erased since its rows were read."""
     shown = {(relation.relation_id, relation.version): relation for relation in relations}
     whole = page(
         rows, limit, show=lambda row: shown.get((row.relation_id, row.version)), place=place

@@ -22,7 +22,7 @@ LONGEST_RELATION: Final = 100
 MOST_DEPTH: Final = 3
 LARGEST_LIMIT: Final = 500
 THING: Final = "thing"
-"""Type of an entity of which nobody said what it is."""
+"""Type of an entity when no statement gives one."""
 
 _RELATION = re.compile(r"[a-z][a-z0-9_]*\Z")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -30,7 +30,7 @@ _BETWEEN = re.compile(r"[\s_./-]+")
 _TOKEN = re.compile(r"[^\s,;:!?()\[\]{}<>\"“”「」『』《》，。；：！？、（）]+")
 _ENDING = re.compile(r"(?:['’]s)?[.'’]*\Z")
 _WORDS_OF_NAME: Final = 6
-_SIGNS_OF_NAME: Final = 12
+_CHARACTERS_OF_NAME: Final = 12
 MOST_KEYS: Final = 1000
 
 
@@ -39,7 +39,7 @@ class GraphOwner:
     """Whose graph it is: the bucket of a memory, but never a session's.
 
     `scope` is user, project or agent. `project_id` counts in a project's alone. In a project
-    `user_id` says whose words they are, and they go with that person.
+    `user_id` is the user who said it; it is deleted with that user.
     """
 
     scope: str
@@ -51,7 +51,7 @@ class GraphOwner:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
-    """Somebody or something, as it was spoken of."""
+    """A person or thing, as a statement names it."""
 
     name: str
     entity_type: str = THING
@@ -59,10 +59,10 @@ class NamedEntity:
 
 @dataclass(frozen=True, slots=True)
 class RelationStatement:
-    """One triple, and since when and on what it stands.
+    """One triple, with its period and its evidence.
 
     `single`: the subject has one value of this relation at a time, so that another ends.
-    `retracts`: it holds no longer, and nothing takes its place. `evidence` are ids of messages.
+    `retracts`: it holds no longer, and no other value replaces it. `evidence` are ids of messages.
     """
 
     source: NamedEntity
@@ -79,14 +79,14 @@ class RelationStatement:
 
 @dataclass(frozen=True, slots=True)
 class RelationPeriod:
-    """When something holds: from the first moment to just before the last; None is open."""
+    """When something holds: from `begins` to just before `ends`; None is open."""
 
     begins: datetime | None
     ends: datetime | None
 
 
 def fits(name: str) -> bool:
-    """Whether a name can be kept: some letter, digit or sign, and at most 255 characters."""
+    """Whether a name can be kept: some letter, digit or character, and at most 255 characters."""
     key = name_key(name)
     return 0 < len(key) <= LONGEST_NAME and len(name.strip()) <= LONGEST_NAME and "\x00" not in name
 
@@ -96,7 +96,7 @@ def relation_name(text: str) -> str | None:
 
     "studies at", "StudiesAt" and "studies-at" are `studies_at`; accents are dropped. A relation
     that is no Latin text, such as 就读于, is none: the caller must map or refuse it, since
-    dropping its signs would make another relation of it.
+    dropping its characters would change its meaning.
     """
     plain = "".join(sign for sign in normalize("NFKD", text) if not combining(sign))
     snake = _BETWEEN.sub("_", _HUMP.sub("_", plain.strip())).strip("_").lower()
@@ -106,9 +106,9 @@ def relation_name(text: str) -> str | None:
 
 
 def cut_by(new: RelationPeriod, others: Collection[RelationPeriod]) -> datetime | None:
-    """Where a value ends, of which there is one at a time, since a later one is known already.
+    """Where a new value of a single-valued relation ends, given the later values already known.
 
-    What is learned late about the past must not end what holds today.
+    Late knowledge of the past must not end what holds today.
     """
     begins = new.begins
     if begins is None:
@@ -118,7 +118,7 @@ def cut_by(new: RelationPeriod, others: Collection[RelationPeriod]) -> datetime 
 
 
 def ends_where(old: RelationPeriod, new: RelationPeriod, now: datetime) -> datetime | None:
-    """Where the old value of a relation ends when another takes its place, or None.
+    """Where the old value of a relation ends when a new one replaces it, or None.
 
     It ends where the new one begins. It does not end when it had ended by then, when it only
     began later, or when the new one itself is over before it (a winter in another town).
@@ -136,7 +136,7 @@ def ends_where(old: RelationPeriod, new: RelationPeriod, now: datetime) -> datet
 def keys_in(text: str) -> list[str]:
     """Keys (`name_key`) of all that may be a name in a text, the longest first, at most 1,000.
 
-    Every run of words and of Chinese signs is one: which is a name, only the graph knows.
+    Every run of words and of Chinese characters is one; only the graph knows which are names.
     """
     found: dict[str, None] = {}
     plain = name_key(text)
@@ -148,7 +148,7 @@ def keys_in(text: str) -> list[str]:
     for start, end in words:
         if has_cjk(plain[start:end]):
             for left in range(start, end):
-                for right in range(left + 1, min(left + _SIGNS_OF_NAME, end) + 1):
+                for right in range(left + 1, min(left + _CHARACTERS_OF_NAME, end) + 1):
                     found[plain[left:right]] = None
     # Of too many the longest are left out: names are short.
     keys = sorted((key for key in found if 0 < len(key) <= LONGEST_NAME), key=len)[:MOST_KEYS]

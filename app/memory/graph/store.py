@@ -1,6 +1,6 @@
 """The port of the graph: what extraction writes to and retrieval asks.
 
-The adapter is `writing.GraphWriting`, on PostgreSQL: two tables, and recursive queries.
+The adapter is `writer.GraphWriter`, on PostgreSQL, with recursive queries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStateme
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of statements, in figures."""
+    """How many entities and relations a write made, matched, closed or confirmed."""
 
     entities_created: int = 0
     entities_matched: int = 0
@@ -59,7 +59,7 @@ class GraphStore(Protocol):
     async def close_of(
         self, memory_ids: Sequence[str], reason: str, *, withdraw: bool = False
     ) -> int:
-        """End the relations that stand on these memories alone; how many.
+        """End the relations that only these memories support; returns how many.
 
         Args:
             memory_ids: memories that were superseded or deleted; their rows are still there.

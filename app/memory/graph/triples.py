@@ -1,7 +1,7 @@
 """From what was said to triples of the graph, and whether there is to be a graph. Pure.
 
-A relation stands and falls with the statement that it came with: what was refused makes none,
-and place, evidence, confidence and time are the statement's.
+A relation belongs to the statement that it came with: a refused statement makes none, and owner,
+evidence, confidence and time are the statement's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class Speaker:
 
 
 def graph_owner(owner: MemoryOwner) -> GraphOwner | None:
-    """The graph of a bucket; what counts in one conversation only has none."""
+    """The owner of a bucket's graph; None for a session's, which has no graph."""
     if owner.scope == "session":
         return None
     return GraphOwner(
@@ -65,9 +65,7 @@ def graph_owner(owner: MemoryOwner) -> GraphOwner | None:
 
 
 def draws_graph(*configs: Mapping[str, Any]) -> bool:
-    """Whether what is said of whom goes into the graph: unless the agent, else the tenant, says
-    `graph: false`.
-    """
+    """Whether statements go into the graph: not if the agent, else the tenant, says so."""
     given = (config.get(GRAPH) for config in configs)
     return next((switch for switch in given if isinstance(switch, bool)), True)
 
@@ -80,10 +78,10 @@ def triples_of(
     evidence: Sequence[str],
     memory_ids: Sequence[str],
 ) -> list[RelationStatement]:
-    """The triples of a statement, in order; none whose names nobody said.
+    """The triples of a statement, in order; without those whose names do not occur in `said`.
 
     Args:
-        speaker: who "user" is; None where nobody in particular spoke.
+        speaker: who "user" is; None without a certain speaker.
         said: everything that was read, in normal form. A model that translates a name, or
             brings one of its own, makes no relation.
 

@@ -1,12 +1,12 @@
 """What of the graph a caller may see: one definition, for entities, relations and changes.
 
-Of a relation that stands on memories, one must be there and the caller's to read; of an entity
-one that speaks of it, or a relation, or somebody's own hand.
+Of the memories that support a relation, at least one must exist and be readable by the caller; an
+entity needs a readable memory that mentions it, a visible relation, or an edit by a caller.
 
-It is that of memories (`memories/visibility.py`) with no session and no `owner_only`, which make
-no graph: a key restricted to a user sees what is that user's, what is of the projects it is a
-member of, and of agents; a key restricted to an agent sees what is that agent's, and what all
-agents share about the users at home with it.
+The condition is that of memories (`memories/visibility_sql.py`) without sessions and `owner_only`,
+which make no graph. A key restricted to a user sees the rows of that user, of the projects the user
+is a member of, and of agents. A key restricted to an agent sees the rows of that agent, and what
+all agents share about the users at home with it.
 """
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, true
@@ -36,7 +36,7 @@ def visible(access: Access, table: Placed) -> ColumnElement[bool]:
 
 
 def has_readable_source(access: Access) -> ColumnElement[bool]:
-    """Whether a relation was written by hand alone, or a memory that says so may be read."""
+    """Whether the caller may read one of a relation's memories, or it was written without any."""
     return or_(
         func.cardinality(GraphRelation.memory_ids) == 0,
         exists(
@@ -48,7 +48,7 @@ def has_readable_source(access: Access) -> ColumnElement[bool]:
 
 
 def is_mentioned(access: Access) -> ColumnElement[bool]:
-    """Whether something that the caller may read speaks of an entity."""
+    """Whether anything that the caller may read mentions an entity."""
     mentioned = (
         select(GraphMention.memory_id)
         .join(Memory, Memory.memory_id == GraphMention.memory_id)

@@ -1,4 +1,4 @@
-"""PostgreSQL as the graph: the adapter of `store.GraphStore`."""
+"""Writes statements into the graph: the adapter of `store.GraphStore` on PostgreSQL."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +88,7 @@ class GraphWriter:
         said = [statement for statement in kept if not statement.retracts]
         names = [name for statement in said for name in (statement.source, statement.destination)]
         known = await self._resolve(owner, names, make=True)
-        # Nobody is made to say what they no longer do.
+        # A retraction makes no entity.
         retracted = [
             name
             for statement in kept
@@ -197,8 +197,8 @@ class GraphWriter:
     async def _by_alias(
         self, owner: GraphOwner, wanted: Mapping[str, NamedEntity]
     ) -> dict[str, GraphEntity]:
-        """Those whose alias is one entity's, or one's of that type: two Sams are told apart by
-        nobody, so that a third is made.
+        """Entities whose alias no other entity has, or no other of that type. Of two Sams of one
+        type neither is chosen, so that a third is made.
         """
         having: dict[str, list[GraphEntity]] = {}
         for key, row in await self._entities.by_aliases(owner, wanted):
@@ -220,7 +220,7 @@ class GraphWriter:
         )
         for row, distance in near:
             if distance <= NEAR and same_name(row.name, named.name):
-                # The next time it is found by its name.
+                # It is found by this name the next time.
                 await self._entities.note_aliases([(row.entity_id, key, named.name.strip())])
                 return row
         return None
@@ -273,8 +273,8 @@ class GraphWriter:
         source: GraphEntity,
         destination: GraphEntity,
     ) -> GraphRelation | None:
-        """Write one triple beside what is known of its subject and relation, and nothing else
-        (pain 22). Returns what says it now.
+        """Write one triple beside what is known of its subject and relation, and nothing else.
+        Returns what says it now.
         """
         if source.entity_id == destination.entity_id:
             return None
@@ -302,7 +302,7 @@ class GraphWriter:
         return rows[-1]
 
     def _meets(self, row: GraphRelation, period: RelationPeriod) -> bool:
-        """Whether a stored period and that of a statement have a moment in common."""
+        """Whether a stored period and that of a statement overlap."""
         begins = period.begins or self._now
         if row.valid_to is not None and row.valid_to <= begins:
             return False
@@ -316,7 +316,7 @@ class GraphWriter:
     def _displace(
         self, rows: list[GraphRelation], others: Sequence[GraphRelation], period: RelationPeriod
     ) -> RelationPeriod:
-        """End the values that a new one takes the place of; the period that is left to it."""
+        """End the values that a new one replaces; returns the period that is left to it."""
         closed = [
             (row, end)
             for row in others
@@ -377,7 +377,7 @@ class GraphWriter:
 
 
 def _without_project(owner: GraphOwner) -> GraphOwner:
-    """A person's graph must not go with a project that was spoken of."""
+    """A user's graph must not be deleted with a project that was mentioned."""
     return owner if owner.scope == "project" else replace(owner, project_id=None)
 
 
@@ -406,8 +406,8 @@ def _united(old: Iterable[str], new: Iterable[str]) -> list[str]:
 
 
 def _begun(row: GraphRelation, said: RelationStatement) -> datetime | None:
-    """The earlier of two beginnings; an open one stays, unless what is said is from before it
-    was first heard of, and so tells more.
+    """The earlier of two beginnings; an open one stays, unless the statement is from before it
+    was first known, and so adds something.
     """
     if said.valid_from is None:
         return row.valid_from

@@ -1,7 +1,7 @@
-"""One derivation: look at what is remembered, let a profiler tell, store what still stands.
+"""One derivation: read what is remembered, let a profiler derive values, store what is still valid.
 
-Nothing waits for a model while a transaction is open. What is stored stands on memories that are
-as they were read, under the lock of the profile; a value of the user's own stays whatever it is.
+Nothing waits for a model while a transaction is open. A value is stored only if its memories are as
+they were read, under the lock of the profile; a value that the user wrote stays.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class DerivationSnapshot:
-    """What a derivation looks at, read in one transaction.
+    """What a derivation reads, in one transaction.
 
     Args:
         config: settings of the agent and of the tenant, which may name a profiler.
@@ -67,6 +67,8 @@ class DerivationResult:
 
 
 class ProfileDerivation:
+    """Derives the values of one profile, in three steps: `read`, `derive`, `store`."""
+
     def __init__(self, ledger: ModelLedger, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
         self._now = now
@@ -74,7 +76,7 @@ class ProfileDerivation:
     async def read(
         self, db: AsyncSession, principal: Principal, owner: Owner
     ) -> DerivationSnapshot:
-        """What there is to derive from.
+        """The memories, slots and settings to derive from.
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: there is none.
@@ -100,21 +102,21 @@ class ProfileDerivation:
         return DerivationSnapshot(owner, user_slots(own), rows, (agent.config, principal.config))
 
     async def used_up(self, principal: Principal) -> Exhausted | None:
-        """What bars a model today, if anything does."""
+        """The quota that keeps a model from being asked today, or None."""
         return await self._ledger.used_up(principal)
 
     async def derive(
         self, principal: Principal, seen: DerivationSnapshot, profiler: Profiler
     ) -> list[ValueChange]:
-        """What the memories tell. Stores nothing.
+        """The changes that the memories suggest; empty without memories. Stores nothing.
 
         Raises:
-            ModelUnavailableError: the model told nothing.
+            ModelUnavailableError: the model gave no answer; safe to retry.
 
         """
         known = [row.known for row in seen.rows]
         if not known:
-            # Nobody need be asked what nothing tells.
+            # Without memories no model is asked.
             return []
         request = ProfileRequest(seen.owner[0], seen.slots, known, self._now())
         derivation = await self._ledger.ask(principal, profiler, profiler.derive(request))
@@ -122,7 +124,7 @@ class ProfileDerivation:
         if seen.owner[0] == "project":
             decisions, ids = decisions_of(known)
             if decisions:
-                # A decision is quoted, whoever derives the rest.
+                # Decisions are quoted from the memories, whichever profiler derives the rest.
                 changes.append(ValueChange(DECISIONS, decisions, ids, "rules/1"))
         return changes
 
@@ -136,7 +138,7 @@ class ProfileDerivation:
         complete: bool,
         job_id: str | None,
     ) -> DerivationResult:
-        """Store what stands still, in the caller's transaction.
+        """Store the changes whose memories are unchanged, in the caller's transaction.
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: it was erased meanwhile.
@@ -144,7 +146,7 @@ class ProfileDerivation:
         """
         access = Access(principal.tenant_id)
         kind, owner_id = seen.owner
-        # Whoever remembers something waits; who deletes orders another derivation.
+        # Saves in this bucket wait; a deletion orders another derivation.
         await MemoryRepository(db, access).lock_bucket(kind, owner_id)
         if kind == "user":
             await UserRepository(db, access).get(owner_id)
@@ -157,12 +159,12 @@ class ProfileDerivation:
         memory_ids |= {memory_id for row in present for memory_id in row.memory_ids}
         now = await profiles.versions(memory_ids)
         kept, up_to_date = still_supported(changes, seen.versions, now)
-        # What has moved is derived again; until then its old value stays if its memories do.
-        filled = {change.slot for change in changes}
+        # A slot whose memories changed is derived again; its old value stays if its memories do.
+        derived = {change.slot for change in changes}
         gone = removals(present, {change.slot for change in kept}, now, complete=False)
         if complete:
             gone += removals(
-                present, {*filled, *(change.slot for change in gone)}, now, complete=True
+                present, {*derived, *(change.slot for change in gone)}, now, complete=True
             )
         author = ValueAuthor("derived", principal.key_id or None, job_id)
         slots = await profiles.write(profile, [*gone, *kept], author)

@@ -45,10 +45,12 @@ class MemoryDocumentService:
     async def render(
         self, principal: Principal, user_id: str, query: DocumentQuery
     ) -> dict[str, Any]:
-        """What is known of a user, as DeerFlow writes it down; the surest facts, at most 1,000.
+        """What is known of a user as a DeerFlow document, with the at most 1,000 surest facts.
+
+        Empty sections and facts when nothing is known.
 
         Raises:
-            UserNotFoundError, AgentNotFoundError: not for this caller.
+            UserNotFoundError, AgentNotFoundError: there is none for this caller.
 
         """
         _, agent_id = resolve_subject(principal.access, None, query.agent_id)
@@ -60,7 +62,7 @@ class MemoryDocumentService:
             facts = await profiles.facts(user_id, agent_id, limit=MOST_FACTS)
         return document(values, facts, user.create_time)
 
-    async def take_in(
+    async def import_document(
         self,
         principal: Principal,
         user_id: str,
@@ -71,12 +73,13 @@ class MemoryDocumentService:
     ) -> DocumentImported:
         """Remember the facts of a document, each through the gate, and write its sections.
 
-        A fact that came before is not taken in again, whatever it says now; sections become the
-        user's own. The user is made on first use, as by saving a memory. Safe to repeat.
+        A fact that was imported before is not imported again, whatever it says now; sections
+        become the user's own values. The user is made on first use. Safe to repeat.
 
         Raises:
-            UserNotFoundError, AgentNotFoundError: not for this caller, or not to be made.
-            IdTakenError: the id is a user's whom this key may not see.
+            UserNotFoundError, AgentNotFoundError: there is none for this caller, and none may be
+                made.
+            IdTakenError: the id belongs to a user whom this key may not see.
             EmbeddingUnavailableError: nothing was stored; safe to retry.
             DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
 
@@ -132,7 +135,7 @@ class MemoryDocumentService:
         names = [change.slot.partition(".")[2] for change in changes]
         if query.dry_run:
             return names
-        # Erased since it was looked at, it must not come back.
+        # A user erased meanwhile must not come back.
         await UserRepository(db, principal.access).get(user_id)
         profiles = ProfileRepository(db, principal.access)
         profile = await profiles.locked(("user", user_id))

@@ -14,7 +14,7 @@ from app.memory.profiles.value_changes import ValueChange
 ORIGINAL: Final = "memory_document"
 """In the metadata of an imported memory: `createdAt` and `source` as the document had them."""
 
-_PLACES: Final = {
+_SECTION_NAMES: Final = {
     "user": {
         "workContext": "work_context",
         "personalContext": "personal_context",
@@ -33,7 +33,7 @@ _CATEGORIES: Final = {
     "skill": "knowledge", "experience": "knowledge", "fact": "context", "context": "context",
     "event": "context",
 }  # fmt: skip
-"""A type of ours in DeerFlow's six words."""
+"""DeerFlow's category for each of our types."""
 
 _TYPES: Final = {"behavior": "habit", "behaviour": "habit"}
 
@@ -46,7 +46,7 @@ def stamp(time: datetime) -> str:
 def document(
     values: Iterable[ProfileValue], facts: Sequence[Memory], since: datetime
 ) -> dict[str, Any]:
-    """The document. Of a user of whom nothing is known it is DeerFlow's empty one.
+    """The document; DeerFlow's empty one for a user of whom nothing is known.
 
     Args:
         since: when the user was made; nothing is older.
@@ -56,7 +56,7 @@ def document(
     times = [row.update_time for row in facts] + [value.update_time for value in by_slot.values()]
     parts = {
         part: {name: _section(by_slot.get(f"{SECTIONS}.{ours}")) for name, ours in names.items()}
-        for part, names in _PLACES.items()
+        for part, names in _SECTION_NAMES.items()
     }
     return {
         "version": "1.0",
@@ -94,7 +94,7 @@ def _source(row: Memory) -> str:
 def section_changes(body: MemoryDocument) -> list[ValueChange]:
     """What the document says of sections; an empty one says nothing."""
     changes = []
-    for part, names in _PLACES.items():
+    for part, names in _SECTION_NAMES.items():
         for name, ours in names.items():
             summary = getattr(getattr(body, part), name).summary
             if summary:
@@ -103,7 +103,7 @@ def section_changes(body: MemoryDocument) -> list[ValueChange]:
 
 
 def memory_fields(fact: DocumentFact) -> dict[str, Any]:
-    """A fact as a request to remember has it; its place is the caller's to say."""
+    """The fields of a request to remember a fact, without its owner."""
     category = _TYPES.get(fact.category.lower(), fact.category.lower())
     return {
         "messages": fact.content,

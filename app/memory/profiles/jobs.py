@@ -22,7 +22,7 @@ HANDLE = "profile_model"
 
 
 def chosen(catalogue: ProfilerCatalogue, configs: Sequence[Mapping[str, Any]]) -> Profiler:
-    """The profiler that the first of `configs` names which names one.
+    """The profiler of the first of `configs` that names one, else the default.
 
     Raises:
         UnknownModelError: this deployment does not have it.
@@ -35,32 +35,32 @@ def chosen(catalogue: ProfilerCatalogue, configs: Sequence[Mapping[str, Any]]) -
 
 DISABLED: Final = timedelta(hours=1)
 SWITCHED_OFF: Final = timedelta(minutes=5)
-"""How long work waits before it looks again whether it may go on."""
+"""How long a job waits before it checks again whether it may run."""
 
 
 class ProfileJobs:
-    """Works off what changes have ordered."""
+    """Derives profiles after changes of memories."""
 
     def __init__(
         self,
         work: Work,
-        deriving: ProfileDerivation,
+        derivation: ProfileDerivation,
         profilers: ProfilerCatalogue,
         now: Callable[[], datetime],
     ) -> None:
         self._work = work
-        self._deriving = deriving
+        self._derivation = derivation
         self._profilers = profilers
         self._now = now
 
     async def derive(self, job: ClaimedJob) -> None:
-        """Derive one profile, and finish the job.
+        """Derive one profile, and finish the job. Safe to repeat.
 
         Raises:
-            UserNotFoundError, ProjectNotFoundError: erased meanwhile; nothing is owed then.
-            DeferJobError: the day's quota is used up, or somebody is switched off.
+            UserNotFoundError, ProjectNotFoundError: erased meanwhile; nothing is pending then.
+            DeferJobError: the day's quota is used up, or writing is switched off.
             ModelUnavailableError: nothing was changed; try again.
-            LeaseLostError: another worker has done it, or the job went with its person.
+            LeaseLostError: another worker has done it, or the job was erased with its user.
 
         """
         if not self._work.enabled:
@@ -74,13 +74,13 @@ class ProfileJobs:
                 Access(job.tenant_id), job.creator or "", frozenset({"write"}), tenant.config
             )
             try:
-                seen = await self._deriving.read(db, principal, owner)
+                seen = await self._derivation.read(db, principal, owner)
             except DisabledError as error:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
         profiler = await self._profiler(principal, seen)
-        changes = await self._deriving.derive(principal, seen, profiler)
+        changes = await self._derivation.derive(principal, seen, profiler)
         async with self._work.write(job, while_disabled=True) as unit:
-            stored = await self._deriving.store(
+            stored = await self._derivation.store(
                 unit.db,
                 principal,
                 seen,
@@ -102,14 +102,19 @@ class ProfileJobs:
             )
 
     async def _profiler(self, principal: Principal, seen: DerivationSnapshot) -> Profiler:
-        """Raises DeferJobError when a model may not be asked today."""
+        """The profiler to use.
+
+        Raises:
+            DeferJobError: a model may not be asked today.
+
+        """
         try:
             profiler = chosen(self._profilers, seen.config)
         except UnknownModelError:
-            # It went with the endpoint that had it.
+            # Its endpoint was removed from the deployment.
             profiler = self._profilers.default
         if profiler.model is not None:
-            used_up = await self._deriving.used_up(principal)
+            used_up = await self._derivation.used_up(principal)
             if used_up is not None:
                 raise DeferJobError(used_up.until, used_up.reason)
         return profiler

@@ -67,7 +67,7 @@ class ProfileValue(TenantOwned, Timed, Base):
     slot: Mapped[str] = mapped_column(String(200, collation="C"), primary_key=True)
     value: Mapped[Any] = mapped_column(JSONB)
     origin: Mapped[str] = mapped_column(String(10))
-    # The memories it stands on; none where a user wrote it.
+    # The memories it was derived from; none where a user wrote it.
     memory_ids: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list
     )
@@ -97,7 +97,7 @@ class ProfileHistory(TenantOwned, Base):
     event: Mapped[str] = mapped_column(String(10))
     before: Mapped[Any | None] = mapped_column(JSONB(none_as_null=True))
     after: Mapped[Any | None] = mapped_column(JSONB(none_as_null=True))
-    # `user` or `derived`, and what the value stands on after the change.
+    # `user` or `derived`, and the memories of the value after the change.
     origin: Mapped[str] = mapped_column(String(10))
     memory_ids: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list

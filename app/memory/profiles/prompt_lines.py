@@ -1,6 +1,6 @@
 """A profile as lines for a prompt: everything escaped, so that no value can end its line. Pure.
 
-A line knows which memories its value stands on, so that a context need not say them once more.
+A line knows which memories its value was derived from, so that a context need not repeat them.
 """
 
 import json
@@ -26,7 +26,7 @@ class ProfileLine:
     """A line for a prompt.
 
     Args:
-        says: the texts that stand in it as they are.
+        says: the texts that it contains as they are.
         memory_ids: what they were derived from; none where a person wrote them.
 
     """
@@ -42,7 +42,7 @@ class ProfileLine:
 
 @dataclass(frozen=True, slots=True)
 class RenderedProfile:
-    """What stands in a slot, and the memories it was derived from."""
+    """The value of a slot, and the memories it was derived from."""
 
     value: Any
     memory_ids: Collection[str] = ()
@@ -51,11 +51,11 @@ class RenderedProfile:
 def user_lines(
     values: Mapping[str, RenderedProfile], instructions: str | None, *, name: str | None = None
 ) -> list[ProfileLine]:
-    """A user's values, those that are short first, behind them the wishes, then the sections.
+    """A user's values, short ones first, then the user's wishes, then the sections.
 
     Args:
         values: by their slots.
-        name: what stands there as the user's name already.
+        name: the user's name where the prompt has it already.
 
     """
     ordered = _ordered(values)
@@ -66,7 +66,7 @@ def user_lines(
         for slot, rendered in short
         if not (slot == "attributes.username" and rendered.value == name)
     ]
-    # ProfileLine by line, so that one that has no room takes no other with it.
+    # Line by line, so that a wish without room does not drop the others.
     lines += [ProfileLine(f"- {WISH}: {escape_line(wish)}") for wish in _lines(instructions)]
     return lines + [_line(_title(slot), rendered) for slot, rendered in long]
 
@@ -118,9 +118,9 @@ def _lines(text: str | None) -> Iterable[str]:
     return [line for line in (text or "").splitlines() if line.strip()]
 
 
-def _says(content: str, text_: str) -> bool:
-    """Whether a text is another, or stands in it as sentences of its own."""
-    wanted, text = " ".join(content.split()), " ".join(text_.split())
+def _says(content: str, said: str) -> bool:
+    """Whether a text is equal to `content`, or contains it as whole sentences."""
+    wanted, text = " ".join(content.split()), " ".join(said.split())
     if not wanted or wanted == text:
         return bool(wanted)
     if not wanted.endswith(_ENDS):

@@ -23,15 +23,15 @@ from app.platform.database.keyset import after
 MOST_KNOWN: Final = 400
 """Memories that a job reads: those that give an attribute, then the newest."""
 
-# A line tells what stood before, too, so all lines of a slot go with one of its memories: when it
-# is deleted, and when it is its author's alone in a project.
+# An entry holds the value before, too. So all entries of a slot are emptied with one of its
+# memories: when it is deleted, and when it becomes its author's alone in a project.
 _GONE: Final = """
     SELECT DISTINCT line.slot
-    FROM profile_history AS line, unnest(line.memory_ids) AS told(memory_id)
+    FROM profile_history AS line, unnest(line.memory_ids) AS source(memory_id)
     WHERE line.tenant_id = :tenant_id AND line.profile_id = :profile_id
         AND NOT EXISTS (
             SELECT 1 FROM memories
-            WHERE memories.tenant_id = :tenant_id AND memories.memory_id = told.memory_id
+            WHERE memories.tenant_id = :tenant_id AND memories.memory_id = source.memory_id
                 AND memories.status <> 'deleted'
                 AND NOT (memories.scope = 'project' AND memories.visibility = 'owner_only')
         )
@@ -50,7 +50,7 @@ _FORGET: Final = text(
 
 
 class ProfileRepository:
-    """Profiles of one tenant; whose they are is checked before. Never begins or ends a
+    """Profiles of one tenant; access to their owner is checked before. Never begins or ends a
     transaction.
     """
 
@@ -68,7 +68,7 @@ class ProfileRepository:
         return await self._db.scalar(select(Profile).where(self._of(owner)))
 
     async def locked(self, owner: Owner, *, expected: int | None = None) -> Profile:
-        """The profile, made on first use as version 0, for this transaction alone.
+        """The profile, locked; made on first use as version 0.
 
         Raises:
             VersionConflictError: it is of another version than `expected`.
@@ -96,7 +96,7 @@ class ProfileRepository:
         return profile
 
     async def values(self, profile_id: str) -> Sequence[ProfileValue]:
-        """In order of their slots."""
+        """All values of a profile, in order of their slots."""
         rows = await self._db.scalars(
             select(ProfileValue)
             .where(ProfileValue.tenant_id == self._tenant_id, ProfileValue.profile_id == profile_id)
@@ -106,8 +106,7 @@ class ProfileRepository:
         return rows.all()
 
     async def shown(self, profile_id: str, agent_id: str | None = None) -> Sequence[ProfileValue]:
-        """Those whose memories the caller may see, and of which none was deleted since, or is
-        kept from the rest of its project.
+        """Values whose memories the caller may all see, none deleted or its author's alone.
 
         Args:
             agent_id: only what this agent may know.
@@ -134,9 +133,9 @@ class ProfileRepository:
     async def write(
         self, profile: Profile, changes: Sequence[ValueChange], author: ValueAuthor
     ) -> list[str]:
-        """Change a locked profile, with a line of history for each change; the slots that did.
+        """Change a locked profile, with a history entry for each change; returns the changed slots.
 
-        A job changes no value of a user's, and no instructions.
+        A job changes no value that a user wrote, and no instructions.
         """
         present = {row.slot: row for row in await self.values(profile.profile_id)}
         lines = []
@@ -210,7 +209,7 @@ class ProfileRepository:
         )
 
     async def derived_until(self, profile: Profile, time: datetime | None) -> None:
-        """Note how far a job has read. No change of a value, so no version."""
+        """Note how far a job has read; this changes no value, and so no version."""
         if time is not None and time != profile.derived_until:
             await self._db.execute(
                 update(Profile)
@@ -221,13 +220,13 @@ class ProfileRepository:
             )
 
     async def forget(self, profile: Profile) -> None:
-        """Take the words of memories that are gone, or private now, out of the history."""
+        """Remove values of memories that are gone, or private now, from the history."""
         await self._db.execute(
             _FORGET, {"tenant_id": self._tenant_id, "profile_id": profile.profile_id}
         )
 
     async def gone(self, profile_id: str) -> set[str]:
-        """Slots whose history tells what `forget` will take out of it."""
+        """Slots whose history has values that `forget` will remove."""
         rows = await self._db.scalars(
             text(_GONE), {"tenant_id": self._tenant_id, "profile_id": profile_id}
         )
@@ -252,10 +251,10 @@ class ProfileRepository:
         return rows.all()
 
     async def known(self, owner: Owner, home: str | None) -> Sequence[ValueRow]:
-        """What counts now and a profile may tell, the first MOST_KNOWN.
+        """Memories that count now and a profile may show, the first MOST_KNOWN.
 
-        Of a user what any of the user's agents may know, and the home agent alone; of a project
-        nothing that is its author's alone.
+        Of a user those that all agents or the home agent may know; of a project none that is
+        its author's alone. Those that give an attribute come first, then the newest.
 
         Args:
             home: the user's home agent; None for a project.
@@ -263,7 +262,7 @@ class ProfileRepository:
         """
         kind, owner_id = owner
         since = func.coalesce(Memory.valid_from, Memory.create_time)
-        whose = (
+        readable = (
             or_(Memory.agent_id.is_(None), Memory.agent_id == home) if kind == "user" else _shared()
         )
         columns = (
@@ -277,7 +276,7 @@ class ProfileRepository:
                 current(),
                 Memory.scope == kind,
                 Memory.scope_id == owner_id,
-                whose,
+                readable,
             )
             .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)
             .limit(MOST_KNOWN)
@@ -285,7 +284,7 @@ class ProfileRepository:
         return [ValueRow(KnownMemory(*row[:6]), row[6], row[7]) for row in rows]
 
     async def versions(self, memory_ids: Collection[str]) -> Mapping[str, int]:
-        """Of those that still count, and that a profile may tell, their versions."""
+        """Versions, by id, of those memories that still count and a profile may show."""
         rows = await self._db.execute(
             select(Memory.memory_id, Memory.version).where(
                 existing(Access(self._tenant_id)),
@@ -297,7 +296,7 @@ class ProfileRepository:
         return {row[0]: row[1] for row in rows}
 
     async def facts(self, user_id: str, agent_id: str | None, *, limit: int) -> Sequence[Memory]:
-        """What is remembered about a user and the caller may see, the surest first."""
+        """Memories about a user that the caller may see, the surest first."""
         rows = await self._db.scalars(
             select(Memory)
             .where(
@@ -313,7 +312,7 @@ class ProfileRepository:
         return rows.all()
 
     async def imported(self, user_id: str, fact_ids: Collection[str]) -> Mapping[str, Memory]:
-        """Memories of a user that came with these ids of facts, or have them as their own."""
+        """Memories of a user that have these ids, or were imported with them, by that id."""
         rows = await self._db.scalars(
             select(Memory).where(
                 existing(self._access),
@@ -351,21 +350,21 @@ def _shared() -> ColumnElement[bool]:
 SHOWN = """
 SELECT jsonb_build_object('instructions', profile.instructions, 'values', (
     SELECT jsonb_object_agg(
-        told.slot, jsonb_build_object('value', told.value, 'memory_ids', told.memory_ids)
+        shown.slot, jsonb_build_object('value', shown.value, 'memory_ids', shown.memory_ids)
     )
-    FROM profile_values AS told
-    WHERE told.tenant_id = {tenant} AND told.profile_id = profile.profile_id
-        AND cardinality(told.memory_ids) = (
-            SELECT count(*) FROM memories AS ground
-            WHERE ground.tenant_id = {tenant} AND ground.memory_id = ANY(told.memory_ids)
-                AND ground.status <> 'deleted'
-                AND (ground.agent_id IS NULL OR ground.agent_id = {agent})
-                AND NOT (ground.scope = 'project' AND ground.visibility = 'owner_only')
+    FROM profile_values AS shown
+    WHERE shown.tenant_id = {tenant} AND shown.profile_id = profile.profile_id
+        AND cardinality(shown.memory_ids) = (
+            SELECT count(*) FROM memories AS source
+            WHERE source.tenant_id = {tenant} AND source.memory_id = ANY(shown.memory_ids)
+                AND source.status <> 'deleted'
+                AND (source.agent_id IS NULL OR source.agent_id = {agent})
+                AND NOT (source.scope = 'project' AND source.visibility = 'owner_only')
         )
 ))
 FROM profiles AS profile
 WHERE profile.tenant_id = {tenant} AND profile.{column} = {owner}
 """
-"""`{tenant}`, `{agent}` and `{owner}` are the caller's words for its values; `{column}` is
-`user_id` or `project_id`. That the caller may see whose it is, is asked before.
+"""`{tenant}`, `{agent}` and `{owner}` are SQL for the values; `{column}` is
+`user_id` or `project_id`. Access to the owner is checked before.
 """

@@ -230,4 +230,4 @@ async def import_memory_document(
 
     A user who is not there yet is made, as by saving a memory.
     """
-    return await service.take_in(principal, user_id, body, query, key=key)
+    return await service.import_document(principal, user_id, body, query, key=key)

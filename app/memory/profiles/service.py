@@ -43,7 +43,7 @@ from app.platform.work.unit import Work
 def user_profile(
     user_id: str, profile: Profile | None, rows: Sequence[ProfileValue]
 ) -> UserProfileRead:
-    """A user's; empty where there is none."""
+    """A user's profile as shown; empty where there is none."""
     groups = _grouped(rows)
     slots: dict[str, dict[str, ValueRead]] = {}
     for name, value in groups.get(SLOTS, {}).items():
@@ -62,7 +62,7 @@ def user_profile(
 def project_profile(
     project_id: str, profile: Profile | None, rows: Sequence[ProfileValue]
 ) -> ProjectProfileRead:
-    """A project's; empty where there is none."""
+    """A project's profile as shown; empty where there is none."""
     groups = _grouped(rows)
     return ProjectProfileRead(
         project_id=project_id,
@@ -91,18 +91,30 @@ log = structlog.get_logger()
 
 
 class ProfileService:
+    """Profiles of users and projects, as far as a caller may see and edit them."""
+
     def __init__(self, work: Work, *, auto_create: bool) -> None:
         self._work = work
         self._auto_create = auto_create
 
     async def of_user(self, principal: Principal, user_id: str) -> UserProfileRead:
-        """What is known of a user; empty when nothing is. Raises UserNotFoundError."""
+        """A user's profile; empty when nothing is known.
+
+        Raises:
+            UserNotFoundError: there is none for this caller.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             await UserRepository(unit.db, principal.access).get(user_id)
             return await _user_profile(unit.db, principal.access, user_id)
 
     async def of_project(self, principal: Principal, project_id: str) -> ProjectProfileRead:
-        """What is known of a project; empty when nothing is. Raises ProjectNotFoundError."""
+        """A project's profile; empty when nothing is known.
+
+        Raises:
+            ProjectNotFoundError: there is none for this caller.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             await ProjectRepository(unit.db, principal.access).get(project_id)
             return await _project_profile(unit.db, principal.access, project_id)
@@ -116,16 +128,18 @@ class ProfileService:
         expected: int | None,
         whole: bool,
     ) -> UserProfileRead:
-        """The profile after somebody wrote into it by hand; the user is made on first use.
+        """The profile after an edit by the caller; the user is made on first use.
+
+        The same values again change nothing.
 
         Args:
-            whole: what is not named goes back to jobs, as what is named with null does.
+            whole: slots that are not named go back to jobs, as those named with null do.
 
         Raises:
-            UserNotFoundError: not for this caller, or not to be made.
-            IdTakenError: the id is a user's whom this key may not see.
-            VersionConflictError: as it says.
-            UnknownSlotError, SlotTooLongError: of a slot of the home agent's.
+            UserNotFoundError: there is none for this caller, and none may be made.
+            IdTakenError: the id belongs to a user whom this key may not see.
+            VersionConflictError: the profile has another version than `expected`.
+            UnknownSlotError, SlotTooLongError: of a slot of the home agent.
             DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
 
         """
@@ -138,7 +152,7 @@ class ProfileService:
                 await ensure_owner(unit.db, principal, owner, create=self._auto_create)
             user = await users.get(user_id)
             refuse_disabled(None, user)
-            # A user may write who may not see the home agent.
+            # A caller may edit a profile without seeing the home agent.
             agent = await AgentRepository(unit.db, Access(principal.tenant_id)).get(user.agent_id)
             _check_slots(changes, agent.config)
             await self._write(unit.db, principal, ("user", user_id), changes, expected, whole=whole)
@@ -153,10 +167,11 @@ class ProfileService:
         expected: int | None,
         whole: bool,
     ) -> ProjectProfileRead:
-        """As `write_user`, of a project.
+        """A project's profile after an edit by the caller; see `write_user`.
 
         Raises:
-            ProjectNotFoundError, VersionConflictError: as they say.
+            ProjectNotFoundError: there is none for this caller.
+            VersionConflictError: the profile has another version than `expected`.
             ReadOnlyMemberError: the caller is a viewer.
             MemoryDisabledError: writing is switched off.
 
@@ -165,7 +180,7 @@ class ProfileService:
         changes = _named(ATTRIBUTES, body.attributes.model_dump(exclude_unset=True))
         if DECISIONS in body.model_fields_set:
             decisions = body.model_dump(mode="json")[DECISIONS]
-            # None is nothing of one's own, and so is an empty list.
+            # Null and an empty list both give the slot back to jobs.
             changes.append(ValueChange(DECISIONS, decisions or None))
         async with self._work.write(principal) as unit:
             await _writable(unit.db, principal, project_id)
@@ -206,7 +221,14 @@ class ProfileService:
     async def history(
         self, principal: Principal, owner: Owner, query: PageQuery
     ) -> Page[ProfileChangeRead]:
-        """Changes of values, newest first. Raises UserNotFoundError, ProjectNotFoundError."""
+        """A page of changes of values, newest first; empty without a profile.
+
+        Values of memories that are gone are shown as null.
+
+        Raises:
+            UserNotFoundError, ProjectNotFoundError: there is none for this caller.
+
+        """
         start = decode_time(query.cursor)
         kind, owner_id = owner
         async with self._work.read(principal) as db:
@@ -220,9 +242,9 @@ class ProfileService:
             gone: set[str] = set()
             if profile is not None:
                 rows = await profiles.history(profile.profile_id, start=start, limit=query.limit)
-                # A job forgets it; nobody reads it until then.
+                # A job removes it from the history; until then it is not shown.
                 gone = await profiles.gone(profile.profile_id)
-        # What was derived for a project may stand on what other agents were told.
+        # A project's values may be derived from what was said to other agents.
         veiled = kind == "project" and principal.access.agent_id is not None
         return page(
             rows,
@@ -234,7 +256,7 @@ class ProfileService:
     async def derive(
         self, principal: Principal, owner: Owner, *, key: IdempotencyKey | None = None
     ) -> ProfileJob:
-        """Owe a derivation at once; it joins one that is owed already.
+        """The job of a derivation ordered now; it joins a pending one. Safe to retry with `key`.
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: there is none for this caller.
@@ -258,21 +280,21 @@ class ProfileService:
     async def for_agent(
         self, principal: Principal, agent_id: str, query: ProfileContextQuery
     ) -> ProfileContextRead:
-        """Profiles as this agent may know them.
+        """Profiles as this agent may know them, and as text for its prompt.
 
         Raises:
-            AgentNotFoundError, UserNotFoundError, ProjectNotFoundError: not for this caller;
-                the user must be a member of the project.
+            AgentNotFoundError, UserNotFoundError, ProjectNotFoundError: there is none for this
+                caller; the user must be a member of the project.
 
         """
         async with self._work.write(principal, while_disabled=True) as unit:
-            # The user first: a user's key may see any agent.
+            # The user is checked first: a user's key may see any agent.
             user = await UserRepository(unit.db, principal.access).get(query.user_id)
             await AgentRepository(unit.db, principal.access).get(agent_id)
             owner: Owner = ("user", user.user_id)
             found, rows = await _shown(unit.db, principal.access, owner, agent_id)
             shown = user_profile(user.user_id, found, rows)
-            lines = user_lines(_told(rows), shown.instructions)
+            lines = user_lines(_rendered(rows), shown.instructions)
             project = None
             if query.project_id is not None:
                 member = Access(principal.tenant_id, principal.access.agent_id, user.user_id)
@@ -280,7 +302,7 @@ class ProfileService:
                 owner = ("project", query.project_id)
                 found, rows = await _shown(unit.db, principal.access, owner, agent_id)
                 project = project_profile(query.project_id, found, rows)
-                lines += project_lines(_told(rows))
+                lines += project_lines(_rendered(rows))
         text = "\n".join(line.text for line in lines)
         return ProfileContextRead(text=text, user=shown, project=project)
 
@@ -301,12 +323,18 @@ async def _shown(
     return profile, [] if profile is None else await profiles.shown(profile.profile_id, agent_id)
 
 
-def _told(rows: Sequence[ProfileValue]) -> dict[str, RenderedProfile]:
+def _rendered(rows: Sequence[ProfileValue]) -> dict[str, RenderedProfile]:
     return {row.slot: RenderedProfile(row.value, row.memory_ids) for row in rows}
 
 
 async def _writable(db: AsyncSession, principal: Principal, project_id: str) -> None:
-    """Raises ProjectNotFoundError, ReadOnlyMemberError."""
+    """Check that the caller may edit a project.
+
+    Raises:
+        ProjectNotFoundError: there is none for this caller.
+        ReadOnlyMemberError: the caller is a viewer.
+
+    """
     projects = ProjectRepository(db, principal.access)
     await projects.get(project_id)
     user_id = principal.access.user_id
@@ -332,7 +360,12 @@ def _user_changes(body: UserProfilePatch) -> list[ValueChange]:
 
 
 def _check_slots(changes: Sequence[ValueChange], config: dict[str, Any]) -> None:
-    """Raises UnknownSlotError, SlotTooLongError. What goes may go, though no agent names it."""
+    """Check the caller's slots; a value may be removed even from a slot that no agent names.
+
+    Raises:
+        UnknownSlotError, SlotTooLongError: of a slot of the home agent.
+
+    """
     try:
         own: dict[str, ProfileSlot] = {slot.name: slot for slot in profile_slots(config)}
     except InvalidConfigError:

@@ -47,7 +47,7 @@ def _list(name: str, about: str, characters: int = ENTRY_CHARACTERS) -> Slot:
 
 
 def _section(name: str, about: str, most: int) -> Slot:
-    # So long is a sentence that tells much.
+    # The length of a long sentence.
     return Slot(f"{SECTIONS}.{name}", "section", about, sentences=most, characters=most * 250)
 
 
@@ -88,7 +88,7 @@ def custom(slot: ProfileSlot) -> Slot:
 
 
 def user_slots(own: Sequence[ProfileSlot]) -> list[Slot]:
-    """All that a job fills for a user whose agent has these slots of its own."""
+    """All slots that a job derives for a user whose agent has these slots of its own."""
     return [*USER_SLOTS, *map(custom, own)]
 
 

@@ -13,7 +13,7 @@ from app.memory.profiles.slots import MOST_DECISIONS, conformed
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """What is to stand in a slot: a value, or None for nothing."""
+    """A new value of a slot, or None to remove it."""
 
     slot: str
     value: Any
@@ -47,7 +47,7 @@ MOST_EVIDENCE: Final = 50
 def changes_of(
     derived: Iterable[DerivedValue], slots: Sequence[Slot], deriver: str
 ) -> list[ValueChange]:
-    """What may be stored of what was derived, once for each slot."""
+    """The derived values that may be stored, the first for each slot."""
     by_name = {slot.name: slot for slot in slots}
     changes: dict[str, ValueChange] = {}
     for proposal in derived:
@@ -62,7 +62,7 @@ def changes_of(
 def still_supported(
     changes: Iterable[ValueChange], seen: Mapping[str, int], now: Mapping[str, int]
 ) -> tuple[list[ValueChange], bool]:
-    """The changes whose memories are as they were read, and whether that is all of them."""
+    """The changes whose memories are as they were read, and whether those are all changes."""
     wanted = list(changes)
     kept = [
         change
@@ -74,25 +74,25 @@ def still_supported(
 
 def removals(
     present: Iterable[ProfileValue],
-    filled: Collection[str],
+    derived: Collection[str],
     now: Mapping[str, int],
     *,
     complete: bool,
 ) -> list[ValueChange]:
-    """Derived values that go.
+    """Changes that remove derived values.
 
     Args:
-        filled: slots that were derived anew.
+        derived: slots that were derived anew.
         now: memories that count, by id.
-        complete: whether a slot that was not derived has nothing to tell; a model may just
-            have passed it over, so that its value stays as long as its memories do.
+        complete: whether a slot that was not derived has no value. A model may have passed it
+            over, so that its value stays as long as its memories do.
 
     """
     return [
         ValueChange(row.slot, None)
         for row in present
         if row.origin == "derived"
-        and row.slot not in filled
+        and row.slot not in derived
         and (complete or not all(memory_id in now for memory_id in row.memory_ids))
     ]
 
@@ -118,7 +118,7 @@ def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], li
 
 def _decision(memory: KnownMemory) -> dict[str, Any]:
     found = _BECAUSE.search(memory.content)
-    # What stands first would leave no decision.
+    # A reason at the beginning would leave no decision.
     if found is None or not memory.content[: found.start()].strip():
         return {"decision": memory.content, "reason": None, "time": memory.since.isoformat()}
     return {
