@@ -82,7 +82,7 @@ bench: $(READY) ## Measure everything beside references in the same run; args="-
 	@$(BIN)/python -m benchmarks.save $(args)
 	@$(BIN)/python -m benchmarks.append $(args)
 	@$(BIN)/python -m benchmarks.queue $(args)
-	@$(BIN)/python -m benchmarks.earned $(args)
+	@$(BIN)/python -m benchmarks.quantisation $(args)
 	@$(BIN)/python -m benchmarks.context
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.graph $(args)

@@ -58,7 +58,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
     """Handlers by kind; jobs of a kind that is not here are left to workers that have it."""
     runtime = factory.runtime
     settings = runtime.settings
-    filling = factory.get(MessageBackfill)
+    backfill = factory.get(MessageBackfill)
     retention = Retention(deleted=timedelta(days=settings.purge_days))
     deliverer = delivery.Deliverer(
         runtime.database,
@@ -77,13 +77,13 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
         INGEST: file_jobs(runtime).ingest,
         EXTRACT_FILE: factory.get(FileExtractService).work_off,
         delivery.KIND: deliverer.handle,
-        INDEX: MessageJobs(runtime.database, filling, runtime.now).index,
+        INDEX: MessageJobs(runtime.database, backfill, runtime.now).index,
         housekeeping.KIND: housekeeping.Housekeeping(
             runtime.database,
             retention,
-            reading=MemoryBackfill(runtime.database),
-            filling=filling,
-            earning=QuantisationService(runtime.database, exact_rows),
+            memories=MemoryBackfill(runtime.database),
+            messages=backfill,
+            quantisation=QuantisationService(runtime.database, exact_rows),
             checkpoints=CheckpointArchiving(
                 runtime.database, timedelta(days=settings.checkpoint_ttl_days) or None
             ),

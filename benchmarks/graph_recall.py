@@ -61,7 +61,7 @@ SELECT (SELECT count(*) FROM graph_entities WHERE merged_into IS NULL) AS entiti
     (SELECT count(*) FROM graph_relations WHERE known_to IS NULL) AS relations,
     (SELECT count(*) FROM graph_mentions) AS mentions
 """
-_OWED: Final = """
+_PENDING: Final = """
 SELECT attempts, error_code, error_detail FROM jobs
 WHERE kind = $1 AND status IN ('pending', 'running', 'dead')
 """
@@ -160,7 +160,7 @@ async def measure(running: Running, dataset: Dataset) -> dict[str, Any]:
     async with stored.stored():
         for name, drawing in GRAPHS:
             if drawing is None:
-                await _tidied(running)
+                await _refreshed(running)
             else:
                 await _drawn(running.runtime, dataset, stored.loaded, drawing)
             sizes = await _sizes(running.cluster)
@@ -175,22 +175,22 @@ async def measure(running: Running, dataset: Dataset) -> dict[str, Any]:
     return {"questions": dataset.question_count, "graphs": graphs}
 
 
-async def _tidied(running: Running) -> None:
-    """Let a worker draw what the saves owe the graph, until nothing is owed."""
+async def _refreshed(running: Running) -> None:
+    """Let a worker refresh the graphs of the saves, until no job is pending."""
     runtime = running.runtime
     others = set(handlers_of(Factory(runtime))) - {GRAPH_REFRESH}
     worker = worker_of(runtime, running.cluster.dsn, tickers=[], without=others)
     owner = await asyncpg.connect(running.cluster.owner_dsn)
     working = asyncio.create_task(worker.run())
     try:
-        owed = await owner.fetch(_OWED, GRAPH_REFRESH)
+        pending = await owner.fetch(_PENDING, GRAPH_REFRESH)
         for _ in range(PATIENCE_SECONDS):
-            if not owed or any(one["attempts"] >= MOST_ATTEMPTS for one in owed):
+            if not pending or any(job["attempts"] >= MOST_ATTEMPTS for job in pending):
                 break
             await asyncio.sleep(1)
-            owed = await owner.fetch(_OWED, GRAPH_REFRESH)
-        if owed:
-            raise RuntimeError(f"the graph is not drawn: {[dict(one) for one in owed]}")
+            pending = await owner.fetch(_PENDING, GRAPH_REFRESH)
+        if pending:
+            raise RuntimeError(f"the graph is not drawn: {[dict(job) for job in pending]}")
     finally:
         await worker.drain(timedelta(seconds=10))
         with suppress(asyncio.CancelledError):

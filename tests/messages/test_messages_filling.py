@@ -346,7 +346,7 @@ class TestHousekeeping:
         house = Housekeeping(
             runtime.database,
             Retention(deleted=timedelta(days=9)),
-            filling=Factory(runtime).get(MessageBackfill),
+            messages=Factory(runtime).get(MessageBackfill),
         )
         assert (await house.run(acme.tenant_id))["messages_read"] == 3
 

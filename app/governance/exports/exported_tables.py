@@ -63,7 +63,7 @@ NOT_EXPORTED: Final[Mapping[str, str]] = {
     "usage": "the ledger of what models of this deployment cost",
     "webhooks": "secrets, and addresses that a copy must not begin to call",
     "webhook_deliveries": "what was told to those addresses",
-    "memory_buckets": "measured here: codes are earned again where they help",
+    "memory_buckets": "measured here: codes are made again where they help",
     "erasures": "receipts of this service about people who are gone from it",
 }
 

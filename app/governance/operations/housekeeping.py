@@ -37,26 +37,26 @@ class Housekeeping:
         retention: Retention,
         *,
         batch: int = BATCH,
-        reading: MemoryBackfill | None = None,
-        filling: MessageBackfill | None = None,
-        earning: QuantisationService | None = None,
+        memories: MemoryBackfill | None = None,
+        messages: MessageBackfill | None = None,
+        quantisation: QuantisationService | None = None,
         checkpoints: CheckpointArchiving | None = None,
     ) -> None:
         """Keep `database` in order, at most `batch` rows in one transaction.
 
         Args:
-            reading: reads memories that searches cannot find yet, some on each run.
-            filling: the same for messages.
-            earning: sees to the codes of large buckets.
+            memories: makes missing search terms, for some memories on each run.
+            messages: the same for messages.
+            quantisation: makes and clears the codes of large buckets.
             checkpoints: archives old ones, and ends approvals that nobody gave.
 
         """
         self._database = database
         self._retention = retention
         self._batch = batch
-        self._reading = reading
-        self._filling = filling
-        self._earning = earning
+        self._memories = memories
+        self._messages = messages
+        self._quantisation = quantisation
         self._checkpoints = checkpoints
         self._purging = PurgeService(database, batch=batch)
 
@@ -99,12 +99,12 @@ class Housekeeping:
                 removed(count)
         if self._checkpoints is not None:
             counts |= await self._checkpoints.run(tenant_id, moved=removed)
-        if self._reading is not None:
-            counts["memories_read"] = await self._reading.read(tenant_id, most=MEMORIES_READ)
-        if self._filling is not None:
-            counts["messages_read"] = await self._filling.read(tenant_id, most=MESSAGES_READ)
-        if self._earning is not None:
-            for outcome in await self._earning.run(tenant_id):
+        if self._memories is not None:
+            counts["memories_read"] = await self._memories.read(tenant_id, most=MEMORIES_READ)
+        if self._messages is not None:
+            counts["messages_read"] = await self._messages.read(tenant_id, most=MESSAGES_READ)
+        if self._quantisation is not None:
+            for outcome in await self._quantisation.run(tenant_id):
                 name = "codes_made" if outcome.task == "encode" else "codes_cleared"
                 counts[name] = counts.get(name, 0) + outcome.rows
         log.info("housekeeping_completed", tenant_id=tenant_id, **counts)

@@ -51,7 +51,7 @@ async def test_housekeeping_reads_them(
     assert await found(client, "teas", user_id="ana", mode="lexical") == []
 
     reading = MemoryBackfill(runtime.database)
-    house = Housekeeping(runtime.database, Retention(deleted=timedelta(days=9)), reading=reading)
+    house = Housekeeping(runtime.database, Retention(deleted=timedelta(days=9)), memories=reading)
     assert (await house.run(acme.tenant_id))["memories_read"] == 2
 
     # Neither version nor time of change moved, and the words are as if saved today.
@@ -135,7 +135,7 @@ class TestWordsThatWereReplaced:
 
         reading = MemoryBackfill(runtime.database)
         house = Housekeeping(
-            runtime.database, Retention(deleted=timedelta(days=9)), reading=reading
+            runtime.database, Retention(deleted=timedelta(days=9)), memories=reading
         )
         assert await reading.count(acme.tenant_id) == 1
         assert (await house.run(acme.tenant_id))["memories_read"] == 1

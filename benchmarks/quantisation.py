@@ -1,7 +1,7 @@
 """Searches with binary codes compared with exact ones: how fast, and how many of the same hits.
 
-`python -m benchmarks.earned` fills buckets of long vectors in a PostgreSQL that it starts, searches
-each exactly, makes codes for all of them, and searches again.
+`python -m benchmarks.quantisation` stores buckets of long vectors in a PostgreSQL that it starts,
+searches each exactly, makes codes for all of them, and searches again.
 """
 
 import argparse
@@ -147,7 +147,7 @@ async def _fill(
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """A bucket that earns codes, and another with the same memories that is searched exactly."""
+    """A quantised bucket, and another with the same memories that is searched exactly."""
 
     kind: Kind
     asked: list[str]
@@ -269,7 +269,7 @@ async def measure_all(kinds: tuple[Kind, ...], queries: int) -> dict[str, Any]:
                 line: dict[str, Any] = {"bucket": kind.user}
                 lines.append(line | {"codes": found_by_codes(rows, vectors)})
                 bar.advance(task)
-            result |= await _earn(cluster, database, lines)
+            result |= await _quantise(cluster, database, lines)
             bar.advance(task)
             for twins, line in zip(all_twins, lines, strict=True):
                 for mode in ("semantic", "hybrid"):
@@ -281,8 +281,8 @@ async def measure_all(kinds: tuple[Kind, ...], queries: int) -> dict[str, Any]:
     return result
 
 
-async def _earn(cluster: Cluster, database: Database, lines: list[dict[str, Any]]) -> Any:
-    """Let all buckets earn codes, and take those of the exact twins."""
+async def _quantise(cluster: Cluster, database: Database, lines: list[dict[str, Any]]) -> Any:
+    """Quantise all buckets, and clear the codes of the exact twins."""
     begun = time.perf_counter()
     outcomes = await QuantisationService(database, 100).run(TENANT)
     seconds = round(time.perf_counter() - begun, 2)
@@ -358,7 +358,7 @@ def markdown(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and smaller buckets")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/earned.json"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quantisation.json"))
     given = parser.parse_args()
     result = asyncio.run(measure_all(*((QUICK, 8) if given.quick else (BUCKETS, 20))))
     text = markdown(result)
