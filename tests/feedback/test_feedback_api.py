@@ -47,7 +47,7 @@ async def tea(client: AsyncClient) -> str:
 
 
 class TestGiving:
-    async def test_what_is_said_is_recorded_and_the_memory_stays_as_it_is(
+    async def test_feedback_is_recorded_and_changes_no_memory(
         self, client: AsyncClient, acme: Caller, tea: str
     ) -> None:
         before = ok(await client.get(f"/memories/{tea}"))
@@ -62,14 +62,12 @@ class TestGiving:
         history = await every_page(client, f"/memories/{tea}/history")
         assert [line["event"] for line in history] == ["ADD"]
 
-    async def test_it_names_the_version_it_was_given_for(
-        self, client: AsyncClient, tea: str
-    ) -> None:
+    async def test_feedback_names_the_memory_version(self, client: AsyncClient, tea: str) -> None:
         ok(await client.patch(f"/memories/{tea}", json={"content": "She drinks black tea."}))
 
         assert ok(await rate(client, tea), 201)["version"] == 2
 
-    async def test_a_comment_may_be_left_out_and_the_same_be_said_again(
+    async def test_comment_is_optional_and_feedback_may_be_repeated(
         self, client: AsyncClient, tea: str
     ) -> None:
         for _ in range(2):
@@ -90,7 +88,7 @@ class TestGiving:
             ({"rating": "wrong", "user_id": "ana"}, "user_id"),
         ],
     )  # fmt: skip
-    async def test_what_is_no_feedback_is_named(
+    async def test_invalid_feedback_is_refused_by_field(
         self, client: AsyncClient, tea: str, body: dict[str, Any], field: str
     ) -> None:
         response = await client.post(f"/memories/{tea}/feedback", json=body)
@@ -98,13 +96,13 @@ class TestGiving:
         assert fields(problem(response, 422, "invalid_request")) == [f"body.{field}"]
         assert await every_page(client, f"/memories/{tea}/feedback") == []
 
-    async def test_a_comment_may_have_two_thousand_characters(
+    async def test_comment_may_have_two_thousand_characters(
         self, client: AsyncClient, tea: str
     ) -> None:
         ok(await rate(client, tea, comment="茶" * 2000), 201)
 
     @pytest.mark.parametrize("comment", [SECRET, NUMBER])
-    async def test_a_comment_holds_nothing_sensitive(
+    async def test_sensitive_comment_is_refused(
         self, client: AsyncClient, acme: Caller, dsn: str, tea: str, comment: str
     ) -> None:
         answer = problem(await rate(client, tea, comment=comment), 422, "sensitive")
@@ -115,7 +113,7 @@ class TestGiving:
         assert tables_with("4111", await dump(dsn, acme.tenant_id)) == []
         assert await ratings(client) == {"helpful": 0, "wrong": 0, "outdated": 0}
 
-    async def test_a_deployment_may_redact_or_allow_it(
+    async def test_deployment_may_redact_or_allow_sensitive_comment(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, tea: str
     ) -> None:
         principal = await runtime.identification.identify(acme.key)
@@ -172,7 +170,7 @@ class TestReading:
         rows = await every_page(client, f"/memories/{tea}/feedback", limit=2)
         assert [row["feedback_id"] for row in rows] == given[::-1]
 
-    async def test_counts_are_by_rating_and_narrowed_by_user_and_agent(
+    async def test_counts_are_by_rating_and_filtered_by_user_and_agent(
         self, client: AsyncClient, tea: str
     ) -> None:
         dog = (await save(client, "Ben has a dog.", user_id="ben"))["memory_id"]
@@ -205,7 +203,7 @@ class TestForgetting:
         assert await ratings(client) == {"helpful": 0, "wrong": 0, "outdated": 0}
         assert tables_with("Blue elephants", await dump(dsn, acme.tenant_id)) == ["memory_feedback"]
 
-    async def test_words_go_with_a_memory_that_is_removed(
+    async def test_comments_are_removed_with_their_memory(
         self, client: AsyncClient, acme: Caller, dsn: str, tea: str
     ) -> None:
         ok(
@@ -217,7 +215,7 @@ class TestForgetting:
 
         assert tables_with("Blue elephants", await dump(dsn, acme.tenant_id)) == []
 
-    async def test_words_go_with_whom_the_memory_is_about(
+    async def test_comments_are_erased_with_the_memorys_user(
         self, client: AsyncClient, acme: Caller, dsn: str, tea: str
     ) -> None:
         ok(
@@ -231,7 +229,7 @@ class TestForgetting:
         assert tables_with("Blue elephants", rows) == []
         assert rows["memory_feedback"] == []
 
-    async def test_a_memory_that_goes_meanwhile_is_not_found(
+    async def test_memory_removed_meanwhile_is_not_found(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, tea: str
     ) -> None:
         """Each of twenty callers rates a memory that is removed at the same moment."""
@@ -281,7 +279,7 @@ async def bound(
 
 
 class TestOthers:
-    async def test_another_tenants_memory_reads_like_a_missing_one(
+    async def test_memory_of_another_tenant_is_not_found(
         self, client: AsyncClient, stranger: AsyncClient, tea: str
     ) -> None:
         ok(await rate(client, tea), 201)
@@ -291,7 +289,7 @@ class TestOthers:
         assert ok(await stranger.get("/feedback/stats"))["total"] == 0
         assert ok(await client.get("/feedback/stats"))["total"] == 1
 
-    async def test_who_may_not_read_a_memory_may_not_rate_it(
+    async def test_unreadable_memory_cannot_be_rated(
         self, bound: dict[str, AsyncClient], world: World
     ) -> None:
         memory_id = world.ids["memory_id"]
@@ -304,7 +302,7 @@ class TestOthers:
             problem(response, 404, "memory_not_found")
             assert ok(await bound[name].get("/feedback/stats"))["total"] == 0
 
-    async def test_a_key_that_reads_reads_feedback_and_gives_none(
+    async def test_read_key_reads_feedback_and_cannot_give_it(
         self, bound: dict[str, AsyncClient], world: World
     ) -> None:
         memory_id = world.ids["memory_id"]
@@ -313,7 +311,7 @@ class TestOthers:
         ok(await bound["reader"].get(f"/memories/{memory_id}/feedback"))
         ok(await bound["reader"].get("/feedback/stats"))
 
-    async def test_what_is_said_of_shared_knowledge_is_shown_to_nobody_elses_user(
+    async def test_feedback_on_shared_knowledge_is_hidden_from_other_users(
         self, client: AsyncClient, bound: dict[str, AsyncClient], world: World
     ) -> None:
         shared = world.ids["agent_memory_id"]
@@ -331,7 +329,7 @@ class TestOthers:
         # The world has one on a memory of ana's.
         assert totals == {"ana": 2, "ben": 1, "helper": 3, "rival": 0, "reader": 4}
 
-    async def test_a_member_rates_what_a_project_shares_and_its_owner_reads_it(
+    async def test_member_rates_shared_memory_and_its_owner_reads_it(
         self, client: AsyncClient, bound: dict[str, AsyncClient], world: World
     ) -> None:
         memory_id = world.ids["project_memory_id"]

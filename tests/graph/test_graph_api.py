@@ -41,7 +41,7 @@ class TestExample:
         assert triples(near["relations"]) == LI_MING
         assert near["truncated"] is False
 
-    async def test_a_question_finds_them(self, client: AsyncClient) -> None:
+    async def test_search_finds_the_named_entities(self, client: AsyncClient) -> None:
         await tell(client)
 
         params = {"q": "李明的导师张教授研究什么?", "user_id": "ana"}
@@ -50,7 +50,7 @@ class TestExample:
         assert {one["name"] for one in found["entities"]} == {"李明", "张教授"}
         assert triples(found["relations"]) == LI_MING
 
-    async def test_a_way_leads_from_him_to_the_subject(self, client: AsyncClient) -> None:
+    async def test_path_leads_from_person_to_subject(self, client: AsyncClient) -> None:
         await tell(client)
         ends = [(await entity(client, name))["entity_id"] for name in ("李明", "人工智能")]
 
@@ -62,7 +62,7 @@ class TestExample:
 
 
 class TestStating:
-    async def test_names_are_one_however_they_are_written(self, client: AsyncClient) -> None:
+    async def test_spellings_of_a_name_are_one_entity(self, client: AsyncClient) -> None:
         first = await state(client, "Ana  Müller", "works at", "ＡＣＭＥ")
 
         again = await state(client, "ana müller", "WorksAt", "acme")
@@ -71,7 +71,9 @@ class TestStating:
         assert (again["version"], again["relation"]) == (1, "works_at")
         assert len(ok(await client.get("/graph/entities"))["items"]) == 2
 
-    async def test_chinese_names_are_one_however_they_are_parted(self, client: AsyncClient) -> None:
+    async def test_spacing_of_a_chinese_name_makes_no_second_entity(
+        self, client: AsyncClient
+    ) -> None:
         first = await state(client, "约翰·史密斯", "studies_at", "北京大学")
 
         again = await state(client, "约翰 史密斯", "studies_at", "北京 大学")
@@ -86,7 +88,9 @@ class TestStating:
             found = ok(await client.get("/graph/search", params=params))
             assert [one["name"] for one in found["entities"]] == ["约翰·史密斯"]
 
-    async def test_said_again_with_more_is_the_next_version(self, client: AsyncClient) -> None:
+    async def test_repeated_statement_with_more_evidence_is_the_next_version(
+        self, client: AsyncClient
+    ) -> None:
         first = await state(client, "Ana", "likes", "tea", confidence=0.6, evidence=["m1"])
 
         again = await state(client, "Ana", "likes", "tea", confidence=0.9, evidence=["m2"])
@@ -94,7 +98,9 @@ class TestStating:
         assert again["relation_id"] == first["relation_id"]
         assert (again["version"], again["confidence"], again["evidence"]) == (2, 0.9, ["m1", "m2"])
 
-    async def test_a_single_one_ends_the_other_value_alone(self, client: AsyncClient) -> None:
+    async def test_single_valued_relation_ends_the_other_value_alone(
+        self, client: AsyncClient
+    ) -> None:
         """Pain 22."""
         await state(client, "Ana", "lives_in", "Bonn")
         await state(client, "Ana", "works_in", "Bonn")
@@ -108,7 +114,7 @@ class TestStating:
         closed = await known(client, include_closed=True, relation="lives_in")
         assert ("Ana", "lives_in", "Bonn") in closed
 
-    async def test_by_ids(self, client: AsyncClient) -> None:
+    async def test_relation_is_added_by_entity_ids(self, client: AsyncClient) -> None:
         made = await state(client, "Ana", "likes", "tea")
         ids = {"source_id": made["source"]["entity_id"], "destination": "coffee"}
 
@@ -117,7 +123,7 @@ class TestStating:
         assert also["source"] == made["source"]
         assert also["user_id"] == "ana"
 
-    async def test_a_key_makes_it_once(self, client: AsyncClient) -> None:
+    async def test_idempotency_key_adds_a_relation_once(self, client: AsyncClient) -> None:
         once = {"Idempotency-Key": "k"}
         body = {"source": "Ana", "relation": "likes", "destination": "tea", "user_id": "ana"}
         first = await client.post("/graph/relations", json=body, headers=once)
@@ -139,7 +145,7 @@ class TestStating:
             ({"valid_from": "2026-02-01T00:00:00Z", "valid_to": "2026-01-01T00:00:00Z"}, "body"),
         ],
     )
-    async def test_what_cannot_be_is_refused(
+    async def test_invalid_relation_is_refused(
         self, client: AsyncClient, wrong: dict[str, Any], field: str
     ) -> None:
         body = {"source": "Ana", "relation": "likes", "destination": "tea", "user_id": "ana"}
@@ -151,23 +157,25 @@ class TestStating:
         assert fields(refused) == [field]
 
     @pytest.mark.parametrize("good", [{"relation": "x" * 100}, {"source": "x" * 255}])
-    async def test_what_is_just_short_enough_is_kept(
+    async def test_longest_allowed_name_is_kept(
         self, client: AsyncClient, good: dict[str, Any]
     ) -> None:
         body = {"source": "Ana", "relation": "likes", "destination": "tea"}
         ok(await client.post("/graph/relations", json=body | good | {"user_id": "ana"}), 201)
 
-    async def test_nothing_is_related_to_itself(self, client: AsyncClient) -> None:
+    async def test_entity_is_not_related_to_itself(self, client: AsyncClient) -> None:
         body = {"source": "Ana", "relation": "is", "destination": "ANA", "user_id": "ana"}
         problem(await client.post("/graph/relations", json=body), 422, "same_entity")
 
-    async def test_nobody_is_made_by_it(self, client: AsyncClient) -> None:
+    async def test_adding_a_relation_makes_no_user(self, client: AsyncClient) -> None:
         body = {"source": "Ana", "relation": "likes", "destination": "tea", "user_id": "nobody"}
         problem(await client.post("/graph/relations", json=body), 404, "user_not_found")
         del body["user_id"]
         problem(await client.post("/graph/relations", json=body), 422, "user_required")
 
-    async def test_memories_it_names_are_counted_as_mentions(self, client: AsyncClient) -> None:
+    async def test_memories_of_a_relation_are_counted_as_mentions(
+        self, client: AsyncClient
+    ) -> None:
         memory_id = (await save(client, "Ana likes green tea."))["memory_id"]
         made = await state(client, "Ana", "likes", "green tea", memory_ids=[memory_id])
         entity_id = made["source"]["entity_id"]
@@ -257,7 +265,7 @@ class TestReading:
         assert await ways(depth=1) == ["ad"]
         assert await ways(limit=1) == ["ad"]
 
-    async def test_what_is_cut_off_is_said(self, client: AsyncClient) -> None:
+    async def test_truncated_answer_says_so(self, client: AsyncClient) -> None:
         for number in range(4):
             await state(client, "Ana", "likes", f"thing {number}")
 
@@ -270,7 +278,7 @@ class TestReading:
         assert await near(4) == (5, False)
         assert await near(5) == (5, False)
 
-    async def test_one_relation_alone_is_followed(self, client: AsyncClient) -> None:
+    async def test_walk_may_follow_one_relation_alone(self, client: AsyncClient) -> None:
         await state(client, "Ana", "likes", "tea")
         await state(client, "Ana", "knows", "Ben")
 
@@ -280,7 +288,7 @@ class TestReading:
         assert triples(near["relations"]) == {("Ana", "knows", "Ben")}
         assert {one["name"] for one in near["entities"]} == {"Ana", "Ben"}
 
-    async def test_a_name_nobody_has_is_nowhere(self, client: AsyncClient) -> None:
+    async def test_unknown_name_has_no_neighbours(self, client: AsyncClient) -> None:
         params = {"name": "Nobody", "user_id": "ana"}
         near = ok(await client.get("/graph/neighbours", params=params))
 
@@ -292,7 +300,7 @@ class TestReading:
 
     @pytest.mark.parametrize("owner", ["user_id", "agent_id", "project_id"])
     @pytest.mark.parametrize("asked", ["neighbours?name=Ana", "search?q=Ana"])
-    async def test_a_name_is_looked_up_in_somebodys_graph(
+    async def test_name_needs_the_owner_of_a_graph(
         self, client: AsyncClient, asked: str, owner: str
     ) -> None:
         await state(client, "Ana", "likes", "tea")
@@ -390,7 +398,7 @@ class TestEditing:
         pages = await every_page(client, f"{path}/history", limit=1)
         assert [one["version"] for one in pages] == [2, 1]
 
-    async def test_a_correction_that_says_what_another_says_is_refused(
+    async def test_correction_equal_to_another_relation_is_refused(
         self, client: AsyncClient
     ) -> None:
         tea = await state(client, "Ana", "likes", "tea")

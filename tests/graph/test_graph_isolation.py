@@ -54,14 +54,16 @@ async def sees_nothing(client: AsyncClient, made: dict[str, Any]) -> None:
             assert (found["entities"], found["relations"]) == ([], [])
 
 
-async def test_another_tenant_sees_nothing(client: AsyncClient, stranger: AsyncClient) -> None:
+async def test_graph_is_hidden_from_another_tenant(
+    client: AsyncClient, stranger: AsyncClient
+) -> None:
     made = await state(client, "Ana", "likes", "tea")
 
     await sees_nothing(stranger, made)
     assert await known(client) == {("Ana", "likes", "tea")}
 
 
-async def test_another_user_sees_nothing(
+async def test_graph_is_hidden_from_another_user(
     client: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
 ) -> None:
     made = await state(client, "Ana", "likes", "tea")
@@ -77,7 +79,7 @@ async def test_another_user_sees_nothing(
         assert await known(ben) == {("Ana", "likes", "rice")}
 
 
-async def test_members_of_a_project_see_it_and_others_do_not(
+async def test_project_graph_is_visible_to_members_alone(
     client: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
 ) -> None:
     body = {"project_id": "apollo", "project_name": "Apollo", "owner_id": "ana"}
@@ -97,7 +99,7 @@ async def test_members_of_a_project_see_it_and_others_do_not(
         await sees_nothing(cat, made)
 
 
-async def test_an_agents_key_sees_its_own_knowledge(
+async def test_agent_key_sees_its_own_knowledge(
     client: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
 ) -> None:
     for agent in ("one", "two"):
@@ -114,7 +116,7 @@ async def test_an_agents_key_sees_its_own_knowledge(
         problem(await one.post("/graph/relations", json=body), 403, "insufficient_scope")
 
 
-async def test_deleted_with_the_person(client: AsyncClient) -> None:
+async def test_graph_is_deleted_with_its_user(client: AsyncClient) -> None:
     await state(client, "Ana", "likes", "tea")
     await state(client, "Ben", "likes", "rice", user_id="ben")
 

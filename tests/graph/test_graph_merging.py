@@ -52,7 +52,7 @@ async def merge(client: AsyncClient, stays: str, *goes: str, **rest: Any) -> dic
 
 
 class TestMerging:
-    async def test_everything_becomes_that_of_one(self, client: AsyncClient) -> None:
+    async def test_merge_moves_every_row_to_one_entity(self, client: AsyncClient) -> None:
         stays, goes = await two_of_one(client)
 
         change = await merge(client, stays, goes)
@@ -71,7 +71,7 @@ class TestMerging:
         patched = await client.patch(f"/graph/entities/{goes}", json={"name": "x"})
         assert problem(patched, 409, "entity_merged")["merged_into"] == stays
 
-    async def test_an_undo_restores_every_row_to_the_byte(
+    async def test_undo_of_a_merge_restores_every_row_exactly(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
         stays, goes = await two_of_one(client)
@@ -98,7 +98,7 @@ class TestMerging:
         assert await graph_rows(dsn, acme) == before
         assert ok(await client.get("/graph/changes"))["items"] == []
 
-    async def test_two_merges_are_undone_in_turn(
+    async def test_two_merges_are_undone_in_order(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
         for name in "abc":
@@ -116,7 +116,7 @@ class TestMerging:
         ok(await client.post(f"/graph/changes/{first['change_id']}/undo"))
         assert await graph_rows(dsn, acme) == start
 
-    async def test_what_came_after_is_not_overwritten(
+    async def test_undo_refuses_to_overwrite_later_changes(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
         stays, goes = await two_of_one(client)
@@ -135,7 +135,7 @@ class TestMerging:
         assert rows == [f"relation {row['relation_id']}"]
         assert await graph_rows(dsn, acme) == before
 
-    async def test_what_cannot_be_one_is_refused(self, client: AsyncClient) -> None:
+    async def test_merge_of_unrelated_owners_is_refused(self, client: AsyncClient) -> None:
         stays, goes = await two_of_one(client)
         bens = await state(client, "Li Ming", "likes", "rice", user_id="ben")
         path = f"/graph/entities/{stays}/merge"
@@ -150,7 +150,7 @@ class TestMerging:
         await merge(client, stays, goes)
         await refused(goes, status=409, code="entity_merged")
 
-    async def test_opposite_merges_at_once_leave_one(self, client: AsyncClient) -> None:
+    async def test_simultaneous_opposite_merges_leave_one_entity(self, client: AsyncClient) -> None:
         stays, goes = await two_of_one(client)
 
         answers = await asyncio.gather(
@@ -162,7 +162,7 @@ class TestMerging:
 
 
 class TestSplitting:
-    async def test_a_part_becomes_another_and_comes_back_to_the_byte(
+    async def test_split_and_its_undo_restore_every_row_exactly(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
         memory_id = (await save(client, "Sam plays chess."))["memory_id"]
@@ -185,7 +185,7 @@ class TestSplitting:
         ok(await client.post(f"/graph/changes/{change['change_id']}/undo"))
         assert await graph_rows(dsn, acme) == before
 
-    async def test_what_came_to_hang_on_the_new_one_is_not_lost(self, client: AsyncClient) -> None:
+    async def test_undo_of_a_split_keeps_rows_added_since(self, client: AsyncClient) -> None:
         chess = await state(client, "Sam", "plays", "chess")
         path = f"/graph/entities/{chess['source']['entity_id']}/split"
         change = ok(await client.post(path, json={"name": "Samantha"}))
@@ -197,7 +197,7 @@ class TestSplitting:
             f"entity {change['entity_ids'][1]}"
         ]
 
-    async def test_what_is_not_its_own_is_refused(self, client: AsyncClient) -> None:
+    async def test_split_of_rows_of_another_entity_is_refused(self, client: AsyncClient) -> None:
         chess = await state(client, "Sam", "plays", "chess")
         path = f"/graph/entities/{chess['source']['entity_id']}/split"
 
@@ -228,7 +228,7 @@ class TestRaces:
         rows = ok(await client.get("/graph/entities", params={"q": "李明"}))["items"]
         assert len(rows) == 1
 
-    async def test_the_index_alone_keeps_them_one(
+    async def test_unique_index_alone_prevents_a_second_entity(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         """Two connections without the bucket's lock: the second waits for the first."""

@@ -119,7 +119,7 @@ READS: dict[str, tuple[int, Read]] = {
     ("kind", "behind"),
     [(kind, number + 1) for kind, (statements, _) in READS.items() for number in range(statements)],
 )
-async def test_what_is_erased_while_it_is_read_is_left_out(
+async def test_rows_erased_during_a_read_are_left_out(
     client: AsyncClient, runtime: Runtime, acme: Caller, kind: str, behind: int
 ) -> None:
     made = await state(client, "Ana", "likes", "tea")
@@ -142,7 +142,7 @@ async def test_what_is_erased_while_it_is_read_is_left_out(
         assert not found.get(named.get(kind, "items"))
 
 
-async def test_a_page_goes_on_behind_what_was_left_out(
+async def test_page_continues_after_rows_left_out(
     client: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:
     await people(client, "ben")
@@ -199,7 +199,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "write",
     ["correct", "withdraw", "replace", "rename", "alias", "no alias", "merge", "split", "undo"],
 )
-async def test_a_change_waits_for_an_erasure_and_never_in_a_ring(
+async def test_edit_waits_for_an_erasure_without_deadlock(
     client: AsyncClient, acme: Caller, dsn: str, owner: str, write: str
 ) -> None:
     body = {"project_id": "apollo", "project_name": "Apollo", "owner_id": "ana"}
@@ -240,7 +240,7 @@ async def test_a_change_waits_for_an_erasure_and_never_in_a_ring(
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-async def test_a_graph_is_tidied_and_never_in_a_ring(
+async def test_refresh_never_deadlocks(
     client: AsyncClient, acme: Caller, runtime: Runtime, dsn: str, scope: str
 ) -> None:
     body = {"project_id": "apollo", "project_name": "Apollo", "owner_id": "ana"}
@@ -265,7 +265,7 @@ async def test_a_graph_is_tidied_and_never_in_a_ring(
     assert await known(client) == set()
 
 
-async def test_a_merge_and_a_deletion_of_memories_never_wait_in_a_ring(
+async def test_merge_and_memory_deletion_never_deadlock(
     client: AsyncClient, acme: Caller, dsn: str
 ) -> None:
     memory_id = (await save(client, "Something that no rule reads."))["memory_id"]

@@ -50,7 +50,7 @@ async def homes(client: AsyncClient) -> set[tuple[str, str, str]]:
         ),
     ],
 )
-async def test_what_is_saved_word_by_word_is_read_by_rules(
+async def test_verbatim_memory_is_read_by_rules(
     client: AsyncClient,
     runtime: Runtime,
     dsn: str,
@@ -79,7 +79,7 @@ async def test_what_is_saved_word_by_word_is_read_by_rules(
         ("约翰·史密斯", "约翰 史密斯五月来。"),
     ],
 )
-async def test_names_that_the_graph_knows_are_mentioned(
+async def test_known_names_are_noted_as_mentions(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, name: str, content: str
 ) -> None:
     made = await state(client, "Ana", "lives_in", name)
@@ -91,7 +91,7 @@ async def test_names_that_the_graph_knows_are_mentioned(
     assert ok(await client.get(path))["items"] == [memory_id]
 
 
-async def test_a_tenant_may_want_no_graph(
+async def test_tenant_may_switch_the_graph_off(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     await execute(dsn, "UPDATE tenants SET config = '{\"graph\": false}' WHERE tenant_id = $1",
@@ -102,7 +102,7 @@ async def test_a_tenant_may_want_no_graph(
     assert await known(client) == set()
 
 
-async def test_new_words_take_the_place_of_the_old(
+async def test_edited_memory_replaces_its_relations(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
@@ -117,7 +117,7 @@ async def test_new_words_take_the_place_of_the_old(
     assert told["items"] == []
 
 
-async def test_archived_it_is_closed_and_active_again_it_is_known_again(
+async def test_relation_of_archived_memory_closes_and_reopens(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, "Something that no rule reads.")
@@ -137,7 +137,7 @@ async def test_archived_it_is_closed_and_active_again_it_is_known_again(
     assert by_hand["version"] == 1
 
 
-async def test_superseded_by_hand_it_ends(
+async def test_relation_of_superseded_memory_ends(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
@@ -150,7 +150,7 @@ async def test_superseded_by_hand_it_ends(
     assert await homes(client) == {("Bob", "lives_in", "Berlin")}
 
 
-async def test_deleted_it_is_read_no_more_at_once_and_closed_later(
+async def test_relation_of_deleted_memory_is_hidden_at_once_and_closed_later(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
@@ -175,7 +175,7 @@ async def test_deleted_it_is_read_no_more_at_once_and_closed_later(
         await tidied(client, runtime, dsn, acme.tenant_id)
 
 
-async def test_deleted_for_good_it_leaves_no_row(
+async def test_hard_deletion_leaves_no_graph_row(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
@@ -207,7 +207,7 @@ async def paths_seen(client: AsyncClient, query: str, **rest: Any) -> str:
     return answer.text
 
 
-async def test_what_becomes_its_owners_alone_names_nobody_to_the_project(
+async def test_private_memory_leaves_the_project_graph(
     client: AsyncClient, app: FastAPI, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     await project(client)
@@ -233,7 +233,7 @@ async def test_what_becomes_its_owners_alone_names_nobody_to_the_project(
         assert await homes(ben) == {("Bob", "lives_in", "Munich")}
 
 
-async def test_paths_name_nobody_of_graphs_that_are_not_the_callers(
+async def test_paths_show_no_entity_of_other_callers(
     client: AsyncClient, app: FastAPI, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     await project(client)

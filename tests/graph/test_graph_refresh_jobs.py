@@ -83,7 +83,7 @@ async def forget(client: AsyncClient, runtime: Runtime, dsn: str, *steps: str) -
 
 
 @pytest.mark.parametrize("hard", [False, True])
-async def test_deleted_in_bulk(
+async def test_bulk_deletion_refreshes_the_graph(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, hard: bool
 ) -> None:
     await save(client, LIVES)
@@ -103,7 +103,9 @@ async def test_deleted_in_bulk(
         assert await rows(dsn, acme.tenant_id) == {"Dora", "tea"}
 
 
-async def test_forgotten(client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller) -> None:
+async def test_forgetting_refreshes_the_graph(
+    client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
+) -> None:
     """Archived it is closed; removed at last it leaves no name."""
     await coach(client, source_deleted_days=5)
     gone = (await save(client, LIVES, agent_id="coach"))["memory_id"]
@@ -132,7 +134,9 @@ async def test_forgotten(client: AsyncClient, runtime: Runtime, dsn: str, acme: 
     assert await rows(dsn, acme.tenant_id) == {"ana", "Carol", "Bonn"}
 
 
-async def test_evicted(client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller) -> None:
+async def test_eviction_refreshes_the_graph(
+    client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
+) -> None:
     await coach(client, max_facts=1)
     await save(client, LIVES, agent_id="coach", confidence=0.75)
     await save(client, PLAYS, agent_id="coach", confidence=0.95)
@@ -147,7 +151,7 @@ async def test_evicted(client: AsyncClient, runtime: Runtime, dsn: str, acme: Ca
 
 
 @pytest.mark.parametrize("alone", [True, False])
-async def test_erased_with_the_one_who_told_an_agent(
+async def test_erasure_of_a_user_refreshes_an_agents_graph(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, alone: bool
 ) -> None:
     """The agent's graph names nobody of whom only the person spoke."""
@@ -179,7 +183,7 @@ async def test_erased_with_the_one_who_told_an_agent(
     assert await names(client) == kept
 
 
-async def test_a_job_counts_what_it_wrote_in_every_agents_graph(
+async def test_job_counts_writes_in_every_agents_graph(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     await coach(client)
@@ -192,7 +196,7 @@ async def test_a_job_counts_what_it_wrote_in_every_agents_graph(
     assert (job["result"]["relations"], job["result"]["entities"]) == (4, 6)
 
 
-async def test_a_disabled_tenant_waits(
+async def test_refresh_of_a_disabled_tenant_waits(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     await save(client, LIVES)
@@ -224,7 +228,7 @@ STOPS = {
 
 
 @pytest.mark.parametrize("stop", sorted(STOPS))
-async def test_a_worker_is_killed_and_another_ends_it(
+async def test_refresh_of_a_killed_worker_is_finished_by_another(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, stop: str
 ) -> None:
     first = (await save(client, LIVES))["memory_id"]

@@ -36,7 +36,7 @@ async def named(runtime: Runtime, acme: Caller, owner: GraphOwner) -> str:
         return await SpeakerRepository(db, Access(acme.tenant_id)).name_of(owner, "u7")
 
 
-async def test_a_name_told_to_all_agents_is_the_users_in_all_of_them(
+async def test_name_said_to_all_agents_is_used_in_every_graph(
     client: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:
     await call(client, "Ana Lopez")
@@ -45,7 +45,7 @@ async def test_a_name_told_to_all_agents_is_the_users_in_all_of_them(
     assert await named(runtime, acme, THERAPIST) == "Ana Lopez"
 
 
-async def test_what_one_agent_was_told_is_called_nowhere_else(
+async def test_name_said_to_one_agent_is_used_in_its_graph_alone(
     client: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:
     await call(client, "Ana Lopez")
@@ -55,7 +55,7 @@ async def test_what_one_agent_was_told_is_called_nowhere_else(
     assert await named(runtime, acme, SHARED) == "Ana Lopez"
 
 
-async def test_a_project_and_an_agents_knowledge_do_not_call_what_was_told_apart_from_them(
+async def test_private_name_is_not_used_in_project_and_agent_graphs(
     client: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:
     await call(client, "Ana Kovac")
@@ -72,7 +72,7 @@ async def test_a_project_and_an_agents_knowledge_do_not_call_what_was_told_apart
     assert await named(runtime, acme, APOLLO) == "Ana Lopez"
 
 
-async def test_the_entity_of_a_shared_graph_keeps_its_name(
+async def test_entity_of_a_shared_graph_keeps_its_name(
     client: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:
     await call(client, "Ana Kovac", agent_id="therapist")

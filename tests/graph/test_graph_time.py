@@ -28,7 +28,7 @@ async def homes(client: AsyncClient, **params: Any) -> set[str]:
 
 
 class TestTwoTimes:
-    async def test_where_she_lived_in_may_as_we_knew_it_in_june(
+    async def test_relation_is_read_at_one_time_as_known_at_another(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         """The issue's own question, after two corrections."""
@@ -65,9 +65,7 @@ class TestTwoTimes:
         )
         assert triples(near["relations"]) == {("Ana", "lives_in", "Bonn")}
 
-    async def test_the_last_moment_of_a_period_is_the_first_of_the_next(
-        self, client: AsyncClient
-    ) -> None:
+    async def test_end_of_a_period_begins_the_next(self, client: AsyncClient) -> None:
         await state(client, "Ana", "lives_in", "Bonn", valid_from="2026-01-01T00:00:00Z")
         await state(
             client, "Ana", "lives_in", "Köln", valid_from="2026-04-01T00:00:00Z", single=True
@@ -77,7 +75,7 @@ class TestTwoTimes:
         assert await homes(client, as_of=day(4)) == {"Köln"}
         assert await homes(client, as_of=day(1) - timedelta(microseconds=1)) == set()
 
-    async def test_what_is_learned_late_does_not_end_what_holds(
+    async def test_late_knowledge_does_not_end_what_holds(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         """Out of order, as an import is."""
@@ -89,7 +87,7 @@ class TestTwoTimes:
         assert await homes(client, as_of=day(3)) == {"Bonn"}
         assert await homes(client, as_of=day(8)) == {"Köln"}
 
-    async def test_a_stay_elsewhere_ends_nothing(
+    async def test_bounded_period_ends_no_open_relation(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         home = said("Ana", "lives_in", "Bonn", valid_from=day(1), single=True)
@@ -99,7 +97,7 @@ class TestTwoTimes:
 
         assert await homes(client) == {"Bonn"}
 
-    async def test_what_is_retracted_ends_and_nothing_takes_its_place(
+    async def test_retracted_relation_ends_without_successor(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         tea, rice = (said("Ana", "likes", one) for one in ("tea", "rice"))
@@ -114,7 +112,7 @@ class TestTwoTimes:
         entities = ok(await client.get("/graph/entities"))["items"]
         assert {one["name"] for one in entities} == {"Ana", "tea", "rice"}
 
-    async def test_what_began_again_is_another_relation(
+    async def test_relation_that_begins_again_is_a_new_one(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         first = said("Ana", "works_at", "Acme", valid_from=day(1), valid_to=day(2))
@@ -127,7 +125,7 @@ class TestTwoTimes:
 
 
 class TestConfirming:
-    async def test_written_twice_it_stands_once(
+    async def test_repeated_statement_is_stored_once(
         self, runtime: Runtime, acme: Caller, client: AsyncClient
     ) -> None:
         statements = [said("李明", "studies_at", "北京大学", evidence=("m1",))]
@@ -139,7 +137,7 @@ class TestConfirming:
         [row] = ok(await client.get("/graph/relations"))["items"]
         assert row["version"] == 1
 
-    async def test_what_cannot_be_kept_is_left_out(self, runtime: Runtime, acme: Caller) -> None:
+    async def test_invalid_statement_is_left_out(self, runtime: Runtime, acme: Caller) -> None:
         wrong = [
             said("", "likes", "tea"),
             said("Ana", "喜欢", "tea"),

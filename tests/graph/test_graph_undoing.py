@@ -58,7 +58,7 @@ def undo(change_id: str) -> str:
     return f"/graph/changes/{change_id}/undo"
 
 
-async def test_its_rows_name_no_tenant(client: AsyncClient, acme: Caller) -> None:
+async def test_rows_of_a_change_name_no_tenant(client: AsyncClient, acme: Caller) -> None:
     await merged(client)
 
     rows = rows_in(await exported(client))
@@ -70,7 +70,7 @@ async def test_its_rows_name_no_tenant(client: AsyncClient, acme: Caller) -> Non
 
 
 @pytest.mark.parametrize("of_an_older_release", [False, True])
-async def test_it_is_undone_where_it_was_imported(
+async def test_imported_change_can_be_undone(
     client: AsyncClient,
     stranger: AsyncClient,
     other: Caller,
@@ -139,7 +139,7 @@ def _merged_into_a_list(row: Rows) -> None:
         _unreadable, _not_allowed, _merged_into_a_list,
     ],
 )  # fmt: skip
-async def test_what_is_none_of_its_graph_is_not_written(
+async def test_rows_of_another_graph_are_not_written(
     client: AsyncClient,
     stranger: AsyncClient,
     other: Caller,
@@ -156,7 +156,7 @@ async def test_what_is_none_of_its_graph_is_not_written(
     assert ok(await stranger.get("/graph/changes"))["items"][0]["undone_at"] is None
 
 
-async def test_no_entity_of_another_owner_takes_part(
+async def test_entity_of_another_owner_is_not_changed(
     client: AsyncClient, stranger: AsyncClient, other: Caller, dsn: str
 ) -> None:
     change_id = await merged(client)
@@ -174,7 +174,7 @@ async def test_no_entity_of_another_owner_takes_part(
     assert await rows_of(dsn, other.tenant_id) == before
 
 
-async def test_a_memory_that_is_gone_is_said(client: AsyncClient) -> None:
+async def test_undo_names_a_memory_that_is_gone(client: AsyncClient) -> None:
     """Of two mentions by one memory a merge keeps one; the other cannot come back without it."""
     change_id = await merged(client)
     [memory] = ok(await client.get("/memories", params={"user_id": "ana"}))["items"]

@@ -72,7 +72,7 @@ class TestNearNames:
         ("first", "second"),
         [("Acme, Inc.", "Acme Inc"), ("coffee shop", "coffee shops"), ("北京-大学", "北京大学")],
     )
-    async def test_another_spelling_joins_and_stays_as_an_alias(
+    async def test_other_spelling_becomes_an_alias(
         self, client: AsyncClient, told: Any, first: str, second: str
     ) -> None:
         await told(first)
@@ -87,7 +87,7 @@ class TestNearNames:
         ("first", "second"),
         [("Boeing 737", "Boeing 747"), ("John Smith", "Jane Smith"), ("李明", "李敏")],
     )
-    async def test_another_name_however_near_does_not(
+    async def test_different_name_stays_separate_however_similar(
         self, client: AsyncClient, told: Any, first: str, second: str
     ) -> None:
         await told(first)
@@ -97,7 +97,7 @@ class TestNearNames:
         assert await known(client) == {("Ana", "likes", first), ("Ana", "likes", second)}
         assert (await entity(client, first))["aliases"] == []
 
-    async def test_what_is_nearest_is_read_from_the_stored_vectors(
+    async def test_nearest_entity_is_read_from_stored_vectors(
         self, runtime: Runtime, acme: Caller, told: Any, embedder: WordLlamaEmbedder
     ) -> None:
         await told("Boeing 737", "green tea")
@@ -134,7 +134,7 @@ class TestNearNames:
         written = await write(runtime, acme.tenant_id, again, now=NOW)
         assert (written.entities_created, written.entities_matched) == (1, 2)
 
-    async def test_another_bucket_is_never_near(
+    async def test_entities_of_other_buckets_are_not_compared(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, embedder: WordLlamaEmbedder
     ) -> None:
         for place, name in ((ANA, "Acme, Inc."), (BEN, "Acme Inc")):
@@ -152,7 +152,7 @@ class TestCloseOf:
         texts = ("Ana lives in Bonn.", "Ana keeps three bees.")
         return [(await save(client, text))["memory_id"] for text in texts]
 
-    async def test_what_stands_on_these_memories_alone_ends(
+    async def test_relation_supported_by_these_memories_alone_ends(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, memory_ids: list[str]
     ) -> None:
         first, second = memory_ids
@@ -183,7 +183,7 @@ class TestCloseOf:
             assert await graph.close_of([first, second], "superseded") == 1
         assert await known(client, as_of=NOW.isoformat()) == {("Ana", "likes", "tea")}
 
-    async def test_what_was_never_true_is_withdrawn(
+    async def test_untrue_relation_is_withdrawn(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, memory_ids: list[str]
     ) -> None:
         statement = said("Ana", "lives_in", "Bonn", memory_ids=(memory_ids[0],))
@@ -194,7 +194,7 @@ class TestCloseOf:
 
         assert await known(client, include_closed=True) == set()
 
-    async def test_what_begins_later_ends_where_it_begins(
+    async def test_future_relation_ends_where_it_begins(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, memory_ids: list[str]
     ) -> None:
         later = said(
@@ -207,7 +207,7 @@ class TestCloseOf:
 
         assert await known(client, as_of=(NOW + 10 * DAY).isoformat()) == set()
 
-    async def test_no_memory_ends_nothing(
+    async def test_close_without_memories_ends_nothing(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         await write(runtime, acme.tenant_id, [said("Ana", "likes", "tea")], now=NOW - DAY)
@@ -241,7 +241,7 @@ class TestNear:
         assert all(isinstance(one, NearMemory) for one in found)
         return [(one.memory_id, one.hops) for one in found]
 
-    async def test_memories_come_by_their_steps(
+    async def test_memories_are_ordered_by_steps(
         self, runtime: Runtime, acme: Caller, memory_ids: dict[str, str]
     ) -> None:
         first, second, third = memory_ids.values()
@@ -256,7 +256,7 @@ class TestNear:
         assert await self.near(runtime, acme, "nobody") == []
         assert await self.near(runtime, acme) == []
 
-    async def test_an_alias_leads_there_and_an_ended_relation_nowhere(
+    async def test_alias_is_followed_and_ended_relation_is_not(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, memory_ids: dict[str, str]
     ) -> None:
         first, second, _ = memory_ids.values()
@@ -280,7 +280,7 @@ class TestNear:
         assert (first, 0) in found
         assert second not in dict(found)
 
-    async def test_another_user_is_led_nowhere(
+    async def test_other_users_reach_no_memory(
         self, runtime: Runtime, acme: Caller, memory_ids: dict[str, str]
     ) -> None:
         ben = Access(acme.tenant_id, user_id="ben")

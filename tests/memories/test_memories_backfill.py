@@ -92,7 +92,7 @@ async def test_more_than_a_batch_is_read(
     assert done == [backfill.BATCH, 300 - backfill.BATCH]
 
 
-async def test_deleted_ones_stay_without_words(
+async def test_deleted_memories_get_no_terms(
     client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
 ) -> None:
     memory_id = (await save(client, TEA))["memory_id"]
@@ -163,7 +163,7 @@ class TestWordsThatWereReplaced:
         assert await reading.read(acme.tenant_id, most=2) == 1
         assert await reading.count(acme.tenant_id) == 0
 
-    async def test_what_is_gone_for_good_stays_so(
+    async def test_hard_deleted_content_gets_no_terms(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await replaced(client)

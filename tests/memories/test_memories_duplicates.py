@@ -75,7 +75,7 @@ class TestExact:
     @pytest.mark.parametrize(
         "past", [{"expires_at": "2026-01-01T00:00:00Z"}, {"valid_to": "2026-01-01T00:00:00Z"}]
     )
-    async def test_what_no_longer_counts_does_not_bar_its_text(
+    async def test_expired_memory_does_not_block_its_text(
         self, client: AsyncClient, past: dict
     ) -> None:
         old = await save(client, TEA, **past)
@@ -205,7 +205,7 @@ class TestNear:
         before = ok(await client.get(f"/memories/{old['memory_id']}"))
         assert before["superseded_by"] == results[0]["memory_id"]
 
-    async def test_what_no_longer_counts_is_nobodys_twin(self, client: AsyncClient) -> None:
+    async def test_expired_memory_is_no_duplicate(self, client: AsyncClient) -> None:
         await save(client, TEA, expires_at="2026-01-01T00:00:00Z")
         archived = await save(client, TEA)
         path = f"/memories/{archived['memory_id']}"

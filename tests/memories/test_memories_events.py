@@ -41,7 +41,7 @@ async def told(dsn: str, tenant_id: str) -> list[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.usefixtures("webhook")
 class TestEvents:
-    async def test_every_change_is_told_by_ids_alone(
+    async def test_every_change_publishes_ids_alone(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         old = (await save(client, TEA))["memory_id"]
@@ -71,7 +71,7 @@ class TestEvents:
             "session_id": None, "project_id": None, "superseded_by": new, "job_id": None,
         }  # fmt: skip
 
-    async def test_a_refusal_is_told_with_its_codes(
+    async def test_refusal_is_published_with_its_codes(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         body = {"messages": "Hi.", "user_id": "ana", "infer": False, "confidence": 0.5}
@@ -83,7 +83,7 @@ class TestEvents:
         assert data["codes"] == ["low_confidence", "too_short"]
         assert data["decision_id"] == refused["decision_id"]
 
-    async def test_of_many_deleted_each_is_told_once(
+    async def test_each_of_many_deletions_is_published_once(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         batch = [{"content": f"Locker {n} is hers."} for n in range(4)]
@@ -103,7 +103,7 @@ class TestEvents:
             *["memory.added"] * 4, *["memory.deleted"] * 4, "memory.added", "memory.deleted",
         ]  # fmt: skip
 
-    async def test_what_did_not_happen_is_not_told(
+    async def test_rolled_back_change_publishes_nothing(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         memory = await save(client, TEA)
@@ -123,9 +123,7 @@ class TestEvents:
 
 
 class TestVerdicts:
-    async def test_each_says_what_became_of_it_and_on_what_grounds(
-        self, client: AsyncClient
-    ) -> None:
+    async def test_decision_shows_its_event_and_reasons(self, client: AsyncClient) -> None:
         memory = await save(client, TEA, evidence=["m1", "m2"])
         path = f"/memories/{memory['memory_id']}"
         await save(client, TEA)
@@ -150,7 +148,7 @@ class TestVerdicts:
         ]
         assert {(row["job_id"], row["run_id"]) for row in rows} == {(None, None)}
 
-    async def test_those_of_one_job_or_run_are_listed(
+    async def test_decisions_of_one_job_or_run_are_listed(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         for text in (TEA, CAT):
@@ -186,7 +184,7 @@ class TestAttribute:
     @pytest.mark.parametrize(
         "name", ["user.home", "a.b", "user.name_2.given", "a." + "b" * 98], ids=len
     )
-    async def test_it_is_kept_and_handed_on(self, client: AsyncClient, name: str) -> None:
+    async def test_attribute_is_kept_and_published(self, client: AsyncClient, name: str) -> None:
         memory = (await save(client, TEA, attribute=name))["memory"]
         path = f"/memories/{memory['memory_id']}"
         body = {"content": CAT}
@@ -200,7 +198,7 @@ class TestAttribute:
     @pytest.mark.parametrize(
         "name", ["", "user", "User.home", "1.b", "a..b", "a.b.", "a.B", "用户.名", "a." + "b" * 99]
     )
-    async def test_what_is_none_is_refused(self, client: AsyncClient, name: str) -> None:
+    async def test_invalid_attribute_is_refused(self, client: AsyncClient, name: str) -> None:
         body = {"messages": TEA, "user_id": "ana", "infer": False, "attribute": name}
 
         response = await client.post("/memories", json=body)

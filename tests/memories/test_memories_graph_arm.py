@@ -29,7 +29,7 @@ async def hits(client, query: str, **body) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize(("said", "query", "named"), PEOPLE)
-async def test_what_is_named_brings_its_memories_and_its_neighbours(
+async def test_named_entity_brings_its_memories_and_neighbours(
     client, runtime, dsn, said: str, query: str, named: str
 ) -> None:
     async with working(runtime, dsn):
@@ -67,7 +67,7 @@ async def test_what_is_named_brings_its_memories_and_its_neighbours(
         ("Maybe Tom works at Siemens.", []),
     ],
 )
-async def test_what_is_said_of_somebody_named_is_in_the_graph(
+async def test_memory_about_a_named_person_is_in_the_graph(
     client, runtime, dsn, said: str, stated: list[str]
 ) -> None:
     async with working(runtime, dsn):
@@ -87,7 +87,7 @@ async def test_without_a_graph_nothing_changes(client) -> None:
     assert with_it == await hits(client, "Tom")
 
 
-async def test_others_graphs_tell_nothing(client, stranger, runtime, dsn) -> None:
+async def test_graphs_of_others_bring_nothing(client, stranger, runtime, dsn) -> None:
     async with working(runtime, dsn):
         await append(client, "talk", PEOPLE[1][0], {"role": "assistant", "content": "OK."})
         await extracted(client, "talk")
@@ -105,7 +105,7 @@ async def test_the_names_of_many_memories_are_looked_up_at_once(runtime, acme) -
         assert await entities.by_aliases(place, keys) == []
 
 
-async def test_what_many_memories_owe_is_looked_up_at_once(runtime, acme) -> None:
+async def test_pending_memories_are_looked_up_in_one_statement(runtime, acme) -> None:
     ids = [f"mem_{number}" for number in range(40_000)]
     async with runtime.database.begin(acme.tenant_id) as db:
         timeline = RelationTimeline(db, Access(acme.tenant_id), now=runtime.now())
@@ -115,7 +115,7 @@ async def test_what_many_memories_owe_is_looked_up_at_once(runtime, acme) -> Non
         assert await UserRepository(db, Access(acme.tenant_id)).present(ids) == set()
 
 
-async def test_it_costs_no_round_trip(acme, dsn) -> None:
+async def test_graph_search_costs_no_round_trip(acme, dsn) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
         service(tapped, usage_flush=SELDOM) as app,

@@ -164,7 +164,7 @@ async def wrong_codes(dsn: str, tenant: Caller) -> int:
 
 class TestBounds:
     @pytest.mark.parametrize(("rows", "codes"), [(99, 0), (100, 0), (101, 101)])
-    async def test_a_bucket_earns_codes_above_the_bound(
+    async def test_bucket_is_quantised_above_the_bound(
         self, runtime: Runtime, acme: Caller, dsn: str, rows: int, codes: int
     ) -> None:
         await fill(dsn, acme, clustered(rows))
@@ -175,7 +175,7 @@ class TestBounds:
         assert len(await registered(dsn, acme)) == (1 if codes else 0)
 
     @pytest.mark.parametrize(("rows", "codes"), [(51, 51), (50, 50), (49, 0)])
-    async def test_it_keeps_them_down_to_half_of_it(
+    async def test_bucket_keeps_codes_down_to_half_the_bound(
         self, runtime: Runtime, acme: Caller, dsn: str, rows: int, codes: int
     ) -> None:
         await fill(dsn, acme, clustered(101))
@@ -198,7 +198,7 @@ class TestBounds:
         ("dimension", "codes"),
         [(MINIMUM_DIMENSION - 1, 0), (MINIMUM_DIMENSION, 101), (MINIMUM_DIMENSION + 1, 101)],
     )
-    async def test_short_vectors_never_earn_any(
+    async def test_short_vectors_are_never_quantised(
         self, runtime: Runtime, acme: Caller, dsn: str, dimension: int, codes: int
     ) -> None:
         vectors, model = clustered(101, dimension), f"test/other:{dimension}"
@@ -222,7 +222,7 @@ class TestBounds:
         [row] = await registered(dsn, acme)
         assert (row["embedding_model"], row["rows"]) == ("test/second:900", 101)
 
-    async def test_another_tenant_is_left_alone(
+    async def test_other_tenants_are_not_quantised(
         self, runtime: Runtime, acme: Caller, other: Caller, dsn: str
     ) -> None:
         await fill(dsn, acme, clustered(101))
@@ -460,7 +460,7 @@ class TestSearching:
         assert "code" not in known_statement(plan)[0]
         assert "code" not in known_features_statement(plan, asked)[0]
 
-    def test_models_of_short_vectors_are_asked_for_none(self, acme: Caller) -> None:
+    def test_short_vector_models_need_no_codes(self, acme: Caller) -> None:
         plan = plan_for(acme, clustered(1, MINIMUM_DIMENSION - 1)[0])
         asked = replace(parse_query("What does she drink?", NOW), vectors=plan.vectors)
 
@@ -607,7 +607,7 @@ class TestResuming:
         [row] = await registered(dsn, acme)
         assert row["coded_at"] is not None
 
-    async def test_so_is_what_was_being_cleared(
+    async def test_interrupted_clearing_is_finished_by_the_next_run(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await fill(dsn, acme, clustered(300))
@@ -651,7 +651,7 @@ class TestResuming:
 
 
 class TestSampling:
-    async def test_what_codes_find_is_measured(
+    async def test_recall_of_codes_is_measured(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await fill(dsn, acme, clustered(500))
@@ -663,7 +663,7 @@ class TestSampling:
         assert row["sampled_recall"] >= 0.95
         assert row["sampled_at"] is not None
 
-    async def test_it_is_measured_again_after_a_day(
+    async def test_recall_is_measured_again_after_a_day(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await fill(dsn, acme, clustered(300))
@@ -684,7 +684,7 @@ class TestSampling:
         assert await later("24 hours") == 1.0
         assert await later("1 minute") is None
 
-    async def test_codes_that_find_too_little_are_taken_back(
+    async def test_codes_with_low_recall_are_cleared(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         vectors = useless(3 * CANDIDATES)
@@ -701,7 +701,7 @@ class TestSampling:
         found = await search(runtime, acme, vectors[500])
         assert ids_of(found)[0] == ids[500]
 
-    async def test_so_are_those_that_find_the_nearest_ten_and_not_the_nearest_hundred(
+    async def test_codes_with_low_recall_at_hundred_are_cleared(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         # Of twenty about a subject all are found; the next eighty are near by chance alone.
@@ -714,7 +714,7 @@ class TestSampling:
         assert 0.5 < outcome.recall < 0.95
         assert await coded(dsn, acme) == 0
 
-    async def test_they_are_not_tried_again_for_a_week(
+    async def test_refused_codes_are_not_retried_for_a_week(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await fill(dsn, acme, useless(3 * CANDIDATES))

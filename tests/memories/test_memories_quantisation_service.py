@@ -76,7 +76,7 @@ async def without_code(dsn: str, acme: Caller) -> list[str]:
     return [row["content"] for row in rows]
 
 
-async def test_the_worker_makes_codes_and_tells_how_well_they_find(
+async def test_worker_makes_codes_and_reports_their_recall(
     full: AsyncClient, remote: Runtime, dsn: str, acme: Caller
 ) -> None:
     def seen() -> float:
@@ -98,7 +98,7 @@ async def test_the_worker_makes_codes_and_tells_how_well_they_find(
         assert not {"exact", "exact_ranked", "fits", "code"} & best.keys()
 
 
-async def test_new_words_are_never_found_by_the_code_of_the_old(
+async def test_edited_content_is_never_found_by_its_old_code(
     full: AsyncClient, remote: Runtime, dsn: str, acme: Caller
 ) -> None:
     await keep_house(remote, acme)
@@ -135,7 +135,7 @@ async def test_a_deleted_memory_leaves_no_code_anywhere(
     assert '"code"' not in row["before"]
 
 
-async def test_another_model_takes_the_codes_of_the_first(
+async def test_new_model_replaces_the_codes_of_the_first(
     full: AsyncClient, remote: Runtime, dsn: str, acme: Caller
 ) -> None:
     await keep_house(remote, acme)

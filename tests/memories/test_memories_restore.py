@@ -35,7 +35,7 @@ async def restore(client: AsyncClient, path: str, entry: int, **rest: Any) -> Re
 
 
 class TestRestore:
-    async def test_the_words_come_back_and_are_found(self, client: AsyncClient, path: str) -> None:
+    async def test_restored_content_is_found(self, client: AsyncClient, path: str) -> None:
         first = ok(await client.get(path))
         ok(await client.patch(path, json={"content": CAT, "reason": "改错了"}))
 
@@ -62,7 +62,7 @@ class TestRestore:
 
         assert (again["memory"]["content"], again["memory"]["version"]) == (CAT, 4)
 
-    async def test_everything_it_said_comes_back(self, client: AsyncClient) -> None:
+    async def test_restore_brings_back_every_field(self, client: AsyncClient) -> None:
         given = {
             "memory_type": "preference", "attribute": "user.drink", "confidence": 0.8125,
             "evidence": ["m1"], "metadata": {"茶": [1, {"k": 0.1}]}, "visibility": "owner_only",
@@ -85,7 +85,9 @@ class TestRestore:
 
         assert restored == first | {"version": 3, "update_time": restored["update_time"]}
 
-    async def test_what_it_is_already_leaves_no_entry(self, client: AsyncClient, path: str) -> None:
+    async def test_restore_of_the_present_state_leaves_no_entry(
+        self, client: AsyncClient, path: str
+    ) -> None:
         before = ok(await client.get(path))
 
         answer = ok(await restore(client, path, 0))
@@ -128,7 +130,7 @@ class TestRestore:
 
         assert (memory["status"], memory["superseded_by"]) == ("superseded", None)
 
-    async def test_whose_it_is_does_not_change(
+    async def test_restore_never_changes_the_owner(
         self, client: AsyncClient, acme: Caller, dsn: str, path: str
     ) -> None:
         ok(await client.patch(path, json={"content": CAT}))
@@ -149,7 +151,9 @@ class TestRestore:
 
 
 class TestRefusals:
-    async def test_the_text_may_have_been_said_again(self, client: AsyncClient, path: str) -> None:
+    async def test_restore_of_a_text_saved_again_is_refused(
+        self, client: AsyncClient, path: str
+    ) -> None:
         ok(await client.patch(path, json={"content": CAT}))
         twin = await save(client, TEA)
 
@@ -159,7 +163,7 @@ class TestRefusals:
         assert ok(await client.get(path))["content"] == CAT
         assert len(await history(client, path)) == 2
 
-    async def test_an_expired_twin_makes_room(
+    async def test_expired_duplicate_is_archived(
         self, client: AsyncClient, acme: Caller, dsn: str, path: str
     ) -> None:
         ok(await client.patch(path, json={"content": CAT}))
@@ -208,13 +212,13 @@ class TestRefusals:
         body = {"history_id": (await history(client, path))[0]["history_id"]}
         problem(await stranger.post(f"{path}/restore", json=body), 404, "memory_not_found")
 
-    async def test_what_is_deleted_is_hidden_for_good(self, client: AsyncClient, path: str) -> None:
+    async def test_deleted_memory_is_not_restored(self, client: AsyncClient, path: str) -> None:
         body = {"history_id": (await history(client, path))[0]["history_id"]}
         ok(await client.delete(path), 204)
 
         problem(await client.post(f"{path}/restore", json=body), 404, "memory_not_found")
 
-    async def test_only_who_may_change_it_restores_it(
+    async def test_restore_needs_the_right_to_change(
         self, client: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller, path: str
     ) -> None:
         shared = await save(client, CAT, user_id=None, agent_id="a1", scope="agent")
@@ -228,7 +232,7 @@ class TestRefusals:
             problem(await restore(other, path, 0), 403, "insufficient_scope")
             assert ok(await restore(ana, path, 0))["memory"]["content"] == TEA
 
-    async def test_words_do_not_come_back_during_a_pause(
+    async def test_content_is_not_restored_during_a_pause(
         self, client: AsyncClient, path: str
     ) -> None:
         ok(await client.patch(path, json={"content": CAT, "confidence": 0.9}))

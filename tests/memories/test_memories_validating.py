@@ -54,7 +54,7 @@ async def both(client: AsyncClient, **given: Any) -> list[tuple[int, Any]]:
         ({"session_id": "s1"}, 409, "session_mismatch"),
     ],
 )
-async def test_what_bars_a_save_bars_the_check(
+async def test_reasons_against_a_save_refuse_the_check_too(
     client: AsyncClient, dsn: str, acme: Caller, given: dict[str, Any], status: int, code: str
 ) -> None:
     before = await counts(dsn, acme.tenant_id)
@@ -78,9 +78,7 @@ async def test_a_project_that_an_agent_does_not_see_is_none(
     assert checked[:2] == (404, "project_not_found")
 
 
-async def test_what_may_be_saved_is_valid_and_makes_nobody(
-    client: AsyncClient, dsn: str, acme: Caller
-) -> None:
+async def test_valid_statement_makes_no_user(client: AsyncClient, dsn: str, acme: Caller) -> None:
     before = await counts(dsn, acme.tenant_id)
 
     for given in (IN_PROJECT, {"user_id": "new", "agent_id": "new"}, {"session_id": "new"}):
@@ -90,7 +88,7 @@ async def test_what_may_be_saved_is_valid_and_makes_nobody(
     assert await counts(dsn, acme.tenant_id) == before
 
 
-async def test_what_the_gate_refuses_is_told_before_anything_else(client: AsyncClient) -> None:
+async def test_gate_refusals_are_reported_first(client: AsyncClient) -> None:
     """As a save does, which asks the gate first."""
     body = {"messages": "Tea", "user_id": "bob"} | IN_PROJECT
 
@@ -110,13 +108,13 @@ class TestDeployments:
         async with service(dsn, enabled=False) as app, client_of(app, acme.key) as opened:
             yield opened
 
-    async def test_who_is_made_by_hand_must_be_there(self, manual: AsyncClient) -> None:
+    async def test_unknown_user_is_refused_without_auto_create(self, manual: AsyncClient) -> None:
         checked, saved = await both(manual, user_id="new")
 
         assert checked == saved
         assert checked[:2] == (404, "user_not_found")
 
-    async def test_where_memory_is_off_nothing_is_valid(self, off: AsyncClient) -> None:
+    async def test_check_is_refused_while_memory_is_off(self, off: AsyncClient) -> None:
         body = {"messages": TEA, "user_id": "ana"}
 
         problem(await off.post("/memories/validate", json=body), 503, "memory_disabled")

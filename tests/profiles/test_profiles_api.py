@@ -24,7 +24,7 @@ async def write(client: AsyncClient, *, version: str = "*", **body: Any) -> dict
 
 
 class TestByHand:
-    async def test_a_user_of_whom_nothing_is_known_has_an_empty_one(self, client) -> None:
+    async def test_unknown_user_has_an_empty_profile(self, client) -> None:
         shown = await profile(client)
 
         assert shown == {
@@ -32,7 +32,7 @@ class TestByHand:
             "version": 0, "derived_until": None, "create_time": None, "update_time": None,
         }  # fmt: skip
 
-    async def test_what_is_written_is_the_users_own(self, client) -> None:
+    async def test_written_value_belongs_to_the_user(self, client) -> None:
         attributes = {
             "username": "Ana", "background": "Porto", "profession": "nurse",
             "characteristics": "patient", "communication_style": "concise",
@@ -70,14 +70,14 @@ class TestByHand:
             ({"slots": {"diet": {"allergies": "nuts"}}}, "slots.diet.allergies"),
         ],
     )
-    async def test_what_does_not_fit_is_refused_by_its_name(self, client, body, field) -> None:
+    async def test_invalid_value_is_refused_by_slot(self, client, body, field) -> None:
         response = await client.patch("/users/ana/profile", json=body, headers=ANY)
 
         assert response.status_code == 422
         assert f"body.{field}" in fields(response.json())
         assert (await profile(client))["version"] == 0
 
-    async def test_at_the_limits_it_is_kept(self, client) -> None:
+    async def test_longest_allowed_values_are_kept(self, client) -> None:
         shown = await write(
             client,
             attributes={"expertise_areas": [f"{n:03}" + "x" * 97 for n in range(50)]},
@@ -87,7 +87,7 @@ class TestByHand:
 
         assert len(values(shown)["expertise_areas"]) == 50
 
-    async def test_the_version_must_be_named(self, client) -> None:
+    async def test_write_needs_a_version(self, client) -> None:
         body = {"attributes": {"username": "Ana"}}
 
         for method in ("PATCH", "PUT"):
@@ -105,7 +105,7 @@ class TestByHand:
 
         assert problem(response, 409, "version_conflict")["current_version"] == 1
 
-    async def test_the_same_again_is_no_change(self, client) -> None:
+    async def test_same_value_is_no_change(self, client) -> None:
         await write(client, attributes={"username": "Ana"}, instructions="Be brief.")
 
         shown = await write(client, attributes={"username": "Ana"}, instructions="Be brief.")
@@ -127,7 +127,7 @@ class TestByHand:
         assert values(shown, "sections") == {"top_of_mind": "The move."}
         assert shown["instructions"] is None
 
-    async def test_a_put_says_all_of_it(self, client) -> None:
+    async def test_put_replaces_the_whole_profile(self, client) -> None:
         await write(client, attributes={"username": "Ana", "profession": "nurse"})
         body = {"attributes": {"username": "Anne"}}
 
@@ -135,7 +135,7 @@ class TestByHand:
 
         assert values(shown) == {"username": "Anne"}
 
-    async def test_the_history_tells_each_change(self, client) -> None:
+    async def test_history_shows_each_change(self, client) -> None:
         await write(client, attributes={"username": "Ana"})
         await write(client, attributes={"username": "Anne"})
         await write(client, attributes={"username": None})
@@ -168,7 +168,7 @@ class TestOwnSlots:
         agent = ok(await client.get("/users/ana"))["agent_id"]
         ok(await client.patch(f"/agents/{agent}", json={"config": {"profile_slots": self.SLOTS}}))
 
-    async def test_they_are_written_by_topic(self, client) -> None:
+    async def test_own_slots_are_written_by_topic(self, client) -> None:
         shown = await write(
             client, slots={"diet": {"allergies": "nuts"}, "home": {"city": "Porto"}}
         )
@@ -176,7 +176,7 @@ class TestOwnSlots:
         told = {topic: values(shown["slots"], topic) for topic in shown["slots"]}
         assert told == {"diet": {"allergies": "nuts"}, "home": {"city": "Porto"}}
 
-    async def test_an_unknown_one_is_refused(self, client) -> None:
+    async def test_unknown_slot_is_refused(self, client) -> None:
         response = await client.patch(
             "/users/ana/profile", json={"slots": {"diet": {"sweets": "all"}}}, headers=ANY
         )
@@ -184,7 +184,7 @@ class TestOwnSlots:
         body = problem(response, 422, "unknown_profile_slot")
         assert body["available"] == ["slots.diet.allergies", "slots.home.city"]
 
-    async def test_one_that_is_too_long_is_refused(self, client) -> None:
+    async def test_too_long_value_is_refused(self, client) -> None:
         response = await client.patch(
             "/users/ana/profile", json={"slots": {"home": {"city": "Lisboa"}}}, headers=ANY
         )
@@ -208,14 +208,14 @@ class TestOwnSlots:
             [{"topic": f"t{n}", "sub_topic": "a", "description": "d"} for n in range(51)],
         ],
     )
-    async def test_a_config_that_names_none_is_refused(self, client, slots) -> None:
+    async def test_config_without_valid_slots_is_refused(self, client, slots) -> None:
         agent = ok(await client.get("/users/ana"))["agent_id"]
 
         response = await client.patch(f"/agents/{agent}", json={"config": {"profile_slots": slots}})
 
         problem(response, 422, "invalid_config")
 
-    async def test_they_are_derived_from_what_names_them(self, client, worker) -> None:
+    async def test_own_slots_are_derived_from_memories_that_name_them(self, client, worker) -> None:
         saved = await save(client, "Ana's allergies: nuts and shellfish.")
 
         await derive(client)
@@ -226,7 +226,7 @@ class TestOwnSlots:
 
 
 class TestDerived:
-    async def test_each_value_lists_what_it_stands_on(self, client, worker) -> None:
+    async def test_derived_value_lists_its_memories(self, client, worker) -> None:
         name = await save(client, "The user's name is Ana.")
         work = await save(client, "The user works as a nurse.")
 
@@ -240,7 +240,7 @@ class TestDerived:
         assert shown["attributes"]["username"]["memory_ids"] == [name["memory_id"]]
         assert shown["derived_until"] is not None
 
-    async def test_chinese_is_read_alike(self, client, worker) -> None:
+    async def test_chinese_memories_are_derived_from_too(self, client, worker) -> None:
         await save(client, "用户叫李明。")
         await save(client, "用户是一名软件工程师。")
         await save(client, "用户精通Python和Go。", memory_type="skill")
@@ -268,7 +268,7 @@ class TestDerived:
         assert shown["attributes"]["profession"]["origin"] == "user"
         assert shown["instructions"] == "Be brief."
 
-    async def test_null_gives_it_back_to_jobs(self, client, worker) -> None:
+    async def test_null_gives_a_slot_back_to_jobs(self, client, worker) -> None:
         await save(client, "The user works as a nurse.")
         await write(client, attributes={"profession": "surgeon"})
         await write(client, attributes={"profession": None})
@@ -277,7 +277,7 @@ class TestDerived:
 
         assert (await profile(client))["attributes"]["profession"]["origin"] == "derived"
 
-    async def test_a_value_goes_with_its_last_memory(self, client, worker) -> None:
+    async def test_value_is_removed_with_its_last_memory(self, client, worker) -> None:
         saved = await save(client, "The user works as a nurse.")
         await derive(client)
         ok(await client.delete(f"/memories/{saved['memory_id']}"), 204)
@@ -288,7 +288,7 @@ class TestDerived:
 
         assert values(await profile(client)) == {}
 
-    async def test_a_newer_statement_takes_its_place(self, client, worker) -> None:
+    async def test_newer_statement_replaces_the_value(self, client, worker) -> None:
         old = await save(client, "The user works as a nurse.")
         await derive(client)
         path = f"/memories/{old['memory_id']}/supersede"
@@ -311,7 +311,7 @@ class TestDerived:
         assert rows
         assert "nurse" not in str(rows)
 
-    async def test_the_same_again_is_no_change(self, client, worker) -> None:
+    async def test_same_value_is_no_change(self, client, worker) -> None:
         await save(client, "The user works as a nurse.")
         await derive(client)
         before = await profile(client)
@@ -322,7 +322,7 @@ class TestDerived:
         assert (await profile(client))["version"] == before["version"]
 
     @pytest.mark.parametrize("how", ["save", "patch", "delete", "delete_all"])
-    async def test_every_change_of_a_memory_orders_it(self, client, how) -> None:
+    async def test_every_memory_change_orders_a_derivation(self, client, how) -> None:
         saved = await save(client, "The user works as a nurse.")
         [job] = await every_page(client, "/jobs", kind="profile")
         assert (job["user_id"], job["status"]) == ("ana", "pending")
@@ -345,12 +345,12 @@ class TestDerived:
         ]
         assert [one["user_id"] for one in live] == ["ana"]
 
-    async def test_what_is_said_in_a_session_alone_orders_none(self, client) -> None:
+    async def test_session_memory_orders_no_derivation(self, client) -> None:
         await save(client, "Her train was late today.", session_id="talk", scope="session")
 
         assert await every_page(client, "/jobs", kind="profile") == []
 
-    async def test_what_one_agent_was_told_is_not_told_on(
+    async def test_memory_of_one_agent_is_hidden_from_others(
         self, client, worker, app, runtime: Runtime, acme: Caller
     ) -> None:
         ok(await client.post("/agents", json={"agent_id": "rival", "agent_name": "R"}), 201)
@@ -362,7 +362,7 @@ class TestDerived:
 
 
 class TestWhoMay:
-    async def test_another_tenants_user_is_missing(self, client, stranger) -> None:
+    async def test_user_of_another_tenant_is_not_found(self, client, stranger) -> None:
         for method, path in (
             ("GET", "profile"), ("GET", "profile/history"), ("POST", "profile/derive"),
             ("GET", "memory-document"),
@@ -370,7 +370,7 @@ class TestWhoMay:
             response = await stranger.request(method, f"/users/ana/{path}", json={})
             problem(response, 404, "user_not_found")
 
-    async def test_an_id_of_another_tenants_user_is_free_to_be_made(self, client, stranger) -> None:
+    async def test_id_of_another_tenants_user_is_free(self, client, stranger) -> None:
         await write(client, attributes={"username": "Ana"})
         told = {"facts": [{"id": "fact_1", "content": "She likes tea.", "confidence": 0.9}]}
 

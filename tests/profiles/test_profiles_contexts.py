@@ -32,7 +32,7 @@ def used(answer: dict[str, Any]) -> dict[str, str]:
     return {one["memory_id"]: one["part"] for one in answer["used"]}
 
 
-async def test_a_fact_stands_once_and_is_told_as_used(client, worker) -> None:
+async def test_fact_is_shown_once_and_reported_as_used(client, worker) -> None:
     nurse = (await save(client, NURSE))["memory_id"]
     nuts = (await save(client, NUTS, memory_type="constraint"))["memory_id"]
     await derive(client)
@@ -47,7 +47,7 @@ async def test_a_fact_stands_once_and_is_told_as_used(client, worker) -> None:
     assert used(answer) == {nurse: "profile", nuts: "memories"}
 
 
-async def test_it_stands_among_the_memories_where_the_profile_does_not(client, worker) -> None:
+async def test_fact_is_shown_as_memory_when_the_profile_is_not(client, worker) -> None:
     nurse = (await save(client, NURSE))["memory_id"]
     await derive(client)
 
@@ -58,7 +58,7 @@ async def test_it_stands_among_the_memories_where_the_profile_does_not(client, w
         assert used(answer) == {nurse: "memories"}
 
 
-async def test_a_value_of_the_users_own_leaves_no_memory_out(client, worker) -> None:
+async def test_user_written_value_leaves_no_memory_out(client, worker) -> None:
     """It stands on none, and may be equal by chance."""
     bikes = (await save(client, BIKES))["memory_id"]
     body = {"sections": {"personal_context": BIKES}}
@@ -69,7 +69,7 @@ async def test_a_value_of_the_users_own_leaves_no_memory_out(client, worker) -> 
     assert used(answer) == {bikes: "memories"}
 
 
-async def test_a_changed_memory_is_told_anew(client, worker) -> None:
+async def test_changed_memory_is_shown_again(client, worker) -> None:
     nurse = (await save(client, NURSE))["memory_id"]
     await derive(client)
     surgeon = "The user works as a surgeon."

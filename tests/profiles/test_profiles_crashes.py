@@ -117,7 +117,9 @@ async def ordered(client: AsyncClient, dsn: str) -> str:
     return ok(await client.post("/users/ana/profile/derive"), 202)["job_id"]
 
 
-async def test_killed_while_the_model_thinks(client, chat, start, dsn, acme) -> None:
+async def test_worker_killed_during_the_model_call_is_replaced(
+    client, chat, start, dsn, acme
+) -> None:
     release = threading.Event()
     chat.script(held(release, tells("a doctor")))
     chat.otherwise = tells("护士")
@@ -137,7 +139,9 @@ async def test_killed_while_the_model_thinks(client, chat, start, dsn, acme) -> 
 
 
 @pytest.mark.parametrize("where", STOPS)
-async def test_killed_with_an_answer_in_its_hands(client, chat, start, dsn, acme, where) -> None:
+async def test_worker_killed_with_an_answer_is_replaced(
+    client, chat, start, dsn, acme, where
+) -> None:
     chat.otherwise = tells("a nurse")
     job_id = await ordered(client, dsn)
     async with holding(dsn, STOPS[where].replace("$", acme.tenant_id)) as holder:
@@ -153,7 +157,7 @@ async def test_killed_with_an_answer_in_its_hands(client, chat, start, dsn, acme
     await told_once(client, dsn, acme, job, "a nurse")
 
 
-async def test_a_derivation_is_stored_once_though_the_first_worker_wakes_up(
+async def test_derivation_is_stored_once_when_the_first_worker_resumes(
     client, chat, start, dsn, acme
 ) -> None:
     """It was frozen, not killed: what it was told late is refused."""

@@ -73,7 +73,7 @@ async def test_a_new_user_has_the_empty_document(client) -> None:
     }
 
 
-async def test_it_is_rendered_from_rows(client, worker) -> None:
+async def test_document_is_rendered_from_rows(client, worker) -> None:
     work = await save(client, "The user works as a nurse.", session_id="talk")
     mend = await save(
         client, "She lives in Porto.", memory_type="correction", source_error="Lisbon"
@@ -99,7 +99,7 @@ async def test_it_is_rendered_from_rows(client, worker) -> None:
     assert shown["lastUpdated"] >= first["createdAt"]
 
 
-async def test_an_import_tells_what_became_of_each_fact(client) -> None:
+async def test_import_reports_the_outcome_of_each_fact(client) -> None:
     told = TOLD | {
         "facts": [*TOLD["facts"], fact(4, "tea"), fact(5, "She likes jazz.", confidence=0.3)]
     }
@@ -118,7 +118,7 @@ async def test_an_import_tells_what_became_of_each_fact(client) -> None:
     assert {one["origin"] for one in shown["sections"].values()} == {"user"}
 
 
-async def test_once_more_changes_nothing(client, dsn, acme) -> None:
+async def test_repeated_import_changes_nothing(client, dsn, acme) -> None:
     await take_in(client, TOLD)
     before = await counts(dsn, acme.tenant_id)
 
@@ -141,7 +141,7 @@ async def test_a_dry_run_stores_nothing(client, dsn, acme) -> None:
     assert await counts(dsn, acme.tenant_id) == before
 
 
-async def test_out_and_in_and_out_again_says_the_same(client) -> None:
+async def test_exported_document_imports_unchanged(client) -> None:
     await take_in(client, TOLD)
     first = await document(client)
 
@@ -174,7 +174,7 @@ async def test_out_and_in_and_out_again_says_the_same(client) -> None:
         ({"user": {"workContext": {"summary": "x" * 2001}}}, "user.workContext.summary"),
     ],
 )
-async def test_what_is_no_document_is_refused_whole(client, dsn, acme, change, field) -> None:
+async def test_invalid_document_is_refused_as_a_whole(client, dsn, acme, change, field) -> None:
     before = await counts(dsn, acme.tenant_id)
 
     response = await client.post("/users/ana/memory-document", json=TOLD | change)
@@ -184,7 +184,7 @@ async def test_what_is_no_document_is_refused_whole(client, dsn, acme, change, f
     assert await counts(dsn, acme.tenant_id) == before
 
 
-async def test_one_agents_document_holds_what_it_may_know(client) -> None:
+async def test_document_of_an_agent_holds_what_it_may_know(client) -> None:
     for agent_id in ("one", "two"):
         ok(await client.post("/agents", json={"agent_id": agent_id, "agent_name": "A"}), 201)
     await save(client, "She likes green tea.", agent_id="one")

@@ -81,7 +81,9 @@ class TestWriting:
 
         problem(await client.get("/users/ana"), 404, "user_not_found")
 
-    async def test_what_bars_a_memory_bars_it(self, app, client, runtime, acme, dsn, write) -> None:
+    async def test_reasons_against_a_memory_refuse_a_profile_too(
+        self, app, client, runtime, acme, dsn, write
+    ) -> None:
         """A user of another agent's, and an agent that is disabled or paused."""
         for agent_id, change in (
             ("away", {}), ("off", {"status": "disabled"}), ("paused", {"memory_enabled": False})
@@ -105,13 +107,13 @@ class TestWriting:
 
         assert await counts(dsn, acme.tenant_id) == before
 
-    async def test_where_users_are_made_by_hand_there_is_none(self, manual, client, write) -> None:
+    async def test_unknown_user_is_refused_without_auto_create(self, manual, client, write) -> None:
         problem(await write(manual), 404, "user_not_found")
 
         problem(await client.get("/users/ana"), 404, "user_not_found")
 
 
-async def test_what_was_written_first_is_there(client) -> None:
+async def test_first_write_is_kept(client) -> None:
     ok(await put(client))
     ok(await take_in(client, "ben"))
 
@@ -122,14 +124,14 @@ async def test_what_was_written_first_is_there(client) -> None:
     ] == ["She drinks green tea."]
 
 
-async def test_a_stale_version_makes_nobody(client) -> None:
+async def test_stale_version_makes_no_user(client) -> None:
     response = await client.put("/users/ana/profile", json=PILOT, headers={"If-Match": "3"})
 
     problem(response, 409, "version_conflict")
     problem(await client.get("/users/ana"), 404, "user_not_found")
 
 
-async def test_a_dry_run_makes_nobody_and_asks_whether_it_could(
+async def test_dry_run_makes_no_user_and_checks_whether_it_could(
     client, manual, dsn: str, acme: Caller
 ) -> None:
     before = await counts(dsn, acme.tenant_id)
@@ -141,7 +143,7 @@ async def test_a_dry_run_makes_nobody_and_asks_whether_it_could(
 
 
 @pytest.mark.parametrize("path", ["profile", "profile/history", "memory-document"])
-async def test_reading_makes_nobody(client, path: str) -> None:
+async def test_reading_makes_no_user(client, path: str) -> None:
     problem(await client.get(f"/users/ana/{path}"), 404, "user_not_found")
 
     problem(await client.post("/users/ana/profile/derive"), 404, "user_not_found")

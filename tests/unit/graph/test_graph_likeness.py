@@ -53,13 +53,13 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("a", "b"), SAME)
-def test_spellings_of_one_name_are_one(a: str, b: str) -> None:
+def test_spellings_of_a_name_are_the_same_name(a: str, b: str) -> None:
     assert same_name(a, b)
     assert same_name(b, a)
 
 
 @pytest.mark.parametrize(("a", "b"), OTHERS)
-def test_other_names_stay_apart(a: str, b: str) -> None:
+def test_different_names_are_not_the_same(a: str, b: str) -> None:
     assert not same_name(a, b)
     assert not same_name(b, a)
 
@@ -84,11 +84,11 @@ def test_other_names_stay_apart(a: str, b: str) -> None:
         ("a;drop", None),
     ],
 )
-def test_a_relation_is_snake_case_or_none(text: str, name: str | None) -> None:
+def test_relation_name_is_snake_case_or_none(text: str, name: str | None) -> None:
     assert relation_name(text) == name
 
 
-def test_a_name_is_folded_and_no_more() -> None:
+def test_name_key_folds_case_and_nothing_else() -> None:
     assert name_key("  Ａna\u3000MÜLLER ") == "ana müller"
     assert name_key("李明") == "李明"
     assert name_key("v1.2") != name_key("v12")
@@ -99,7 +99,7 @@ def test_a_name_is_folded_and_no_more() -> None:
     ["约翰·史密斯", "约翰 史密斯", "约翰•史密斯", "约翰\u3000史密斯", "约翰・史密斯", "约翰･史密斯",
      "约翰‧史密斯", "约翰．史密斯", "约翰.史密斯", " 约 翰 · 史密斯 ", "约翰∙⋅史密斯"],
 )  # fmt: skip
-def test_between_chinese_signs_spaces_and_dots_part_nothing(name: str) -> None:
+def test_chinese_name_ignores_spaces_and_dots(name: str) -> None:
     assert name_key(name) == "约翰史密斯"
 
 
@@ -108,7 +108,7 @@ def test_between_chinese_signs_spaces_and_dots_part_nothing(name: str) -> None:
     [("Jo Ann", "Joann"), ("J.R. Smith", "JR Smith"), ("李 Ming", "李Ming"), ("张3 丰", "张3丰"),
      ("김 철수", "김철수"), ("北京-上海", "北京上海"), ("Ana·Maria", "Ana Maria")],
 )  # fmt: skip
-def test_between_words_they_do(one: str, other: str) -> None:
+def test_latin_name_keeps_spaces_and_dots(one: str, other: str) -> None:
     assert name_key(one) != name_key(other)
 
 
@@ -116,26 +116,26 @@ SIGNS = "李明约翰々ジョガか゛゜ﾞｶ\u3099㍿ｲー〇김각\u1100\u
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",))) | st.text(SIGNS))
-def test_the_key_of_a_key_is_itself(name: str) -> None:
+def test_name_key_is_idempotent(name: str) -> None:
     assert name_key(name_key(name)) == name_key(name)
 
 
 @given(
     st.lists(st.text("李明约翰ジョー", min_size=1), min_size=1), st.text(" .·•・\u3000", min_size=1)
 )
-def test_parts_of_a_name_may_be_put_together_in_any_way(parts: list[str], between: str) -> None:
+def test_name_parts_may_be_joined_in_any_way(parts: list[str], between: str) -> None:
     assert name_key(between.join(parts)) == name_key("".join(parts))
 
 
 @pytest.mark.parametrize("name", ["李 明", "约翰·史密斯", "弗拉基米尔·弗拉基米罗维奇·普京"])
-def test_parted_names_are_found_in_a_text(name: str) -> None:
+def test_spaced_names_are_found_in_a_text(name: str) -> None:
     for text in (name, f"我见过 {name}，很好。", f"Did {name} come?"):
         assert name_key(name) in name_keys(text, most=300)
         if len(name) < 12:
             assert name_key(name) in keys_in(text)
 
 
-def test_of_too_many_pieces_a_few_are_kept() -> None:
+def test_number_of_keys_is_bounded() -> None:
     text = "中华人民共和国教育部 公布了名单。" * 200
     assert len(name_keys(text, most=40)) == 40
     assert name_keys(text, most=1) == ["中华人民共和国教育部"]
@@ -146,7 +146,7 @@ def test_of_too_many_pieces_a_few_are_kept() -> None:
     [("x" * 255, True), ("x" * 256, False), ("ß" * 127, True), ("ß" * 128, False),
      ("", False), (" \t", False), ("a\x00b", False), ("李", True)],
 )  # fmt: skip
-def test_what_can_be_a_name(name: str, good: bool) -> None:
+def test_fits_accepts_names_alone(name: str, good: bool) -> None:
     assert fits(name) is good
 
 
@@ -179,13 +179,13 @@ NOW = day(20)
         (RelationPeriod(day(1), None), RelationPeriod(day(25), None), day(25)),
     ],
 )
-def test_where_an_old_value_ends(
+def test_old_value_ends_where_the_new_begins(
     old: RelationPeriod, new: RelationPeriod, end: datetime | None
 ) -> None:
     assert ends_where(old, new, NOW) == end
 
 
-def test_what_is_learned_late_ends_where_the_next_begins() -> None:
+def test_late_value_ends_where_the_next_begins() -> None:
     later = [
         RelationPeriod(day(9), None),
         RelationPeriod(day(7), None),

@@ -25,7 +25,7 @@ def found(exact: float, *, fits: bool = True) -> dict[str, Any]:
 FOUR = told(*((0.9, 0.8, True, True) for _ in IDS))
 
 
-def test_what_was_compared_has_its_true_cosines_and_the_others_what_codes_told() -> None:
+def test_compared_rows_have_exact_cosines_and_others_those_of_codes() -> None:
     records = with_exact_cosines(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
 
     assert records["similarity"].tolist() == pytest.approx([0.7, 0.9, 0.5, 0.9])
@@ -33,19 +33,19 @@ def test_what_was_compared_has_its_true_cosines_and_the_others_what_codes_told()
     assert FOUR["similarity"].tolist() == pytest.approx([0.9] * 4)
 
 
-def test_what_was_not_compared_takes_the_place_of_nothing_that_was() -> None:
+def test_uncompared_row_displaces_no_compared_one() -> None:
     records = with_exact_cosines(IDS, FOUR, {"c": found(0.5), "a": found(0.7)})
 
     assert records["eligible"].tolist() == [True, False, True, False]
 
 
-def test_what_does_not_fit_any_more_is_no_hit() -> None:
+def test_row_that_fits_no_longer_is_no_hit() -> None:
     records = with_exact_cosines(IDS, FOUR, {"a": found(0.7, fits=False), "b": found(0.7)})
 
     assert records["eligible"].tolist() == [False, True, False, False]
 
 
-def test_what_was_left_out_is_no_hit_though_it_was_compared() -> None:
+def test_filtered_row_is_no_hit_though_compared() -> None:
     rows = told((0.9, 0.8, True, False), (0.9, 0.8, True, True))
 
     records = with_exact_cosines(("a", "b"), rows, {"a": found(0.7), "b": found(0.7)})
@@ -53,7 +53,7 @@ def test_what_was_left_out_is_no_hit_though_it_was_compared() -> None:
     assert records["eligible"].tolist() == [False, True]
 
 
-def test_when_all_are_gone_nothing_is_left_to_find() -> None:
+def test_no_rows_give_no_hits() -> None:
     records = with_exact_cosines(IDS, FOUR, {})
 
     assert not records["eligible"].any()

@@ -18,7 +18,7 @@ def test_names_are_whole_words_or_pieces_of_chinese() -> None:
 @pytest.mark.parametrize(
     ("mentions", "told"), [(1, True), (MOST_MENTIONS, True), (MOST_MENTIONS + 1, False)]
 )
-def test_what_everybody_speaks_of_tells_nothing(mentions: int, told: bool) -> None:
+def test_widely_mentioned_entity_gives_no_links(mentions: int, told: bool) -> None:
     found = f'[["mem_1", 0, {mentions}, "Tom"], ["mem_1", 1, 1, "Tom owns Rex"]]'
     links = links_of(found, 10_000)
     assert (links["mem_1"].path == "Tom") is (mentions == 1)

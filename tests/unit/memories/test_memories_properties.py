@@ -61,7 +61,7 @@ def test_taking_messages_out_never_parts_a_call_from_its_results(said, data) -> 
 
 
 @given(said=conversations(), data=st.data())
-def test_no_more_is_taken_than_must_be(said, data) -> None:
+def test_no_more_messages_are_removed_than_needed(said, data) -> None:
     chosen = data.draw(chosen_from(said))
 
     taken = closure(chosen, said)
@@ -87,7 +87,7 @@ messages = st.lists(
 
 
 @given(messages)
-def test_each_message_has_one_fate_decided_before_anything_is_stored(said) -> None:
+def test_each_message_has_one_outcome_before_anything_is_stored(said) -> None:
     judged = candidates(MemoryCreate(messages=said, user_id="ana"), Gate())
 
     assert [one.index for one in judged] == list(range(len(said)))
@@ -107,7 +107,7 @@ def test_each_message_has_one_fate_decided_before_anything_is_stored(said) -> No
     texts=st.lists(st.sampled_from(["Green tea.", "Tea, green.", "A cat.", "茶。"]), max_size=6),
     floor=st.floats(0, 1),
 )
-def test_of_one_request_only_an_earlier_new_statement_is_a_twin(texts, floor) -> None:
+def test_only_an_earlier_new_statement_of_a_request_is_a_duplicate(texts, floor) -> None:
     fresh = []
     for index, text in enumerate(texts):
         [one] = candidates(MemoryCreate(messages=text, user_id="ana"), Gate(min_length=1))

@@ -47,7 +47,7 @@ def timed(model: str) -> float:
     return REGISTRY.get_sample_value("kemem_rerank_seconds_count", labels) or 0
 
 
-async def test_scores_come_in_the_order_of_the_contents(server: RerankServer):
+async def test_scores_are_in_the_order_of_the_contents(server: RerankServer):
     server.scores = {CONTENTS[1]: 0.9}
     async with connected(server, "in-order") as reranker:
         assert await reranked(reranker, QUERY, CONTENTS) == [0.1, 0.9]
@@ -55,7 +55,7 @@ async def test_scores_come_in_the_order_of_the_contents(server: RerankServer):
     assert (counted("in-order", "ok"), timed("in-order")) == (1, 1)
 
 
-async def test_for_no_contents_nobody_is_asked(server: RerankServer):
+async def test_no_contents_make_no_call(server: RerankServer):
     async with connected(server, "nothing") as reranker:
         assert await reranked(reranker, QUERY, []) == []
 
@@ -63,7 +63,7 @@ async def test_for_no_contents_nobody_is_asked(server: RerankServer):
     assert timed("nothing") == 0
 
 
-async def test_a_failure_is_none_and_is_told_without_words(server: RerankServer):
+async def test_failure_gives_none_and_logs_no_content(server: RerankServer):
     server.script(says({"message": "hush, her diary"}, 500))
     async with connected(server, "failing") as reranker:
         with capture_logs() as lines:
@@ -81,7 +81,7 @@ async def test_a_failure_is_none_and_is_told_without_words(server: RerankServer)
     ]
 
 
-async def test_one_that_takes_too_long_is_none(server: RerankServer):
+async def test_slow_reranker_gives_none(server: RerankServer):
     server.script(slowly(2, server.score))
     async with connected(server, "slow") as reranker:
         with capture_logs():
@@ -90,7 +90,7 @@ async def test_one_that_takes_too_long_is_none(server: RerankServer):
     assert (counted("slow", "timeout"), counted("slow", "ok")) == (1, 0)
 
 
-async def test_a_search_that_is_given_up_is_no_success(server: RerankServer):
+async def test_cancelled_search_counts_as_no_success(server: RerankServer):
     server.script(slowly(2, server.score))
     async with connected(server, "left") as reranker:
         with pytest.raises(TimeoutError):
