@@ -21,12 +21,12 @@ from app.prompting.blocks.errors import (
 from app.prompting.blocks.models import Block
 from app.prompting.blocks.schemas import BlockAppend, BlockInsert, BlockReplace, BlockRewrite, Edit
 
-# As `rendering.py` shows them.
+# As `render_block` shows them.
 _NUMBERED = re.compile(r"^[ \t]*\d+→", re.MULTILINE)
 
 
 async def edit_text(value: str, edit: Edit) -> str:
-    """As `edited`; what is long is edited without holding others up."""
+    """As `edited`; a long text is edited in a thread, so that other requests go on."""
     characters = len(value) + sum(map(len, _texts(edit).values()))
     return await read_text(characters, edited, value, edit)
 
@@ -58,7 +58,10 @@ def refuse_too_long(block: Block, value: str, *, limit: int, current: int) -> No
     """Raises BlockLimitError when `value` has more characters (code points) than `limit`.
 
     Args:
-        current: how many characters the block holds now, for whoever is refused.
+        block: the block, for its label.
+        value: its new text.
+        limit: most characters.
+        current: how many characters the block has now, for the message.
 
     """
     if len(value) > limit:
@@ -82,22 +85,22 @@ def _replaced(value: str, old: str, new: str) -> str:
 
 
 def _occurrences(value: str, old: str) -> int:
-    """How often `old` stands in `value`, also where two of them overlap: `aa` in `aaa` could
-    be either, and `str.count` would say one. It counts to MOST_COUNTED and no further.
+    """How often `old` occurs in `value`, overlapping occurrences included: `aa` is twice in
+    `aaa`, where `str.count` finds one. It counts to MOST_COUNTED and no further.
     """
-    count, place = 0, value.find(old)
-    while place >= 0 and count < MOST_COUNTED:
-        count, place = count + 1, value.find(old, place + 1)
+    count, position = 0, value.find(old)
+    while position >= 0 and count < MOST_COUNTED:
+        count, position = count + 1, value.find(old, position + 1)
     return count
 
 
 def _inserted(value: str, text: str, line: int | None) -> str:
     lines = value.splitlines(keepends=True)
-    place = len(lines) if line is None else line
-    if place > len(lines):
+    position = len(lines) if line is None else line
+    if position > len(lines):
         raise LineOutOfRangeError(len(lines))
-    head, tail = "".join(lines[:place]), "".join(lines[place:])
-    if head and lines[place - 1].splitlines()[0] == lines[place - 1]:
+    head, tail = "".join(lines[:position]), "".join(lines[position:])
+    if head and lines[position - 1].splitlines()[0] == lines[position - 1]:
         # The last line, which nothing ends.
         head += "\n"
     return f"{head}{text}\n{tail}" if tail else head + text
@@ -111,7 +114,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
-    """A block as one context shows it; of a template, the user's copy where there is one."""
+    """A block as a context shows it; for a template, the user's copy if there is one."""
 
     block_id: str
     label: str

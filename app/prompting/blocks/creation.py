@@ -23,13 +23,13 @@ DESCRIPTIONS = {
 }
 
 PER_USER = frozenset({"human", "persona"})
-"""An agent talks to many people: what one of them has its model write must not stand before
-another, so a block with such a label is a template unless it is somebody's or the request says
+"""An agent talks to many people, and what a model writes for one of them must not be shown to the
+others. So a block with such a label is a template, unless it belongs to a user or the request says
 otherwise."""
 
 
 def new_block(body: MemoryBlockCreate, *, user_id: str | None, creator: str) -> Block:
-    """The block of a request, with what its label brings along."""
+    """The block that a request describes, with the defaults of its label."""
     per_user = body.per_user
     if per_user is None:
         per_user = body.label in PER_USER and user_id is None
@@ -60,17 +60,17 @@ class AgentWithBlocksService:
     async def add(
         self, principal: Principal, body: AgentEquip, *, key: IdempotencyKey | None = None
     ) -> AgentRead:
-        """Create an agent with its blocks: all of it, or nothing.
+        """Create an agent together with its blocks, in one transaction.
 
         Raises:
             IdTakenError: the tenant has an agent or a block with that id.
             BlockNotFoundError: one of `block_ids` is not for this caller.
-            LabelTakenError: two of the blocks have one label.
+            LabelTakenError: two of the blocks have the same label.
             BlockLimitError: a text is longer than its block's limit.
             TemplateBoundError: one of `block_ids` is a user's copy.
             UnknownEmbedderError, UnknownModelError, InvalidConfigError, KeyRestrictedError: as
-                `AgentService.prepare` says.
-            MemoryDisabledError: blocks are to be made, and writing is switched off.
+                in `AgentService.prepare`.
+            MemoryDisabledError: it has new blocks, and writing is switched off.
 
         """
         if body.memory_blocks:

@@ -1,7 +1,7 @@
-"""Edits by tools: whose block it is comes from the session, never from the model.
+"""Edits by tools: the session decides which user's block is edited, never the model.
 
-A model names a label. What it then changes is what it sees: the user's own block of that
-label, the user's copy of a template, which the first edit makes, or the block that all share.
+A model names a label, and changes the block that it sees under it: the user's own block, the user's
+copy of a template (which the first edit makes), or the block that all users share.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,12 @@ class BlockEditService:
         self._work = work
 
     async def blocks(self, principal: Principal, session_id: str) -> Sequence[ShownBlock]:
-        """What the model of a session sees, in order. Raises SessionNotFoundError."""
+        """The blocks that the model of a session sees, in their order in its context.
+
+        Raises:
+            SessionNotFoundError: there is none for this caller.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             session = await SessionRepository(unit.db, principal.access).get(session_id)
             return await _seen(unit.db, principal, session)
@@ -42,17 +47,17 @@ class BlockEditService:
         *,
         key: IdempotencyKey | None = None,
     ) -> BlockRead:
-        """The block that the model of this session sees under `label`, after one edit.
+        """Edit the block that the model of this session sees under `label`, and return it.
 
-        An edit that changes nothing writes nothing, and makes no copy.
+        An edit that changes nothing writes nothing, and makes no copy of a template.
 
         Raises:
             SessionNotFoundError: there is none for this caller.
             LabelNotFoundError: its model sees no such block.
-            BlockReadOnlyError: nobody edits it.
+            BlockReadOnlyError: it cannot be edited.
             BlockLimitError, LineNumbersError, TextNotFoundError, TextNotUniqueError,
             LineOutOfRangeError: the edit does not fit the text.
-            KeyRestrictedError: all users share it, and the key is one user's.
+            KeyRestrictedError: all users share it, and the key is restricted to a user.
             MemoryPausedError, MemoryDisabledError, DisabledError: writing is switched off for
                 the session or its agent, everywhere, or for its agent or user.
 
@@ -68,7 +73,12 @@ class BlockEditService:
 
 
 async def _open(db: AsyncSession, principal: Principal, session_id: str) -> Session:
-    """The session, locked. What is kept out of memory is kept out of blocks: they outlive it."""
+    """The session, locked. A paused session may not write blocks either: they outlive it.
+
+    Raises:
+        MemoryPausedError: memory is switched off for the session or its agent.
+
+    """
     opened = await SessionRepository(db, principal.access).open_for_append(
         session_id, Participants(), create=False, creator=None
     )
@@ -96,7 +106,7 @@ async def _labelled(
 
 
 async def _changes_nothing(template: Block, edit: Edit) -> bool:
-    """Whether there is no need for a copy. Raises what `BlockEditService.edit` says of the text."""
+    """Whether no copy is needed. Raises the text errors of `BlockEditService.edit`."""
     value = await edit_text(template.value, edit)
     refuse_too_long(template, value, limit=template.value_limit, current=len(template.value))
     return value == template.value

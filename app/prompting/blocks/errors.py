@@ -6,7 +6,7 @@ from typing import Final
 from app.errors import ConflictError, NotFoundError, UnprocessableError
 
 MOST_COUNTED: Final = 20
-"""How often a text that must be there once is counted; more does not help to find the one."""
+"""How far the occurrences of a text that must be there once are counted."""
 
 
 class BlockNotAttachedError(NotFoundError):
@@ -85,7 +85,7 @@ class TextNotUniqueError(UnprocessableError):
 
 
 def times(occurrences: int) -> str:
-    """How often something was found, where nobody counts beyond MOST_COUNTED."""
+    """How often something was found, which is counted up to MOST_COUNTED."""
     return f"{'at least ' if occurrences >= MOST_COUNTED else ''}{occurrences} times"
 
 

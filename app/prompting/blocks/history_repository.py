@@ -1,7 +1,7 @@
-"""SQL for what blocks say, and said before.
+"""SQL for the texts of blocks, present and past.
 
-Every way to change a text leads through here, so that none forgets the limit, the
-version or the history. The database holds the limit once more.
+Every change of a text goes through this module, so that none forgets the limit, the version or the
+history. A constraint of the table holds the limit once more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ from app.prompting.blocks.models import Block, BlockHistory
 from app.prompting.blocks.schemas import Event
 
 KEPT = 100
-"""Texts of a block that are kept: a model that adds a word a hundred times a day would
-otherwise store the whole block as often, for ever."""
+"""Stored texts of a block. Without a limit a model that adds a word a hundred times a day would
+store the whole block as often, permanently."""
 
-_TOLD = ("value", "description")
+_TEXTS = ("value", "description")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockAuthor:
-    """Who changes a block: a key, and for tools the session in which it happens."""
+    """The author of a change: a key, and for tools the session in which it happens."""
 
     actor: str
     session_id: str | None = None
@@ -41,7 +41,7 @@ class BlockTimeline:
         self._tenant_id = tenant_id
 
     async def open(self, block: Block, event: Event, author: BlockAuthor) -> None:
-        """The first entry, of a block that was just made."""
+        """Write the first entry of a new block."""
         await self._note(block, event, author)
 
     async def write(
@@ -53,14 +53,16 @@ class BlockTimeline:
         author: BlockAuthor,
         expected: int | None,
     ) -> bool:
-        """Write changes, and an entry when they change what is told; whether any did.
+        """Write changes, with a history entry when text or description change.
 
-        What was undone before can then no longer be redone.
+        Earlier undone changes can then no longer be redone.
+
+        Returns:
+            Whether anything changed.
 
         Raises:
-            VersionConflictError: the block has moved on.
-            BlockLimitError: the text is longer than the limit, be it the text or the limit
-                that changes.
+            VersionConflictError: the block is no longer at the version `expected`.
+            BlockLimitError: the text is longer than the limit, whichever of the two changes.
 
         """
         if expected is not None and block.version != expected:
@@ -71,7 +73,7 @@ class BlockTimeline:
             limit=changes.get("value_limit", block.value_limit),
             current=len(block.value),
         )
-        if all(changes.get(name, getattr(block, name)) == getattr(block, name) for name in _TOLD):
+        if all(changes.get(name, getattr(block, name)) == getattr(block, name) for name in _TEXTS):
             return await apply_changes(self._db, block, changes, expected=None)
         number = block.history_no + 1
         await self._db.execute(
@@ -87,11 +89,11 @@ class BlockTimeline:
         return True
 
     async def undo(self, block: Block, expected: int | None) -> None:
-        """Let the block say what it said before its last change; its limit stays as it is.
+        """Put back the text from before the block's last change; its limit stays as it is.
 
         Raises:
-            VersionConflictError, BlockLimitError: as above.
-            NothingToUndoError: it is the oldest text that is kept.
+            VersionConflictError, BlockLimitError: as in `write`.
+            NothingToUndoError: the present text is the oldest that is stored.
 
         """
         await self._show(block, block.history_no - 1, expected, NothingToUndoError())
@@ -100,7 +102,7 @@ class BlockTimeline:
         """Take back an undo.
 
         Raises:
-            VersionConflictError, BlockLimitError: as above.
+            VersionConflictError, BlockLimitError: as in `write`.
             NothingToRedoError: nothing was undone since the last change.
 
         """
@@ -121,16 +123,18 @@ class BlockTimeline:
         if entry is None:
             raise nothing
         refuse_too_long(block, entry.value, limit=block.value_limit, current=len(block.value))
-        shown = {name: getattr(entry, name) for name in _TOLD}
+        shown = {name: getattr(entry, name) for name in _TEXTS}
         await apply_changes(self._db, block, {**shown, "history_no": number}, expected=None)
 
     async def list_history(
         self, block: Block, *, start: int | None, limit: int
     ) -> Sequence[BlockHistory]:
-        """Newest first, one more than `limit` when another page follows.
+        """Entries, newest first; one more than `limit` when a further page follows.
 
         Args:
-            start: the number of the last entry of the page before.
+            block: the block.
+            start: the number of the last entry of the previous page.
+            limit: size of a page.
 
         """
         statement = select(BlockHistory).where(*self._of(block))

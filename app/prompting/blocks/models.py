@@ -1,4 +1,4 @@
-"""The tables of blocks, of whom they are attached to, and of what they said before."""
+"""The tables of blocks, of their agents, and of their earlier texts."""
 
 from datetime import datetime
 from typing import Any
@@ -23,8 +23,8 @@ class Block(TenantOwned, Timed, Base):
     """A text of limited length that its agents always see.
 
     With a user it is seen in that user's sessions alone. With `per_user` it is a template: the
-    first edit in a session makes that user's own copy, so that what one user says never stands
-    before another.
+    first edit in a session makes that user's own copy, so that what one user says is never
+    shown to a different user.
     """
 
     __tablename__ = "blocks"
@@ -78,7 +78,7 @@ class Block(TenantOwned, Timed, Base):
 
 
 class AgentBlock(TenantOwned, Base):
-    """A block in the context of an agent; an agent has each label once, and each user too."""
+    """A block in the context of an agent; an agent has each label once, and once for each user."""
 
     __tablename__ = "agent_blocks"
     __table_args__ = (
@@ -108,9 +108,9 @@ class AgentBlock(TenantOwned, Base):
 
 
 class BlockHistory(TenantOwned, Base):
-    """What a block said after one change, and who made it; read for undo and redo.
+    """The text of a block after a change, and who made it; read for undo and redo.
 
-    Numbers above the one its block shows are what redo would bring back.
+    Entries with a number above the block's `history_no` were undone, and can be redone.
     """
 
     __tablename__ = "block_history"

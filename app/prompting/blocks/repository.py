@@ -30,7 +30,7 @@ IN_CONTEXT = """
 SELECT shown.block_id, shown.label, shown.value, shown.value_limit, shown.description,
     shown.read_only, shown.version, shown.user_id, shown.per_user
 FROM (
-    -- A user's own block stands in the place of one that all share.
+    -- A user's own block replaces the one that all share.
     SELECT DISTINCT ON (attached.label) coalesce(own.block_id, attached.block_id) AS block_id
     FROM agent_blocks attached
     LEFT JOIN blocks own ON own.tenant_id = {tenant}
@@ -43,15 +43,15 @@ JOIN blocks shown ON shown.tenant_id = {tenant} AND shown.block_id = seen.block_
 WHERE NOT shown.hidden
 ORDER BY shown.label <> 'persona', shown.label <> 'human', shown.label COLLATE "C"
 """
-"""Columns as `ShownBlock` has them. `{tenant}`, `{agent}` and `{user}` are the caller's words for
-its parameters; without a user, what all users share. That the caller may see the session, or the
-agent and the user, is asked before.
+"""Columns are the fields of `ShownBlock`. `{tenant}`, `{agent}`, `{user}`: placeholders of the
+surrounding statement; without a user only what all users share. Whether the caller may see the
+session, or the agent and the user, must be checked before.
 """
 
 
 _IN_CONTEXT = text(IN_CONTEXT.format(tenant=":tenant_id", agent=":agent_id", user=":user_id"))
 
-# Of a block, and of what a tool told.
+# Of an answer with a block, and of the answer to a tool call.
 _BEGINNINGS = (b'{"block_id":', b'{"tool":')
 
 # What users' copies take over from their template as long as they live.
@@ -67,8 +67,8 @@ class BlockRepository:
     """Blocks a caller may see. Never begins or ends a transaction.
 
     A key restricted to a user sees that user's blocks and those that all share. A key
-    restricted to an agent sees what is attached to that agent; of one user's own blocks, those
-    of users at home with it or in one of its sessions.
+    restricted to an agent sees what is attached to that agent; of blocks of a user, those of
+    users whose home agent it is or who have a session with it.
     """
 
     def __init__(self, db: AsyncSession, access: Access) -> None:
@@ -105,7 +105,14 @@ class BlockRepository:
         )
 
     async def add(self, block: Block) -> None:
-        """Insert `block` now. Raises IdTakenError, UserNotFoundError, BlockLimitError."""
+        """Insert `block` now, so that conflicts are reported here.
+
+        Raises:
+            IdTakenError: the tenant has a block with that id.
+            UserNotFoundError: its user was deleted.
+            BlockLimitError: its text is longer than its limit.
+
+        """
         refuse_too_long(block, block.value, limit=block.value_limit, current=0)
         block.tenant_id = self._access.tenant_id
         self._db.add(block)
@@ -118,7 +125,15 @@ class BlockRepository:
         await self._db.refresh(block)
 
     async def get(self, block_id: str, *, lock: bool = False) -> Block:
-        """Raises BlockNotFoundError."""
+        """A block that the caller may see.
+
+        Args:
+            lock: lock its row, and read it as it is after the lock was granted.
+
+        Raises:
+            BlockNotFoundError: there is none for this caller.
+
+        """
         statement = self._visible().where(Block.block_id == block_id)
         if lock:
             # The row may have been read before the lock was granted.
@@ -141,12 +156,16 @@ class BlockRepository:
         query: str | None = None,
         hidden: bool = True,
     ) -> Sequence[Block]:
-        """Newest first, one more than `limit` when another page follows.
+        """Blocks, newest first; one more than `limit` when a further page follows.
 
         Args:
+            start: creation time and id of the last block of the previous page.
+            limit: size of a page.
             equal: column to the value it must have.
+            agent_id: only blocks attached to this agent.
+            tag: only blocks with this tag.
             query: a text in the label or the description.
-            hidden: whether hidden ones are among them.
+            hidden: whether hidden blocks are included.
 
         """
         statement = self._visible().filter_by(**equal)
@@ -175,9 +194,10 @@ class BlockRepository:
         return rows.all()
 
     async def in_context(self, agent_id: str, user_id: str | None) -> Sequence[ShownBlock]:
-        """What stands before the model of this agent when it talks to this user, in order.
+        """Blocks that the model of this agent sees when it talks to this user.
 
-        Whether the caller may see the two is asked before, with the session.
+        In order: persona, human, then by label. Hidden blocks are left out. Whether the caller may
+        see the agent and the user must be checked before.
         """
         rows = await self._db.execute(
             _IN_CONTEXT,
@@ -186,12 +206,12 @@ class BlockRepository:
         return [ShownBlock(**row) for row in rows.mappings()]
 
     async def copy(self, template: Block, user_id: str, *, creator: str) -> tuple[Block, bool]:
-        """The user's own copy of a locked template, locked, and whether it was made just now.
+        """The user's own copy of a locked template, locked, and whether this call made it.
 
-        Two first edits at once: one makes it, the other waits and finds it.
+        Of two first edits at once, one makes the copy, and the other waits and finds it.
 
         Raises:
-            UserNotFoundError: an erasure took the user away.
+            UserNotFoundError: the user was erased meanwhile.
 
         """
         values = {name: getattr(template, name) for name in _COPIED}
@@ -225,10 +245,10 @@ class BlockRepository:
         return own.one(), made is not None
 
     async def carry(self, block: Block) -> None:
-        """Let attachments and users' copies of a locked block follow its changes.
+        """Copy label and flags of a changed, locked block to its attachments and users' copies.
 
         Raises:
-            LabelTakenError: an agent that has it has another block with its new label.
+            LabelTakenError: an agent that has it has a further block with its new label.
 
         """
         carried = {name: getattr(block, name) for name in _CARRIED}
@@ -252,11 +272,11 @@ class BlockRepository:
         )
 
     async def attach(self, block: Block, agent_id: str) -> None:
-        """Attach a locked block; one that is attached already stays so.
+        """Attach a locked block to an agent; safe to repeat.
 
         Raises:
-            LabelTakenError: the agent has another block with that label.
-            AgentNotFoundError: the agent went meanwhile.
+            LabelTakenError: the agent has a different block with that label.
+            AgentNotFoundError: the agent was deleted meanwhile.
 
         """
         row = {
@@ -278,7 +298,12 @@ class BlockRepository:
             )
 
     async def detach(self, agent_id: str, block_id: str) -> None:
-        """Raises BlockNotAttachedError."""
+        """Detach a block from an agent; the block stays.
+
+        Raises:
+            BlockNotAttachedError: the agent does not have it.
+
+        """
         gone = await self._db.scalar(
             delete(AgentBlock)
             .where(
@@ -292,7 +317,7 @@ class BlockRepository:
             raise BlockNotAttachedError(agent_id, block_id)
 
     async def agents_of(self, block_id: str) -> Sequence[str]:
-        """Ids of the agents it is attached to."""
+        """Ids of the agents that a block is attached to, in no order; empty when there are none."""
         rows = await self._db.scalars(
             select(AgentBlock.agent_id).where(
                 AgentBlock.tenant_id == self._access.tenant_id, AgentBlock.block_id == block_id
@@ -301,7 +326,7 @@ class BlockRepository:
         return rows.all()
 
     async def count_copies(self, block_id: str) -> int:
-        """How many users have a copy of it."""
+        """How many users have a copy of a template."""
         found: int | None = await self._db.scalar(
             select(func.count()).where(
                 Block.tenant_id == self._access.tenant_id, Block.template_id == block_id
@@ -310,8 +335,8 @@ class BlockRepository:
         return found or 0
 
     async def delete(self, block: Block) -> None:
-        """Remove a locked block with its attachments, its history, users' copies of it, and
-        what a retried request would be told of them.
+        """Delete a locked block with its attachments, its history, users' copies of it, and the
+        stored answers to requests about them.
         """
         tenant_id, block_id = self._access.tenant_id, block.block_id
         await self._db.execute(
@@ -331,13 +356,18 @@ class BlockRepository:
 
 
 def _of_blocks() -> ColumnElement[bool]:
-    """Kept answers that begin as those about blocks do, so that the others, which may be large,
-    need not be read.
+    """Stored answers whose beginning is that of an answer about a block. The others, which may
+    be large, are not read.
     """
-    return or_(*(func.substring(StoredAnswer.answer, 1, len(one)) == one for one in _BEGINNINGS))
+    return or_(
+        *(
+            func.substring(StoredAnswer.answer, 1, len(beginning)) == beginning
+            for beginning in _BEGINNINGS
+        )
+    )
 
 
 def _names(field: str, block_id: str) -> ColumnElement[bool]:
-    """Kept answers that show a block's id in a field."""
+    """Stored answers that have a block's id in a field."""
     shown = func.convert_to(f'"{field}":"{block_id}"', "UTF8")
     return func.pg_catalog.position(StoredAnswer.answer, shown) > 0

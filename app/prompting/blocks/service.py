@@ -1,4 +1,4 @@
-"""Use cases of blocks, and of whom they are attached to."""
+"""Use cases of blocks, and of the agents they are attached to."""
 
 from typing import Any
 
@@ -46,10 +46,13 @@ class BlockService:
     async def add(
         self, principal: Principal, body: BlockCreate, *, key: IdempotencyKey | None = None
     ) -> BlockRead:
-        """Make a block; a restricted key makes one of its user, attached to its agent.
+        """Create a block.
+
+        With a key that is restricted to a user or an agent, the block belongs to that user and is
+        attached to that agent.
 
         Raises:
-            IdTakenError: the tenant has one with that id.
+            IdTakenError: the tenant has a block with that id.
             UserNotFoundError, AgentNotFoundError: not for this caller.
             LabelTakenError: the agent has a block with that label.
             BlockLimitError: the text is longer than the limit.
@@ -79,12 +82,17 @@ class BlockService:
         return added
 
     async def get(self, principal: Principal, block_id: str) -> BlockRead:
-        """Raises BlockNotFoundError."""
+        """A block. Raises BlockNotFoundError when there is none for this caller."""
         async with self._work.read(principal) as db:
             return shown(await BlockRepository(db, principal.access).get(block_id))
 
     async def list_blocks(self, principal: Principal, query: BlockQuery) -> Page[BlockRead]:
-        """Blocks, newest first."""
+        """Blocks that the caller may see, newest first.
+
+        Raises:
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await BlockRepository(db, principal.access).list_blocks(
@@ -96,19 +104,23 @@ class BlockService:
                 query=query.query,
                 hidden=query.include_hidden,
             )
-        return page(rows, query.limit, show=shown, place=_place)
+        return page(rows, query.limit, show=shown, place=_position)
 
     async def patch(
         self, principal: Principal, block_id: str, body: BlockPatch, *, expected: int | None
     ) -> BlockRead:
-        """The changed block; what is left out stays, the limit too.
+        """The changed block; fields that are left out stay as they are, the limit too.
+
+        Users' copies of a template take over its label and flags.
 
         Raises:
-            BlockNotFoundError, VersionConflictError, BlockLimitError: as their names say.
-            InsufficientScopeError: it is read-only, and the key is no admin's.
-            LabelTakenError: an agent that has it has another block with the new label.
-            TemplateBoundError: it is a copy, and the label is another.
-            KeyRestrictedError: all users share it, and the key is one user's.
+            BlockNotFoundError: there is none for this caller.
+            VersionConflictError: the block is no longer at the version `expected`.
+            BlockLimitError: the text is longer than the limit.
+            InsufficientScopeError: it is read-only, and the key is not an admin's.
+            LabelTakenError: an agent that has it has a different block with the new label.
+            TemplateBoundError: it is a user's copy, and its label would change.
+            KeyRestrictedError: all users share it, and the key is restricted to a user.
             DisabledError, MemoryDisabledError: as in `add`.
 
         """
@@ -140,12 +152,14 @@ class BlockService:
         expected: int | None,
         key: IdempotencyKey | None = None,
     ) -> BlockRead:
-        """The block after one edit of its text, made under the lock of its row: two at once
-        both land, so that what is relative to the text needs no version.
+        """The block after an edit of its text.
+
+        The edit is made under the lock of the block's row: of two edits at once both take effect,
+        so an edit that is relative to the text needs no version.
 
         Raises:
-            BlockNotFoundError, VersionConflictError, BlockLimitError: as their names say.
-            BlockReadOnlyError: nobody edits it.
+            BlockNotFoundError, VersionConflictError, BlockLimitError: as in `patch`.
+            BlockReadOnlyError: it cannot be edited.
             LineNumbersError, TextNotFoundError, TextNotUniqueError, LineOutOfRangeError: the
                 edit does not fit the text.
             KeyRestrictedError, DisabledError, MemoryDisabledError: as in `patch`.
@@ -173,10 +187,17 @@ class BlockService:
         expected: int | None,
         key: IdempotencyKey | None = None,
     ) -> BlockRead:
-        """The block as it was before its last change, or after the one that was undone.
+        """The block as it was before its last change, or with the last undone change again.
+
+        Args:
+            principal: the caller.
+            block_id: the block.
+            back: undo; otherwise redo.
+            expected: the version that the block must have; None for any.
+            key: makes the request safe to repeat.
 
         Raises:
-            NothingToUndoError, NothingToRedoError: there is none that is kept.
+            NothingToUndoError, NothingToRedoError: no such text is stored.
             BlockNotFoundError, VersionConflictError, BlockLimitError, BlockReadOnlyError,
             KeyRestrictedError, DisabledError, MemoryDisabledError: as in `edit`.
 
@@ -192,8 +213,12 @@ class BlockService:
     async def history(
         self, principal: Principal, block_id: str, query: PageQuery
     ) -> Page[BlockHistoryRead]:
-        """What the block said after each change that is kept, newest first, with what redo
-        would bring back. Raises BlockNotFoundError.
+        """The block's texts after each stored change, newest first, undone ones included.
+
+        Raises:
+            BlockNotFoundError: there is none for this caller.
+            InvalidCursorError: the cursor is none that a page returned.
+
         """
         start = decode_number(query.cursor)
         async with self._work.read(principal) as db:
@@ -211,14 +236,16 @@ class BlockService:
     async def delete(
         self, principal: Principal, block_id: str, query: BlockDeleteQuery
     ) -> BlockDeleted:
-        """Remove a block for good, from every agent, with users' copies of it.
+        """Delete a block permanently, from every agent, with users' copies of it.
+
+        With `dry_run` nothing is deleted, and the counts say what would be.
 
         Raises:
             BlockNotFoundError: there is none for this caller.
-            ConfirmationRequiredError: users have copies.
-            InsufficientScopeError: it is read-only, and the key is no admin's.
-            KeyRestrictedError: all users share it and the key is one user's, or another
-                agent has it too and the key is one agent's.
+            ConfirmationRequiredError: users have copies, and `confirm` is not set.
+            InsufficientScopeError: it is read-only, and the key is not an admin's.
+            KeyRestrictedError: all users share it and the key is restricted to a user, or a
+                further agent has it and the key is restricted to an agent.
 
         """
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -242,12 +269,12 @@ class BlockService:
         )
 
     async def attach(self, principal: Principal, agent_id: str, block_id: str) -> BlockRead:
-        """Let an agent see a block in every context; again changes nothing.
+        """Attach a block to an agent, which then sees it in every context; safe to repeat.
 
         Raises:
-            AgentNotFoundError, BlockNotFoundError: not for this caller.
-            LabelTakenError: the agent has another block with that label.
-            TemplateBoundError: it is a copy.
+            AgentNotFoundError, BlockNotFoundError: there is none for this caller.
+            LabelTakenError: the agent has a different block with that label.
+            TemplateBoundError: it is a user's copy.
             KeyRestrictedError: as in `patch`.
 
         """
@@ -257,7 +284,7 @@ class BlockService:
             return shown(block)
 
     async def detach(self, principal: Principal, agent_id: str, block_id: str) -> None:
-        """Take a block out of an agent's context; it stays, with all it says.
+        """Detach a block from an agent; the block and its text stay.
 
         Raises:
             BlockNotAttachedError: the agent does not have it.
@@ -272,21 +299,28 @@ class BlockService:
     async def attached(
         self, principal: Principal, agent_id: str, query: PageQuery
     ) -> Page[BlockRead]:
-        """An agent's blocks, hidden ones too, newest first. Raises AgentNotFoundError."""
+        """An agent's blocks, hidden ones included, newest first.
+
+        Raises:
+            AgentNotFoundError: there is none for this caller.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.write(principal, while_disabled=True) as unit:
             await AgentRepository(unit.db, principal.access).get(agent_id)
             rows = await BlockRepository(unit.db, principal.access).list_blocks(
                 start=start, limit=query.limit, equal={}, agent_id=agent_id
             )
-        return page(rows, query.limit, show=shown, place=_place)
+        return page(rows, query.limit, show=shown, place=_position)
 
     async def _writable(self, db: AsyncSession, principal: Principal, block_id: str) -> Block:
         """The block, locked, for a caller who may change it."""
         block = await BlockRepository(db, principal.access).get(block_id, lock=True)
         _refuse_shared(principal.access, block)
         if block.user_id is not None:
-            # Who may see the block may not always see the user, a guest of the agent.
+            # A caller who may see the block may not always see its user, who may be at home with
+            # a different agent.
             users = UserRepository(db, Access(principal.tenant_id))
             refuse_disabled(None, await users.find(block.user_id))
         return block
@@ -306,18 +340,18 @@ def shown(block: Block) -> BlockRead:
     return BlockRead.model_validate(block)
 
 
-def _place(block: Block) -> Any:
+def _position(block: Block) -> Any:
     return block.create_time, block.block_id
 
 
 def _refuse_shared(access: Access, block: Block) -> None:
-    """A block that all users share is not for one of them to change."""
+    """Raises KeyRestrictedError: all users share the block, and the key is restricted to a user."""
     if access.user_id is not None and block.user_id != access.user_id:
         raise KeyRestrictedError
 
 
 def _changes(body: BlockPatch) -> dict[str, Any]:
-    """As the table wants them; null means "leave it" where the column has no null."""
+    """The changes by column; null leaves the value where the column has no null."""
     return {
         _COLUMNS.get(name, name): value
         for name, value in body.model_dump(exclude_unset=True).items()
