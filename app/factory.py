@@ -59,7 +59,7 @@ from app.prompting.blocks.service import BlockService
 from app.prompting.checkpoints.service import ApprovalService, CheckpointService
 from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.service import CompactionService
-from app.prompting.context.service import ContextRules, ContextService, Noted
+from app.prompting.context.service import ContextRules, ContextService, ShownRecorders
 from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageSearchService, PassageService
@@ -97,7 +97,7 @@ def _agents(_: Factory, at: Runtime) -> AgentService:
 
 
 def _messages(_: Factory, at: Runtime) -> MessageService:
-    windows = WindowRules(at.counter, at.window_policy, at.keeper)
+    windows = WindowRules(at.counter, at.window_policy, at.checkpoint_store)
     return MessageService(
         at.work, at.capture, at.indexer, windows, at.now, at.processing,
         auto_create=at.settings.auto_create,
@@ -141,7 +141,7 @@ def _feedback(_: Factory, at: Runtime) -> FeedbackService:
 
 def _compactor(_: Factory, at: Runtime) -> Compactor:
     ledger = ModelLedger(at.database, at.quota, "summarise", failure="summary_failed")
-    return Compactor(at.counter, ledger, at.keeper, at.window_policy, at.now)
+    return Compactor(at.counter, ledger, at.checkpoint_store, at.window_policy, at.now)
 
 
 def _context(factory: Factory, at: Runtime) -> ContextService:
@@ -153,7 +153,7 @@ def _context(factory: Factory, at: Runtime) -> ContextService:
         at.window_strategies,
     )
     recall, passages = factory.get(RecallService), factory.get(PassageSearchService)
-    noted = Noted(at.injections, at.memory_use)
+    noted = ShownRecorders(at.injections, at.memory_use)
     return ContextService(at.database, recall, passages, at.counter, rules, noted, at.now)
 
 
@@ -207,7 +207,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         UsageService: lambda _, at: UsageService(at.work, at.quota),
         # Conversation.
         SessionService: lambda _, at: SessionService(
-            at.work, at.keeper, auto_create=at.settings.auto_create, now=at.now
+            at.work, at.checkpoint_store, auto_create=at.settings.auto_create, now=at.now
         ),
         StateService: lambda _, at: StateService(at.work),
         MessageService: _messages,

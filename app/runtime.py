@@ -77,7 +77,7 @@ class Runtime:
     search_ranks: SearchRanks
     capture: CaptureRules
     indexer: Indexer
-    keeper: CheckpointStore
+    checkpoint_store: CheckpointStore
     identification: Identification
     quota: Quota
     export_slots: ExportSlots
@@ -157,7 +157,7 @@ def _build(
         search_ranks=search_ranks(settings),
         capture=capture,
         indexer=Indexer(embedders, capture.tags),
-        keeper=SessionCheckpointStore(),
+        checkpoint_store=SessionCheckpointStore(),
         identification=Identification(directory, key_use, now),
         quota=Quota(settings.daily_calls, settings.daily_tokens),
         export_slots=ExportSlots(settings.database_pool_size),

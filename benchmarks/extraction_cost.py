@@ -227,7 +227,7 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
                 runtime.work,
                 runtime.capture,
                 runtime.indexer,
-                WindowRules(runtime.counter, runtime.window_policy, runtime.keeper),
+                WindowRules(runtime.counter, runtime.window_policy, runtime.checkpoint_store),
                 runtime.now,
                 runtime.processing,
                 auto_create=True,

@@ -30,7 +30,7 @@ async def automatic(runtime: Runtime, caller: Caller, reason: Any, count: int = 
     made = []
     async with runtime.database.begin(caller.tenant_id) as db:
         for _ in range(count):
-            one = await runtime.keeper.checkpoint(
+            one = await runtime.checkpoint_store.checkpoint(
                 db, Access(caller.tenant_id), "s1", reason=reason, creator=None
             )
             assert one is not None

@@ -57,13 +57,13 @@ class WindowRules:
 
     Args:
         policy: for whoever says nothing of his own.
-        keeper: keeps checkpoints, and calls that wait for a human.
+        checkpoint_store: keeps checkpoints, and calls that wait for a human.
 
     """
 
     counter: TokenCounter
     policy: WindowPolicy
-    keeper: CheckpointStore
+    checkpoint_store: CheckpointStore
 
 
 class MessageService:
@@ -171,7 +171,11 @@ class MessageService:
             The version of the working state when it was changed.
 
         """
-        access, keeper, session_id = principal.access, self._windows.keeper, session.session_id
+        access, store, session_id = (
+            principal.access,
+            self._windows.checkpoint_store,
+            session.session_id,
+        )
         version = None
         if body.state is not None:
             states = StateRepository(db, access)
@@ -186,10 +190,10 @@ class MessageService:
         ]
         if calls:
             patience = timedelta(hours=policy.approval_hours)
-            await keeper.ask(db, access, session_id, calls, expires_in=patience)
+            await store.ask(db, access, session_id, calls, expires_in=patience)
         every, last = policy.checkpoint_every, session.last_sequence_no
         if every and last // every != (last - len(stored.order)) // every:
-            await keeper.checkpoint(
+            await store.checkpoint(
                 db, access, session_id, reason="periodic", creator=principal.key_id
             )
         return version
@@ -316,7 +320,9 @@ class MessageService:
             gone = await messages.in_order(sorted(all_of_them))
         else:
             gone = await messages.delete(sorted(all_of_them), user_id=session.user_id)
-            await self._windows.keeper.forget(db, principal.access, session.session_id, gone)
+            await self._windows.checkpoint_store.forget(
+                db, principal.access, session.session_id, gone
+            )
             agent = await AgentRepository(db, principal.access).get(session.agent_id)
             policy = resolve(self._windows.policy, agent.window_policy, session.window_policy)
             await WindowRepository(db, principal.access, session).recount(policy)

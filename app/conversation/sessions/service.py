@@ -33,13 +33,13 @@ class SessionService:
     def __init__(
         self,
         work: Work,
-        keeper: CheckpointStore,
+        checkpoint_store: CheckpointStore,
         *,
         auto_create: bool,
         now: Callable[[], datetime],
     ) -> None:
         self._work = work
-        self._keeper = keeper
+        self._checkpoint_store = checkpoint_store
         self._auto_create = auto_create
         self._now = now
 
@@ -154,7 +154,7 @@ class SessionService:
         """Keep what an end drops, and drop it."""
         states = StateRepository(db, principal.access)
         await states.snapshot(session_id, "end")
-        await self._keeper.checkpoint(
+        await self._checkpoint_store.checkpoint(
             db, principal.access, session_id, reason="end", creator=principal.key_id
         )
         await states.drop(session_id)

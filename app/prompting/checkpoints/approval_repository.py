@@ -39,9 +39,9 @@ from app.prompting.checkpoints.models import Approval
 ROWS = 1000
 
 LISTED = 100
-"""How many calls a checkpoint tells of, as many as one may be given."""
+"""Most waiting calls that a checkpoint lists, as many as a request may give."""
 
-# By the database's clock, which also said when it would be over.
+# By the database's clock, which also set the time of expiry.
 _STATUS = case(
     (and_(Approval.status == "pending", Approval.expires_at <= func.now()), "timeout"),
     else_=Approval.status,
@@ -49,7 +49,7 @@ _STATUS = case(
 
 
 class ApprovalState(NamedTuple):
-    """An approval as it stands now; the row of one that is over may not say so yet."""
+    """An approval with its state now; the row of an expired one may still say `pending`."""
 
     approval: Approval
     status: str
@@ -59,8 +59,8 @@ class ApprovalState(NamedTuple):
 class ApprovalRepository:
     """Approvals of one session. Never begins or ends a transaction.
 
-    Whether the caller may see the session is `SessionRepository`'s to say, first; and whoever
-    writes has locked the session's row. Calls on a branch that was left are not there.
+    `SessionRepository` must have found the session for the caller, and have locked its row before a
+    write. Calls on a branch that was left are not found.
     """
 
     def __init__(self, db: AsyncSession, access: Access, session_id: str) -> None:
@@ -97,19 +97,19 @@ class ApprovalRepository:
         )
 
     async def ask(self, calls: Sequence[AwaitedCall], *, expires_in: timedelta) -> None:
-        """Let `calls` wait; one that is there already stays as it is."""
+        """Let `calls` wait for a human; calls that already wait stay as they are."""
         rows: list[dict[str, Any]] = [
             {
                 "tenant_id": self._tenant_id,
                 "approval_id": new_id("apr"),
                 "session_id": self._session_id,
-                "tool_call_id": one.tool_call_id,
-                "message_id": one.message_id,
-                "sequence_no": one.sequence_no,
-                "call": dict(one.call),
+                "tool_call_id": call.tool_call_id,
+                "message_id": call.message_id,
+                "sequence_no": call.sequence_no,
+                "call": dict(call.call),
                 "expires_at": func.now() + expires_in,
             }
-            for one in calls
+            for call in calls
         ]
         # A statement may have 32,767 parameters, and a batch of messages 5,000 calls.
         for start in range(0, len(rows), ROWS):
@@ -117,7 +117,7 @@ class ApprovalRepository:
             await self._db.execute(statement.on_conflict_do_nothing())
 
     async def known(self, tool_call_ids: Sequence[str]) -> set[str]:
-        """Those of the ids that were asked about, whatever came of it."""
+        """The given ids that have an approval in any state."""
         rows = await self._db.execute(
             self._here().where(
                 Approval.tool_call_id == func.any(cast(list(tool_call_ids), ARRAY(Text)))
@@ -126,7 +126,15 @@ class ApprovalRepository:
         return {row[0].tool_call_id for row in rows}
 
     async def get(self, tool_call_id: str, *, lock: bool = False) -> ApprovalState:
-        """The newest of a call's id. Raises ApprovalNotFoundError."""
+        """The newest approval of a call's id.
+
+        Args:
+            lock: lock its row.
+
+        Raises:
+            ApprovalNotFoundError: there is none on this branch.
+
+        """
         statement = (
             self._here()
             .where(Approval.tool_call_id == tool_call_id)
@@ -134,7 +142,7 @@ class ApprovalRepository:
             .limit(1)
         )
         if lock:
-            # The session's lock keeps callers apart, and this one the housekeeping.
+            # The session's lock keeps callers apart, and this lock the housekeeping.
             statement = statement.with_for_update(of=Approval)
         row = (await self._db.execute(statement)).first()
         if row is None:
@@ -144,7 +152,14 @@ class ApprovalRepository:
     async def list_approvals(
         self, *, status: str | None, start: tuple[datetime, str] | None, limit: int
     ) -> Sequence[ApprovalState]:
-        """Newest first, one more than `limit` when another page follows."""
+        """Approvals, newest first; one more than `limit` when a further page follows.
+
+        Args:
+            status: only approvals with this state; `pending` leaves out answered calls.
+            start: creation time and id of the last approval of the previous page.
+            limit: size of a page.
+
+        """
         statement = self._here()
         if status is not None:
             statement = statement.where(_STATUS.in_([status]))
@@ -164,23 +179,23 @@ class ApprovalRepository:
     async def decide(
         self, tool_call_id: str, decision: Mapping[str, Any], *, actor: str
     ) -> ApprovalState:
-        """Write down what was decided; the same once more changes nothing.
+        """Store a decision; repeating the same decision changes nothing.
 
         Args:
-            tool_call_id: the call, the newest of this id.
+            tool_call_id: id of the call; its newest approval counts.
             decision: `status`, `arguments` and `comment`.
             actor: id of the key that decided.
 
         Raises:
-            ApprovalNotFoundError: nobody was asked about it.
-            ApprovalDecidedError: something else was decided, or it waited too long.
+            ApprovalNotFoundError: there is none on this branch.
+            ApprovalDecidedError: the decision was different, or the approval had expired.
             CallAnsweredError: its result came without a decision.
 
         """
         found = await self.get(tool_call_id, lock=True)
         row = found.approval
         if found.status != "pending":
-            if not _says(found, decision):
+            if not _is_same_decision(found, decision):
                 raise ApprovalDecidedError(tool_call_id, found.status)
             return found
         if found.answered:
@@ -194,7 +209,7 @@ class ApprovalRepository:
         return ApprovalState(row, row.status, answered=False)
 
     async def forget(self, message_ids: Sequence[str]) -> None:
-        """Delete what was asked about the calls of these messages."""
+        """Delete the approvals of the calls of these messages."""
         await self._db.execute(
             delete(Approval)
             .where(
@@ -206,7 +221,7 @@ class ApprovalRepository:
         )
 
     async def waiting(self) -> Sequence[dict[str, Any]]:
-        """The calls that wait now, oldest first; of more than `LISTED` the newest."""
+        """The calls that wait now, oldest first; when there are more than `LISTED`, the newest."""
         rows = await self._db.execute(
             self._here()
             .where(_STATUS.in_(["pending"]), not_(self._answered))
@@ -216,8 +231,8 @@ class ApprovalRepository:
         return [row[0].call for row in reversed(rows.all())]
 
 
-def _says(found: ApprovalState, decision: Mapping[str, Any]) -> bool:
-    """Whether the same was decided; who gives up a call that nobody decided agrees with that."""
+def _is_same_decision(found: ApprovalState, decision: Mapping[str, Any]) -> bool:
+    """Whether the stored decision is the same; an expired approval agrees with `timeout`."""
     row = found.approval
     if found.status == "timeout":
         return bool(decision["status"] == "timeout")
@@ -229,13 +244,13 @@ def _says(found: ApprovalState, decision: Mapping[str, Any]) -> bool:
 
 
 class ApprovalExpiry:
-    """Approvals of one tenant that nobody gave in time. Never begins or ends a transaction."""
+    """Expired approvals of one tenant. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
         self._tenant_id = tenant_id
 
-    def _over(self, now: Any) -> ColumnElement[bool]:
+    def _expired(self, now: Any) -> ColumnElement[bool]:
         return and_(
             Approval.tenant_id == self._tenant_id,
             Approval.status == "pending",
@@ -243,15 +258,15 @@ class ApprovalExpiry:
         )
 
     async def count(self) -> int:
-        """How many are over and do not say so yet."""
-        statement = select(func.count()).select_from(Approval).where(self._over(func.now()))
+        """How many expired approvals are still stored as `pending`."""
+        statement = select(func.count()).select_from(Approval).where(self._expired(func.now()))
         return int(await self._db.scalar(statement) or 0)
 
     async def expire(self, *, limit: int) -> int:
-        """Write it down for at most `limit`, none that somebody else holds; how many it were."""
+        """Mark at most `limit` of them as `timeout`, without locked rows; how many were marked."""
         chosen = (
             select(Approval.approval_id)
-            .where(self._over(await clock_of(self._db)))
+            .where(self._expired(await clock_of(self._db)))
             .limit(limit)
             .with_for_update(skip_locked=True)
             .cte("chosen")

@@ -24,7 +24,7 @@ class ArchiveRepository:
         self._tenant_id = tenant_id
 
     def _due(self, age: timedelta) -> ColumnElement[bool]:
-        """Old enough, and neither the newest of a namespace nor of a session that still runs."""
+        """Old enough to archive; of a running session, not the newest of its namespace."""
         newer = aliased(Checkpoint)
         followed = exists().where(
             newer.tenant_id == self._tenant_id,
@@ -46,15 +46,15 @@ class ArchiveRepository:
         )
 
     async def count(self, age: timedelta) -> int:
-        """How many are due."""
+        """How many checkpoints older than `age` are due for the archive."""
         statement = select(func.count()).select_from(Checkpoint).join(Session, _ITS_SESSION)
         return int(await self._db.scalar(statement.where(self._due(age))) or 0)
 
     async def take(self, age: timedelta, *, limit: int) -> Sequence[Checkpoint]:
-        """Take at most `limit` of them out of the live ones; oldest first.
+        """Delete at most `limit` of the due checkpoints from the live table and return them.
 
-        Their sessions cannot be deleted until the transaction ends, and sessions that
-        somebody holds are left for the next time.
+        Oldest first. Their sessions cannot be deleted until the transaction ends; sessions that
+        are locked are skipped until the next time.
         """
         ids = await self._db.scalars(
             select(Checkpoint.checkpoint_id)
@@ -76,7 +76,7 @@ class ArchiveRepository:
         return rows.all()
 
     async def add(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Put what was taken into the archive."""
+        """Insert rows into the archive; nothing when there are none."""
         if rows:
             await self._db.execute(insert(CheckpointArchive), rows)
 
@@ -87,7 +87,7 @@ _ITS_SESSION = and_(
 
 
 class Packed(NamedTuple):
-    """What of a checkpoint is compressed; the rest of it stays readable in its row."""
+    """The compressed parts of an archived checkpoint; the rest stays readable in its row."""
 
     contents: dict[str, Any]
     state: dict[str, Any]
@@ -106,12 +106,12 @@ def unpack(compressed: bytes) -> Packed:
 
 
 async def read_parts(checkpoint: Checkpoint | CheckpointArchive) -> Packed:
-    """What a checkpoint holds, be it live or archived; others are not held up by a large one."""
+    """The parts of a checkpoint, live or archived; an archived one is decompressed in a thread."""
     if isinstance(checkpoint, CheckpointArchive):
         return await asyncio.to_thread(unpack, checkpoint.compressed)
     return parts_of(checkpoint)
 
 
 def parts_of(checkpoint: Checkpoint) -> Packed:
-    """What a live checkpoint holds."""
+    """The parts of a live checkpoint."""
     return Packed(checkpoint.contents, checkpoint.state, checkpoint.state_version)

@@ -1,4 +1,4 @@
-"""Putting old checkpoints away, and ending approvals that nobody gave: work of the housekeeping."""
+"""Archiving old checkpoints and expiring approvals, as part of the housekeeping."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from app.prompting.checkpoints.archive_repository import ArchiveRepository, pack
 from app.prompting.checkpoints.models import Checkpoint
 
 BATCH = 20
-"""Checkpoints of one transaction: with contents of a mebibyte each, what fits into memory."""
+"""Checkpoints of one transaction, which fit into memory with contents of a mebibyte each."""
 
 # Columns that live and archived checkpoints have alike.
 _SHARED = (
@@ -29,8 +29,8 @@ class CheckpointArchiving:
 
         Args:
             database: where they are.
-            age: when a checkpoint is old; None: never.
-            batch: how many go in one transaction.
+            age: from which age a checkpoint is archived; None: never.
+            batch: checkpoints of one transaction.
 
         """
         self._database = database
@@ -38,7 +38,7 @@ class CheckpointArchiving:
         self._batch = batch
 
     async def due(self, tenant_id: str) -> dict[str, int]:
-        """What `run` would do, by name; changes nothing."""
+        """How many rows `run` would change, by name; changes nothing."""
         async with self._database.begin(tenant_id) as db:
             archived = 0
             if self._age is not None:
@@ -49,13 +49,13 @@ class CheckpointArchiving:
     async def run(
         self, tenant_id: str, *, moved: Callable[[int], None] = lambda _count: None
     ) -> dict[str, int]:
-        """Archive what is old and end what waited too long; rows by name.
+        """Archive old checkpoints and expire approvals; the number of rows by name.
 
         Safe to repeat and to run twice at once: each checkpoint is archived once.
 
         Args:
-            tenant_id: whose.
-            moved: told after each batch how many rows it were.
+            tenant_id: the tenant.
+            moved: called after each batch with its number of rows.
 
         """
         counts = {"checkpoints_archived": 0, "approvals_expired": 0}

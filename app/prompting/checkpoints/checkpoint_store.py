@@ -1,4 +1,4 @@
-"""What sessions, messages and compaction are handed: checkpoints and approvals in their
+"""The checkpoint store of sessions, messages and compaction: checkpoints and approvals in their
 transactions.
 """
 
@@ -24,10 +24,13 @@ async def add_automatic(
     creator: str | None,
     keep: str | None = None,
 ) -> Checkpoint | None:
-    """A checkpoint that nobody asked for, of a locked session; the oldest of them goes.
+    """Add an automatic checkpoint of a locked session, and delete the oldest beyond the limit.
 
     Args:
         keep: id of a checkpoint that stays, however old it is.
+
+    Returns:
+        The checkpoint; None for a session in which nothing has happened.
 
     """
     checkpoints = CheckpointRepository(db, access, session_id)
@@ -41,7 +44,7 @@ async def add_automatic(
 
 
 def contents_of(**parts: object) -> dict[str, object]:
-    """The contents of a checkpoint: `parts`, and what they leave out is empty."""
+    """The contents of a checkpoint: `parts`, with empty values for the parts that are missing."""
     empty: dict[str, object] = {
         "messages": None,
         "agent_state": {},
@@ -52,7 +55,7 @@ def contents_of(**parts: object) -> dict[str, object]:
 
 
 class SessionCheckpointStore:
-    """The keeper of `app/conversation/sessions/checkpoint_store.py`."""
+    """The `CheckpointStore` that sessions, messages and compaction use."""
 
     async def checkpoint(
         self,
@@ -63,7 +66,12 @@ class SessionCheckpointStore:
         reason: StateReason,
         creator: str | None,
     ) -> str | None:
-        """Keep the session as it is at this moment of the transaction; its new id, or None."""
+        """Add a checkpoint of the session as this transaction sees it.
+
+        Returns:
+            The id of the checkpoint; None for a session in which nothing has happened.
+
+        """
         made = await add_automatic(db, access, session_id, reason=reason, creator=creator)
         return None if made is None else made.checkpoint_id
 
@@ -76,11 +84,11 @@ class SessionCheckpointStore:
         *,
         expires_in: timedelta,
     ) -> None:
-        """Let `calls` wait for a human; those that wait already go on waiting."""
+        """Let `calls` wait for a human; calls that already wait stay as they are."""
         await ApprovalRepository(db, access, session_id).ask(calls, expires_in=expires_in)
 
     async def forget(
         self, db: AsyncSession, access: Access, session_id: str, message_ids: Sequence[str]
     ) -> None:
-        """Delete what is kept of the calls of messages that were deleted."""
+        """Delete the approvals of the calls of deleted messages."""
         await ApprovalRepository(db, access, session_id).forget(message_ids)

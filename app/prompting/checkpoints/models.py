@@ -25,10 +25,10 @@ from app.platform.database.base import Base, Id, TenantOwned
 
 
 class _Image:
-    """What a checkpoint is, live or archived.
+    """The columns of a checkpoint, live or archived.
 
-    Messages that are in our table are not copied: `message_seq` and `set_aside` say which
-    there were. Window, summaries and working state are those of its moment.
+    Messages that are in our table are not copied: `message_seq` and `set_aside` say which the
+    session had. Window, summaries and working state are copied.
     """
 
     checkpoint_id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -55,7 +55,7 @@ class _Image:
 
 
 class Checkpoint(TenantOwned, _Image, Base):
-    """A full image of a session at one point, which it can be put back to."""
+    """A full image of a session at a point in time, to which it can be restored."""
 
     __tablename__ = "checkpoints"
     __table_args__ = (
@@ -106,10 +106,10 @@ class CheckpointArchive(TenantOwned, _Image, Base):
 
 
 class Approval(TenantOwned, Base):
-    """A call of a tool that waits for a human, and what they said.
+    """A call of a tool that waits for a human, and the decision.
 
     An id of a call may come again, in a later message, for some providers number the calls of
-    every turn anew; then that is another approval, and what was said of the first stays said.
+    every turn anew; then that is a further approval, and the decision about the first stays.
     """
 
     __tablename__ = "approvals"
@@ -219,7 +219,7 @@ class SaverValue(TenantOwned, Base):
 
 
 class SaverChunk(TenantOwned, Base):
-    """A piece of values, compressed, by the digest of what it says; gone with its last value."""
+    """A compressed chunk of values, by the digest of its content; deleted with its last value."""
 
     __tablename__ = "saver_chunks"
     __table_args__ = (_session(),)

@@ -42,7 +42,7 @@ from app.prompting.compaction.models import SessionSummary
 def set_aside_after(
     before: Iterable[Range[int]], message_seq: int, last_sequence_no: int
 ) -> list[Range[int]]:
-    """What is set aside in a session that goes back to a checkpoint.
+    """Ranges of messages that are set aside when a session returns to a checkpoint.
 
     Args:
         before: what was set aside when the checkpoint was made; all of it up to `message_seq`.
@@ -55,7 +55,7 @@ def set_aside_after(
 
 
 AUTOMATIC_CHECKPOINTS = 50
-"""How many that nobody asked for are kept of one session; those that somebody did ask for stay."""
+"""Most automatic checkpoints of a session; those that a caller asked for are not limited."""
 
 Kept = Checkpoint | CheckpointArchive
 
@@ -77,7 +77,7 @@ class CheckpointDraft:
 class CheckpointRepository:
     """Checkpoints of one session. Never begins or ends a transaction.
 
-    Whether the caller may see the session is `SessionRepository`'s to say, first; and whoever
+    `SessionRepository` must have found the session for the caller; and whoever
     writes has locked the session's row.
     """
 
@@ -90,13 +90,13 @@ class CheckpointRepository:
         return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
 
     async def add(self, draft: CheckpointDraft) -> Checkpoint | None:
-        """Keep the session as it is at this moment of the transaction.
+        """Add a checkpoint of the session as this transaction sees it.
 
-        Of those that nobody asked for only the newest are kept, and none of a session in
+        Of automatic checkpoints only the newest are kept, and none of a session in
         which nothing has happened: then the answer is None.
 
         Raises:
-            CheckpointParentNotFoundError: the parent is of another session or namespace.
+            CheckpointParentNotFoundError: the session and namespace have no such checkpoint.
 
         """
         if draft.parent_id is not None:
@@ -132,10 +132,10 @@ class CheckpointRepository:
         raise CheckpointParentNotFoundError(parent_id)
 
     async def prune(self, *, keep: str | None = None) -> None:
-        """Delete all but the newest that nobody asked for, and those that others follow.
+        """Delete all automatic checkpoints but the newest and those with successors.
 
         Args:
-            keep: id of one that stays in any case.
+            keep: id of a checkpoint that stays in any case.
 
         """
         child = aliased(Checkpoint)
@@ -162,7 +162,7 @@ class CheckpointRepository:
 
     async def get(self, checkpoint_id: str) -> Kept:
         """A checkpoint, live or archived. Raises CheckpointNotFoundError."""
-        # In this order: while it is put away it is in one of the two whenever one looks.
+        # In this order: while it is archived, one of the two tables has it at any time.
         for table in (Checkpoint, CheckpointArchive):
             found: Kept | None = await self._db.scalar(
                 select(table).where(self._of(table), table.checkpoint_id == checkpoint_id)
@@ -180,14 +180,14 @@ class CheckpointRepository:
         start: tuple[datetime, str] | None,
         limit: int,
     ) -> Sequence[Kept]:
-        """Newest first and without contents, one more than `limit` when a page follows.
+        """Without contents, newest first; one more than `limit` when a further page follows.
 
         Args:
             equal: column to the value it must have.
             before: id of a checkpoint; only those made before it.
             archived: whether archived ones are listed among the others.
-            start: the last one that was seen.
-            limit: of one page.
+            start: creation time and id of the last checkpoint of the previous page.
+            limit: size of a page.
 
         Raises:
             CheckpointNotFoundError: there is none of the id in `before`.
@@ -195,8 +195,8 @@ class CheckpointRepository:
         """
         if before is not None:
             newest = await self.get(before)
-            place = (newest.create_time, newest.checkpoint_id)
-            start = place if start is None else min(start, place)
+            position = (newest.create_time, newest.checkpoint_id)
+            start = position if start is None else min(start, position)
         rows: list[Kept] = []
         tables: tuple[type[Kept], ...] = (Checkpoint, CheckpointArchive)
         for table in tables if archived else tables[:1]:
@@ -215,7 +215,7 @@ class CheckpointRepository:
         return rows[: limit + 1]
 
     async def delete(self, checkpoint_id: str) -> None:
-        """Delete one for good; those that follow it follow its parent then.
+        """Delete a checkpoint permanently; its successors then follow its parent.
 
         Raises:
             CheckpointNotFoundError: there is none.
@@ -247,7 +247,9 @@ class CheckpointRepository:
             )
         )
         tokens = {row.summary_id: row.tokens for row in rows}
-        session.summary_ids = [one for one in checkpoint.summary_ids if one in tokens]
+        session.summary_ids = [
+            summary_id for summary_id in checkpoint.summary_ids if summary_id in tokens
+        ]
         session.summary_tokens = sum(tokens.values())
         session.in_context_from = checkpoint.in_context_from
         session.set_aside = set_aside_after(

@@ -121,7 +121,7 @@ async def restore_checkpoint(
     service: ServiceDep,
     key: IdempotencyKeyDep,
 ) -> CheckpointRestored:
-    """Put a session back to a checkpoint; what was said since stays, outside of the window."""
+    """Restore a session from a checkpoint; later messages stay stored, outside of the window."""
     return await service.restore(principal, session_id, checkpoint_id, key=key)
 
 

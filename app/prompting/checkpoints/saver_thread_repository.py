@@ -30,11 +30,12 @@ OUTERMOST = ""
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One checkpoint, as far as pruning looks at it.
+    """A checkpoint with the fields that pruning needs.
 
     Args:
-        channels: those whose value is stored with it.
-        rebuilt: those whose value is made of the writes since an earlier checkpoint had one.
+        channels: the channels whose value is stored with it.
+        rebuilt: the channels whose value is rebuilt from the writes since an earlier checkpoint
+            that stored it.
         outer: the checkpoint of the outermost graph in which this graph was called.
 
     """
@@ -53,12 +54,12 @@ def kept(steps: Sequence[Step]) -> set[tuple[str, str]]:
     A namespace that one call of a subgraph had (LangGraph ends it with the id of the task) goes
     with the checkpoint of the outermost graph that made the call.
     """
-    by_id = {(one.namespace, one.checkpoint_id): one for one in steps}
+    by_id = {(step.namespace, step.checkpoint_id): step for step in steps}
     newest: dict[str, Step] = {}
-    for one in steps:
-        known = newest.get(one.namespace)
-        if known is None or known.checkpoint_id < one.checkpoint_id:
-            newest[one.namespace] = one
+    for step in steps:
+        known = newest.get(step.namespace)
+        if known is None or known.checkpoint_id < step.checkpoint_id:
+            newest[step.namespace] = step
     keep = _needed(newest[OUTERMOST], by_id) if OUTERMOST in newest else set()
     for namespace, head in newest.items():
         called_in = (OUTERMOST, head.outer or "")
@@ -142,9 +143,9 @@ SWEEP_VALUES = text(
             CROSS JOIN LATERAL jsonb_each_text(step.channels) AS channel
         WHERE step.tenant_id = :tenant_id AND step.session_id = :session_id
     )
-    DELETE FROM saver_values AS one
-    WHERE one.tenant_id = :tenant_id AND one.session_id = :session_id
-        AND NOT EXISTS (SELECT FROM held WHERE held.digest = one.digest)
+    DELETE FROM saver_values AS stored
+    WHERE stored.tenant_id = :tenant_id AND stored.session_id = :session_id
+        AND NOT EXISTS (SELECT FROM held WHERE held.digest = stored.digest)
     """
 ).bindparams(bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
 
@@ -152,18 +153,18 @@ SWEEP_CHUNKS = text(
     """
     WITH held AS MATERIALIZED (
         SELECT DISTINCT part.digest
-        FROM saver_values AS one CROSS JOIN LATERAL unnest(one.chunks) AS part (digest)
-        WHERE one.tenant_id = :tenant_id AND one.session_id = :session_id
+        FROM saver_values AS stored CROSS JOIN LATERAL unnest(stored.chunks) AS part (digest)
+        WHERE stored.tenant_id = :tenant_id AND stored.session_id = :session_id
     )
-    DELETE FROM saver_chunks AS one
-    WHERE one.tenant_id = :tenant_id AND one.session_id = :session_id
-        AND NOT EXISTS (SELECT FROM held WHERE held.digest = one.digest)
+    DELETE FROM saver_chunks AS stored
+    WHERE stored.tenant_id = :tenant_id AND stored.session_id = :session_id
+        AND NOT EXISTS (SELECT FROM held WHERE held.digest = stored.digest)
     """
 ).bindparams(bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
 
 
 class SaverThreadRepository:
-    """All that one session holds, which the caller has found and locked."""
+    """Everything that LangGraph stored in a session, which the caller has found and locked."""
 
     def __init__(self, db: AsyncSession, tenant_id: str, session_id: str) -> None:
         self._db = db
@@ -203,7 +204,8 @@ class SaverThreadRepository:
     async def remove(self, gone: Collection[tuple[str, str]]) -> int:
         """Delete checkpoints by namespace and id, with their writes; how many there were.
 
-        Those that followed one begin a thread then; and nothing stays that none of them holds.
+        A checkpoint whose parent is deleted then begins a thread. Values and chunks that are no
+        longer needed are deleted too.
         """
         if not gone:
             return 0
@@ -246,15 +248,18 @@ class SaverThreadRepository:
         return len(result.all())
 
     async def copy_to(self, target_id: str) -> int:
-        """Copy everything to another session, which has it afterwards; how many were new there."""
+        """Copy everything to the session `target_id`; how many checkpoints were new there.
+
+        Safe to repeat: what the target has stays as it is.
+        """
         copied = 0
         for table in (SaverChunk, SaverValue, SaverCheckpoint, SaverWrite):
             named = {"tenant_id": self._tenant_id, "session_id": target_id}
-            columns = [one for one in table.__table__.columns if one.name not in named]
+            columns = [column for column in table.__table__.columns if column.name not in named]
             statement = (
                 insert(table)
                 .from_select(
-                    [*named, *(one.name for one in columns)],
+                    [*named, *(column.name for column in columns)],
                     select(*map(literal, named.values()), *columns).where(self._of(table)),
                 )
                 .on_conflict_do_nothing()

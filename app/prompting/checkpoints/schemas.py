@@ -73,11 +73,11 @@ class CheckpointRead(ReadSchema):
     parent_id: str | None
     step: int | None
     source: str | None
-    reason: StateReason = Field(description="Why it was made; `manual` when somebody asked.")
+    reason: StateReason = Field(description="Why it was made; `manual` when a caller asked for it.")
     metadata: dict[str, Any] = Field(validation_alias="metadata_")
     message_seq: int = Field(description="Number of the session's newest message then.")
     in_context_from: int = Field(description="The window began behind this number.")
-    summary_ids: list[str] = Field(description="Summaries that stood for what was before it.")
+    summary_ids: list[str] = Field(description="Summaries of the messages before it.")
     size_bytes: int = Field(description="Of contents and working state, before compression.")
     creator: str | None = Field(description="Id of the key that asked for it.")
     create_time: Timestamp
@@ -108,13 +108,13 @@ class CheckpointQuery(PageQuery):
 
 
 class CheckpointRestored(ReadSchema):
-    """Where the session stands now; what the checkpoint holds is read from it."""
+    """The session after the restore; read the checkpoint for its contents."""
 
     checkpoint_id: str
     session_id: str
-    before_restore_id: str = Field(description="A checkpoint of how it stood before.")
+    before_restore_id: str = Field(description="A checkpoint of the session before the restore.")
     message_seq: int = Field(description="What is appended next follows this message.")
-    last_sequence_no: int = Field(description="Numbers go on after this one.")
+    last_sequence_no: int = Field(description="The newest sequence number; new messages follow it.")
     in_context_from: int
     summary_ids: list[str]
     window_messages: int

@@ -36,12 +36,11 @@ log = structlog.get_logger()
 
 class CheckpointService:
     def __init__(self, work: Work, policy: WindowPolicy) -> None:
-        """Keep checkpoints in `database`.
+        """Serve checkpoints.
 
         Args:
-            database: where sessions are.
-            switches: what the deployment allows.
-            policy: the deployment's, where agent and session say nothing.
+            work: opens the transactions.
+            policy: the deployment's window policy, for agents and sessions without their own.
 
         """
         self._work = work
@@ -55,13 +54,13 @@ class CheckpointService:
         *,
         key: IdempotencyKey | None = None,
     ) -> CheckpointRead:
-        """Keep the session as it is, with what the caller adds.
+        """Add a checkpoint of the session as it is, with the contents that the caller adds.
 
-        Calls that wait for a human are asked about, unless they were before.
+        Pending tool calls of the request become approvals, unless they are known already.
 
         Raises:
             SessionNotFoundError, SessionEndedError, DisabledError: about the session.
-            CheckpointParentNotFoundError: the parent is of another session or namespace.
+            CheckpointParentNotFoundError: the session and namespace have no such checkpoint.
             MemoryDisabledError: memory is switched off.
 
         """
@@ -91,9 +90,9 @@ class CheckpointService:
         session = opened.session
         approvals = ApprovalRepository(db, principal.access, session.session_id)
         named = {
-            one["id"]: one
-            for one in calls
-            if isinstance(one.get("id"), str) and 0 < len(one["id"]) <= LONGEST_CALL_ID
+            call["id"]: call
+            for call in calls
+            if isinstance(call.get("id"), str) and 0 < len(call["id"]) <= LONGEST_CALL_ID
         }
         known = await approvals.known(list(named))
         await approvals.ask(
@@ -116,6 +115,7 @@ class CheckpointService:
         Raises:
             SessionNotFoundError: the caller has no such session.
             CheckpointNotFoundError: `before` names no checkpoint of it.
+            InvalidCursorError: the cursor is none that a page returned.
 
         """
         start = decode_time(query.cursor)
@@ -141,14 +141,24 @@ class CheckpointService:
     async def get(
         self, principal: Principal, session_id: str, checkpoint_id: str
     ) -> CheckpointShown:
-        """A checkpoint with all it holds. Raises SessionNotFoundError, CheckpointNotFoundError."""
+        """A checkpoint with its contents and state, live or archived.
+
+        Raises:
+            SessionNotFoundError, CheckpointNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             found = await CheckpointRepository(db, principal.access, session_id).get(checkpoint_id)
         return _shown(found, await read_parts(found))
 
     async def delete(self, principal: Principal, session_id: str, checkpoint_id: str) -> None:
-        """Delete one for good. Raises SessionNotFoundError, CheckpointNotFoundError."""
+        """Delete a checkpoint permanently; its successors then follow its parent.
+
+        Raises:
+            SessionNotFoundError, CheckpointNotFoundError: there is none for this caller.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
             await CheckpointRepository(unit.db, principal.access, session_id).delete(checkpoint_id)
@@ -162,10 +172,10 @@ class CheckpointService:
         *,
         key: IdempotencyKey | None = None,
     ) -> CheckpointRestored:
-        """Put the session back to a checkpoint: window, summaries and working state.
+        """Restore the window, summaries and working state of a checkpoint.
 
-        Nothing is deleted: what was said since is set aside, and a checkpoint of how the
-        session stood is made first, which leads back to it.
+        Nothing is deleted: later messages are set aside, and a checkpoint of the present state is
+        made first, so that the restore can itself be undone.
 
         Raises:
             SessionNotFoundError, CheckpointNotFoundError: there is none.
@@ -185,7 +195,7 @@ class CheckpointService:
                 creator=principal.key_id,
                 keep=checkpoint_id,
             )
-            assert before is not None  # noqa: S101 (made of every session, also of an empty one)
+            assert before is not None  # noqa: S101 (every session has one, an empty session too)
             await checkpoints.put_back(session, wanted)
             await WindowRepository(unit.db, principal.access, session).recount(
                 self._policy_of(opened)
@@ -226,7 +236,13 @@ class ApprovalService:
     async def list_approvals(
         self, principal: Principal, session_id: str, query: ApprovalQuery
     ) -> Page[ApprovalRead]:
-        """Approvals, newest first. Raises SessionNotFoundError."""
+        """Approvals of a session, newest first.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
@@ -241,7 +257,12 @@ class ApprovalService:
         )
 
     async def get(self, principal: Principal, session_id: str, tool_call_id: str) -> ApprovalRead:
-        """The newest of a call's id. Raises SessionNotFoundError, ApprovalNotFoundError."""
+        """The newest approval of a call's id.
+
+        Raises:
+            SessionNotFoundError, ApprovalNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             approvals = ApprovalRepository(db, principal.access, session_id)
@@ -256,11 +277,11 @@ class ApprovalService:
         *,
         key: IdempotencyKey | None = None,
     ) -> ApprovalRead:
-        """Decide about a call that waits; the first of two wins, and may say it again.
+        """Decide about a waiting call. The first decision counts; repeating it changes nothing.
 
         Raises:
-            SessionNotFoundError, ApprovalNotFoundError: there is none.
-            ApprovalDecidedError: something else was decided, or its time was over.
+            SessionNotFoundError, ApprovalNotFoundError: there is none for this caller.
+            ApprovalDecidedError: the decision was different, or the approval had expired.
             CallAnsweredError: the call's result came without a decision.
             SessionEndedError, DisabledError, MemoryDisabledError: nothing may be written.
 
@@ -279,12 +300,12 @@ class ApprovalService:
         return shown
 
 
-def _approval_shown(standing: ApprovalState) -> ApprovalRead:
-    row = standing.approval
+def _approval_shown(state: ApprovalState) -> ApprovalRead:
+    row = state.approval
     values = {
         name: getattr(row, name) for name in ApprovalRead.model_fields if name in _APPROVAL_COLUMNS
     }
-    return ApprovalRead(**values | {"status": standing.status, "answered": standing.answered})
+    return ApprovalRead(**values | {"status": state.status, "answered": state.answered})
 
 
 _APPROVAL_COLUMNS = ApprovalRead.model_fields.keys() - {"status", "answered"}

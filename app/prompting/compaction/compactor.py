@@ -52,9 +52,9 @@ from app.prompting.compaction.schemas import WhyNot
 log = structlog.get_logger()
 
 INLINE_MESSAGES = 500
-"""A window of more messages is cut in a thread, so that nobody else waits for it."""
+"""A window of more messages is cut in a thread, so that other requests go on."""
 
-FOLD = "fold"
+MERGED_REASON = "fold"
 """Reason of a summary of summaries."""
 
 
@@ -64,7 +64,7 @@ class CompactionSnapshot:
 
     Args:
         why_not: why there is nothing to do; `eviction` is None then.
-        ids: of everything between the pointer and where it would stand.
+        ids: of all messages between the pointer and its new position.
         config: settings of the agent and of the tenant, which may name a summariser.
 
     """
@@ -82,7 +82,7 @@ class CompactionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """Summaries that are new, the first of them of what leaves; and those that stand then."""
+    """New summaries, that of the evicted messages first; and all that are then in the context."""
 
     added: Sequence[SessionSummary]
     present: Sequence[SessionSummary]
@@ -105,21 +105,23 @@ class Compactor:
         self,
         counter: TokenCounter,
         ledger: ModelLedger,
-        keeper: CheckpointStore,
+        checkpoint_store: CheckpointStore,
         policy: WindowPolicy,
         now: Callable[[], datetime],
     ) -> None:
         """Compact by the deployment's `policy`, as far as agents and sessions have none."""
         self._counter = counter
         self._ledger = ledger
-        self._keeper = keeper
+        self._checkpoint_store = checkpoint_store
         self._policy = policy
         self._now = now
 
     async def look(
-        self, db: AsyncSession, principal: Principal, session_id: str, wish: CompactionOptions
+        self, db: AsyncSession, principal: Principal, session_id: str, options: CompactionOptions
     ) -> CompactionSnapshot:
-        """What would leave the window.
+        """Read the window, and what would leave it; changes nothing.
+
+        `why_not` says why nothing would leave it.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
@@ -130,7 +132,7 @@ class Compactor:
         agent = await AgentRepository(db, principal.access).find(session.agent_id)
         user = await UserRepository(db, principal.access).find(session.user_id)
         refuse_disabled(agent, user)
-        policy = wish.applied(
+        policy = options.applied(
             resolve(self._policy, agent.window_policy if agent else None, session.window_policy)
         )
         seen = CompactionSnapshot(
@@ -139,15 +141,15 @@ class Compactor:
             pressure=pressure_of(session, policy),
             config=(agent.config if agent else {}, principal.config),
         )
-        if not wish.force and not _is_due(session, policy):
+        if not options.force and not _is_due(session, policy):
             return replace(seen, why_not="below_trigger")
         window = await WindowRepository(db, principal.access, session).whole(
             WindowRequest(policy, self._now())
         )
-        carried = session.window_tokens - sum(one.tokens for one in window.messages)
+        carried = session.window_tokens - sum(message.tokens for message in window.messages)
         overhead = session.summary_tokens + policy.reserved_tokens + max(carried, 0)
         plan = partial(
-            _planned, window, policy, overhead, scale=session.token_scale, force=wish.force
+            _planned, window, policy, overhead, scale=session.token_scale, force=options.force
         )
         long = len(window.messages) > INLINE_MESSAGES
         found, eviction = await asyncio.to_thread(plan) if long else plan()
@@ -155,36 +157,37 @@ class Compactor:
             return replace(seen, why_not=None if found.reason == "cut" else found.reason)
         summaries = SummaryRepository(db, principal.access)
         rows = await summaries.evicted(session, eviction.to_seq)
-        told = {one.message_id for one in eviction.messages}
+        covered = {message.message_id for message in eviction.messages}
         return replace(
             seen,
             eviction=eviction,
             ids=[row["message_id"] for row in rows],
-            lines=[line_of(dict(row)) for row in rows if row["message_id"] in told],
+            lines=[line_of(dict(row)) for row in rows if row["message_id"] in covered],
             present=await summaries.present(session),
         )
 
     @property
     def counter_name(self) -> str:
-        """Which counter its tokens are by."""
+        """Name of the counter that counts its tokens."""
         return self._counter.name
 
     async def used_up(self, principal: Principal) -> Exhausted | None:
-        """What bars a model today, if anything does."""
+        """The limit that bars a model today; None when no limit does."""
         return await self._ledger.used_up(principal)
 
     async def write(
         self,
         principal: Principal,
         seen: CompactionSnapshot,
-        wish: CompactionOptions,
+        options: CompactionOptions,
         summariser: Summariser,
     ) -> WrittenSummary | None:
-        """The summaries to store; None when the messages are as short as what would stand for
-        them. Stores nothing.
+        """The summaries to store; None when the summary is no shorter than the messages.
+
+        Stores nothing; no transaction may be open.
 
         Raises:
-            ModelUnavailableError: the model gave none.
+            ModelUnavailableError: the model gave no summary.
 
         """
         assert seen.eviction is not None  # noqa: S101 (the caller has looked)
@@ -192,8 +195,8 @@ class Compactor:
         request = SummaryRequest(
             limits.words,
             seen.lines,
-            [one.content for one in seen.present],
-            wish.instructions,
+            [summary.content for summary in seen.present],
+            options.instructions,
         )
         first = SessionSummary(
             summary_id=new_id("sum"),
@@ -204,27 +207,29 @@ class Compactor:
             to_seq=seen.eviction.to_seq,
             evicted_messages=len(seen.eviction.messages),
             evicted_tokens=seen.eviction.tokens,
-            reason=wish.reason,
+            reason=options.reason,
             creator=principal.key_id or None,
         )
-        await self._word(principal, summariser, request, limits, first)
+        await self._write_text(principal, summariser, request, limits, first)
         if first.tokens >= seen.eviction.tokens:
             return None
         added, present = [first], [*seen.present, first]
-        while (fold := next_merge(present, seen.policy)) is not None:
-            parts = present[fold.start : fold.stop]
+        while (merge := next_merge(present, seen.policy)) is not None:
+            parts = present[merge.start : merge.stop]
             request = SummaryRequest(
-                limits.words, earlier=[one.content for one in parts], instructions=wish.instructions
+                limits.words,
+                earlier=[part.content for part in parts],
+                instructions=options.instructions,
             )
-            folded = _folded(parts, fold.level, principal)
-            await self._word(principal, summariser, request, limits, folded)
-            if folded.tokens >= sum(one.tokens for one in parts):
+            merged = _merged(parts, merge.level, principal)
+            await self._write_text(principal, summariser, request, limits, merged)
+            if merged.tokens >= sum(part.tokens for part in parts):
                 break
-            added.append(folded)
-            present[fold.start : fold.stop] = [folded]
+            added.append(merged)
+            present[merge.start : merge.stop] = [merged]
         return WrittenSummary(added, present)
 
-    async def _word(
+    async def _write_text(
         self,
         principal: Principal,
         summariser: Summariser,
@@ -249,6 +254,9 @@ class Compactor:
     ) -> CompactionResult:
         """Store the summaries and move the pointer, in the caller's transaction.
 
+        Stores nothing, and says so in `why_not`, when the session was compacted or restored
+        meanwhile, or when a message that leaves the window was deleted.
+
         Raises:
             SessionNotFoundError: it was deleted meanwhile.
 
@@ -257,7 +265,7 @@ class Compactor:
         session = await SessionRepository(db, principal.access).get(
             seen.session.session_id, lock=True
         )
-        if _place(session) != _place(seen.session):
+        if _window_state(session) != _window_state(seen.session):
             return CompactionResult("already_compacted")
         summaries = SummaryRepository(db, principal.access)
         if list(await summaries.leaving(session, seen.eviction.to_seq)) != list(seen.ids):
@@ -281,8 +289,9 @@ class Compactor:
     async def _keep(
         self, db: AsyncSession, principal: Principal, session_id: str
     ) -> tuple[str | None, str | None]:
-        """Keep the session as it was; that this cannot be done is no reason not to compact
-        .
+        """Ids of a snapshot and a checkpoint of the session before compaction.
+
+        None where that failed: compaction goes on without it.
         """
 
         async def snapshot() -> str | None:
@@ -292,7 +301,7 @@ class Compactor:
             return None if kept is None else kept.snapshot_id
 
         async def checkpoint() -> str | None:
-            return await self._keeper.checkpoint(
+            return await self._checkpoint_store.checkpoint(
                 db,
                 principal.access,
                 session_id,
@@ -305,7 +314,12 @@ class Compactor:
         )
 
     async def _rescue(self, db: AsyncSession, principal: Principal, session: Session) -> str | None:
-        """Have what left the window read for memories now, where memory is on."""
+        """Order the extraction of memories from the evicted messages, if memory is on.
+
+        Returns:
+            The id of the job; None when memory is off or all of them were read before.
+
+        """
         agent = await AgentRepository(db, principal.access).find(session.agent_id)
         remembers = session.memory_enabled and agent is not None and agent.memory_enabled
         if not remembers or session.last_extracted_seq >= session.in_context_from:
@@ -335,32 +349,32 @@ async def _attempt(
 def _planned(
     window: Window, policy: WindowPolicy, overhead: int, *, scale: float, force: bool
 ) -> tuple[WindowCut, Eviction | None]:
-    """Where to cut, and what of that is to leave now."""
+    """Where to cut, and which of the messages before it leave now."""
     found = cut(window, policy, overhead=overhead, scale=scale, force=force)
     return found, eviction_of(window, found)
 
 
 def _is_due(session: Session, policy: WindowPolicy) -> bool:
-    """Whether the window is full, for whoever asks as for what happens by itself."""
+    """Whether the window is full, also where automatic compaction is switched off."""
     return pressure_of(session, replace(policy, automatic=True)).due
 
 
-def _place(session: Session) -> tuple[int, list[str], str]:
-    """What a compaction must find as it was: a restore may change any of the three."""
+def _window_state(session: Session) -> tuple[int, list[str], str]:
+    """What must be unchanged when a compaction is stored: a restore may change any of the three."""
     return session.in_context_from, list(session.summary_ids), str(session.set_aside)
 
 
-def _folded(parts: Sequence[SessionSummary], level: int, principal: Principal) -> SessionSummary:
+def _merged(parts: Sequence[SessionSummary], level: int, principal: Principal) -> SessionSummary:
     return SessionSummary(
         summary_id=new_id("sum"),
         session_id=parts[0].session_id,
         level=level,
         parent_id=None,
-        from_seq=min(one.from_seq for one in parts),
-        to_seq=max(one.to_seq for one in parts),
-        evicted_messages=sum(one.evicted_messages for one in parts),
-        evicted_tokens=sum(one.evicted_tokens for one in parts),
-        reason=FOLD,
+        from_seq=min(part.from_seq for part in parts),
+        to_seq=max(part.to_seq for part in parts),
+        evicted_messages=sum(part.evicted_messages for part in parts),
+        evicted_tokens=sum(part.evicted_tokens for part in parts),
+        reason=MERGED_REASON,
         creator=principal.key_id or None,
     )
 
@@ -387,13 +401,15 @@ HANDLE = "summary_model"
 """Its name in the settings of an agent or a tenant."""
 
 
-def chosen(catalogue: SummariserCatalogue, configs: Sequence[Mapping[str, Any]]) -> Summariser:
-    """The summariser that the first of `configs` names which names one.
+def chosen_summariser(
+    catalogue: SummariserCatalogue, configs: Sequence[Mapping[str, Any]]
+) -> Summariser:
+    """The summariser for an agent: the first that `configs` name, else the deployment's.
 
     Raises:
         UnknownModelError: this deployment does not have it.
 
     """
     handles = (config.get(HANDLE) for config in configs)
-    handle = next((one for one in handles if isinstance(one, str) and one), None)
+    handle = next((handle for handle in handles if isinstance(handle, str) and handle), None)
     return catalogue.default if handle is None else catalogue.resolve(handle)

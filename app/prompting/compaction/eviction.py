@@ -1,7 +1,7 @@
-"""What compaction reads, and which summaries it folds into one. Pure.
+"""What compaction evicts, and which summaries it merges. Pure.
 
-Summaries stand in levels: each eviction gives one of level 0, four of a level become one
-of the next. So at most three of a level stand beside each other, however long the session is.
+Summaries have levels: each eviction gives a summary of level 0, and four of a level are merged into
+one of the next. So a context has at most three of a level, however long the session is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,31 +22,31 @@ from app.language.llm.summariser import Speaker, SummaryLine
 from app.language.llm.tokens import TokenCounter
 from app.language.text.word_limit import cut_at_sentence, word_count
 
-FOLDED: Final = 4
+MERGED_AT_ONCE: Final = 4
 """How many summaries of a level become one of the next."""
 
 SUMMARY_SHARE: Final = 0.25
-"""Of the budget: what all summaries together may take, before they are folded early. A window
+"""Share of the budget that all summaries together may take before they are merged early. A window
 full of summaries could not be compacted any more."""
 
 TOKENS_PER_WORD: Final = 5
-"""In any script; a summary with more than that for each word allowed is cut."""
+"""In any script; a summary with more tokens for each allowed word is cut."""
 
 FEWEST_WORDS: Final = 10
 
 MOST_MESSAGES: Final = 400
-"""How many messages one summary may stand for; of a longer conversation that comes at once the
-rest follows in the next one."""
+"""Most messages that a summary may cover; of a longer conversation that arrives at once, the rest
+follows in the next summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """What is asked of one compaction; None leaves it to the policy.
+    """Options of a compaction; None leaves a value to the policy.
 
     Args:
         force: also when the window is not full.
         evict_fraction: share of the budget to make free.
-        reason: a word that is kept with the summary.
+        reason: a word that is stored with the summary.
 
     """
 
@@ -58,7 +58,7 @@ class CompactionOptions:
     reason: str = "manual"
 
     def applied(self, policy: WindowPolicy) -> WindowPolicy:
-        """The policy with what is asked for this once."""
+        """The policy with these options."""
         if self.keep_messages is not None:
             policy = replace(policy, keep_messages=self.keep_messages)
         if self.evict_fraction is not None:
@@ -89,7 +89,7 @@ class SummaryLimits:
 
 
 class PresentSummary(Protocol):
-    """A summary that stands in the context."""
+    """A summary that is in the context."""
 
     @property
     def level(self) -> Any: ...
@@ -99,7 +99,7 @@ class PresentSummary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SummaryMerge:
-    """Summaries from place `start` to before `stop` become one of `level`."""
+    """A merge: summaries from index `start` to before `stop` become one of `level`."""
 
     start: int
     stop: int
@@ -107,24 +107,24 @@ class SummaryMerge:
 
 
 def next_merge(present: Sequence[PresentSummary], policy: WindowPolicy) -> SummaryMerge | None:
-    """What is to be folded next among the present summaries, oldest first; None when nothing is."""
-    for start in range(len(present) - FOLDED + 1):
-        levels = {one.level for one in present[start : start + FOLDED]}
+    """The next merge among the present summaries, oldest first; None when there is none."""
+    for start in range(len(present) - MERGED_AT_ONCE + 1):
+        levels = {summary.level for summary in present[start : start + MERGED_AT_ONCE]}
         if len(levels) == 1:
-            return SummaryMerge(start, start + FOLDED, levels.pop() + 1)
-    tokens = sum(one.tokens for one in present)
+            return SummaryMerge(start, start + MERGED_AT_ONCE, levels.pop() + 1)
+    tokens = sum(summary.tokens for summary in present)
     if len(present) > 1 and tokens > SUMMARY_SHARE * policy.budget_tokens:
-        return SummaryMerge(0, len(present), max(one.level for one in present) + 1)
+        return SummaryMerge(0, len(present), max(summary.level for summary in present) + 1)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """What leaves the window at once.
+    """Messages that leave the window together.
 
     Args:
-        messages: what a summary must stand for, in order; instructions that stay before the
-            model are not among them.
+        messages: the messages that a summary must cover, in order; without instructions that stay
+            in the context.
         to_seq: everything up to this number leaves the window.
         more: whether still more has to leave it afterwards.
 
@@ -140,7 +140,7 @@ class Eviction:
 
     @property
     def tokens(self) -> int:
-        return sum(one.tokens for one in self.messages)
+        return sum(message.tokens for message in self.messages)
 
 
 def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) -> Eviction | None:
@@ -151,10 +151,10 @@ def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) ->
     cut_off = len(window.messages) - len(cut.kept)
     if cut_off <= most:
         return whole
-    borders = [place for place in groups_of(window).borders() if 0 < place <= most]
-    before_user = [place for place in borders if window.messages[place].role == "user"]
-    for place in reversed([*borders[-1:], *before_user[-1:]]):
-        leaving = window.messages[:place]
+    borders = [position for position in groups_of(window).borders() if 0 < position <= most]
+    before_user = [position for position in borders if window.messages[position].role == "user"]
+    for position in reversed([*borders[-1:], *before_user[-1:]]):
+        leaving = window.messages[:position]
         carried = carried_of(leaving, window.instructions_tokens)
         evicted = without(leaving, carried)
         if evicted:

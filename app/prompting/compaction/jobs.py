@@ -20,7 +20,7 @@ from app.prompting.compaction.compactor import (
     CompactionSnapshot,
     Compactor,
     WrittenSummary,
-    chosen,
+    chosen_summariser,
 )
 from app.prompting.compaction.eviction import CompactionOptions
 
@@ -28,7 +28,7 @@ REASON = "pressure"
 
 
 class CompactionJobs:
-    """Works off what appends have ordered."""
+    """Runs the compactions that appends have ordered."""
 
     def __init__(
         self,
@@ -43,32 +43,32 @@ class CompactionJobs:
         self._now = now
 
     async def compact(self, job: ClaimedJob) -> None:
-        """Compact the session, if its window is full still, and finish the job.
+        """Compact the session if its window is still full, and finish the job.
 
-        A model that fails leaves history as it was, and the job is tried again; the last time
-        the keyless summariser takes its place, whose name then stands with the summary.
+        When a model fails nothing is changed, and the job is tried again; at the last attempt
+        the keyless summariser replaces it, and the summary carries its name.
 
         Raises:
             SessionNotFoundError: it was deleted meanwhile.
-            DeferJobError: the day's quota is used up, or somebody is switched off.
+            DeferJobError: the day's quota is used up, or memory, tenant, agent or user is disabled.
             ModelUnavailableError: nothing was changed; try again.
-            LeaseLostError: another worker has done it.
+            LeaseLostError: a different worker has done it.
 
         """
         if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
-        wish = CompactionOptions(reason=REASON)
+        options = CompactionOptions(reason=REASON)
         async with self._work.read(job) as db:
             principal = await principal_of(db, job)
             try:
-                seen = await self._compactor.look(db, principal, job.session_id or "", wish)
+                seen = await self._compactor.look(db, principal, job.session_id or "", options)
             except DisabledError as error:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
             if seen.eviction is None:
                 await JobRepository(db, job.tenant_id).finish(job, {"skipped": seen.why_not})
                 return
         summariser = await self._summariser(job, principal, seen)
-        written = await self._compactor.write(principal, seen, wish, summariser)
+        written = await self._compactor.write(principal, seen, options, summariser)
         async with self._work.write(job, while_disabled=True) as unit:
             jobs = JobRepository(unit.db, job.tenant_id)
             if written is None:
@@ -76,7 +76,7 @@ class CompactionJobs:
                 return
             stored = await self._compactor.store(unit.db, principal, seen, written)
             if stored.why_not == "changed" or (stored.why_not is None and seen.eviction.more):
-                # Once more: from what is there now, or with what did not fit into one summary.
+                # Once more: with the present messages, or those that did not fit into a summary.
                 await jobs.schedule(compact_soon(seen.session, creator=job.creator))
             await jobs.finish(job, _result(seen, written, stored))
 
@@ -85,7 +85,7 @@ class CompactionJobs:
     ) -> Summariser:
         """Raises DeferJobError when a model may not be asked today."""
         try:
-            summariser = chosen(self._summarisers, seen.config)
+            summariser = chosen_summariser(self._summarisers, seen.config)
         except UnknownModelError:
             return self._summarisers.keyless
         if summariser.model is None or job.attempts >= job.max_attempts:
@@ -99,12 +99,12 @@ class CompactionJobs:
 def _result(
     seen: CompactionSnapshot, written: WrittenSummary, stored: CompactionResult
 ) -> dict[str, Any]:
-    """What the job's row says of it: ids and counts, no words."""
+    """The result in the job's row: ids and counts, no content."""
     if stored.why_not is not None:
         return {"skipped": stored.why_not}
     assert seen.eviction is not None  # noqa: S101 (something was stored)
     return {
-        "summary_ids": [one.summary_id for one in written.added],
+        "summary_ids": [summary.summary_id for summary in written.added],
         "model": written.added[0].model,
         "from_seq": seen.eviction.from_seq,
         "to_seq": seen.eviction.to_seq,

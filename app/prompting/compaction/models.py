@@ -17,10 +17,10 @@ from app.platform.database.base import Base, Id, TenantOwned
 
 
 class SessionSummary(TenantOwned, Base):
-    """The text that stands for evicted messages; never changed and only deleted with its session.
+    """The summary of evicted messages; never changed, and only deleted with its session.
 
-    Level 0 is of one eviction; a higher one folds several of the level below. Which of them
-    stand in the context now says `sessions.summary_ids`.
+    Level 0 covers one eviction; a higher level merges several of the level below.
+    `sessions.summary_ids` lists those that are in the context now.
     """
 
     __tablename__ = "session_summaries"

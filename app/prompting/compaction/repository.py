@@ -1,4 +1,4 @@
-"""SQL for summaries, for what they replace, and for the pointer behind which it stands."""
+"""SQL for summaries, the messages they replace, and the pointer where the window begins."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from app.prompting.compaction.errors import SummaryNotFoundError
 from app.prompting.compaction.models import SessionSummary
 
 READ = 8_000
-"""Code points of one message that a summariser is shown."""
+"""Code points of a message that a summariser is shown."""
 
 
 class SummaryRepository:
@@ -34,14 +34,14 @@ class SummaryRepository:
         )
 
     async def present(self, session: Session) -> list[SessionSummary]:
-        """Those that stand for what left the window, oldest first."""
+        """The summaries in the session's context, oldest first; empty when there are none."""
         if not session.summary_ids:
             return []
         rows = await self._db.scalars(
             self._of(session.session_id).where(SessionSummary.summary_id.in_(session.summary_ids))
         )
         found = {row.summary_id: row for row in rows}
-        return [found[one] for one in session.summary_ids if one in found]
+        return [found[summary_id] for summary_id in session.summary_ids if summary_id in found]
 
     async def get(self, session_id: str, summary_id: str) -> SessionSummary:
         """Raises SummaryNotFoundError."""
@@ -60,7 +60,15 @@ class SummaryRepository:
         start: tuple[datetime, str] | None,
         limit: int,
     ) -> Sequence[SessionSummary]:
-        """Newest first, one more than `limit` when another page follows."""
+        """Summaries, newest first; one more than `limit` when a further page follows.
+
+        Args:
+            session_id: the session.
+            level: only summaries of this level.
+            start: creation time and id of the last summary of the previous page.
+            limit: size of a page.
+
+        """
         statement = self._of(session_id)
         if level is not None:
             statement = statement.where(SessionSummary.level == level)
@@ -77,12 +85,12 @@ class SummaryRepository:
 
     async def add_all(self, summaries: Sequence[SessionSummary]) -> None:
         """Store summaries; each gets its time."""
-        for one in summaries:
-            one.tenant_id = self._tenant_id
-            self._db.add(one)
-            # One by one: the order in which they are stored is that of their times.
+        for summary in summaries:
+            summary.tenant_id = self._tenant_id
+            self._db.add(summary)
+            # In turn, so that their times of creation have their order.
             await self._db.flush()
-            await self._db.refresh(one)
+            await self._db.refresh(summary)
 
     async def evicted(self, session: Session, to_seq: int) -> Sequence[RowMapping]:
         """Messages of the window up to `to_seq`, in order, as far as a summariser reads them."""
@@ -128,14 +136,14 @@ class SummaryRepository:
     async def move(
         self, session: Session, to_seq: int, summaries: Sequence[SessionSummary]
     ) -> None:
-        """Set the pointer of a locked session, and what stands for what is behind it."""
+        """Set the pointer of a locked session, and the summaries of the messages before it."""
         await self._db.execute(
             update(Session)
             .where(Session.tenant_id == self._tenant_id, Session.session_id == session.session_id)
             .values(
                 in_context_from=to_seq,
-                summary_ids=[one.summary_id for one in summaries],
-                summary_tokens=sum(one.tokens for one in summaries),
+                summary_ids=[summary.summary_id for summary in summaries],
+                summary_tokens=sum(summary.tokens for summary in summaries),
             )
             .execution_options(synchronize_session=False)
         )

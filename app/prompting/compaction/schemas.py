@@ -42,7 +42,7 @@ class CompactRequest(Schema):
     )
     instructions: (
         Annotated[str, StringConstraints(min_length=1, max_length=2000), Storable] | None
-    ) = Field(default=None, description="Your own wishes to a model that writes the summary.")
+    ) = Field(default=None, description="Your instructions to a model that writes the summary.")
     reason: Reason = Field(default="manual", description="Kept with the summary.")
 
 
@@ -50,14 +50,14 @@ class SummaryRead(ReadSchema):
     summary_id: str
     session_id: str
     level: int = Field(
-        description="0 stands for messages; four of a level are folded into one of the next."
+        description="0 covers messages; four of a level are merged into one of the next."
     )
     parent_id: str | None = Field(description="The summary that was read before it was written.")
     from_seq: int
     to_seq: int
     content: str
     tokens: int
-    evicted_messages: int = Field(description="How many messages it stands for.")
+    evicted_messages: int = Field(description="How many messages it covers.")
     evicted_tokens: int
     model: str = Field(description="Who wrote it: `extractive/1`, or `openai/<model>`.")
     shortened: bool = Field(description="It was too long, and was cut at the end of a sentence.")
@@ -65,7 +65,8 @@ class SummaryRead(ReadSchema):
     creator: str | None = Field(description="Id of the key that asked for it.")
     create_time: Timestamp
     in_context: bool = Field(
-        default=False, description="Whether it stands in the context now, or another stands for it."
+        default=False,
+        description="Whether it is in the context now; otherwise a later summary covers it.",
     )
 
 

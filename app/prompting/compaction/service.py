@@ -19,7 +19,7 @@ from app.prompting.compaction.compactor import (
     CompactionSnapshot,
     Compactor,
     WrittenSummary,
-    chosen,
+    chosen_summariser,
 )
 from app.prompting.compaction.eviction import CompactionOptions
 from app.prompting.compaction.models import SessionSummary
@@ -33,7 +33,7 @@ from app.prompting.compaction.schemas import (
 )
 
 ROUNDS = 3
-"""How often a compaction begins anew when messages that it tells of are deleted meanwhile."""
+"""How often a compaction is tried when messages that it covers are deleted meanwhile."""
 
 
 class CompactionService:
@@ -59,40 +59,46 @@ class CompactionService:
     ) -> CompactAnswer:
         """Put the older messages of a session's window into a summary; none is deleted.
 
+        `why_not` of the answer says why nothing was compacted. Safe to repeat: messages that have
+        left the window are not summarised again.
+
         Raises:
             SessionNotFoundError: the caller has no such session.
             UnknownModelError: the agent names a summariser that this deployment does not have.
             QuotaExhaustedError: the tenant's day is used up; nothing was changed.
-            ModelUnavailableError: there is no summary, and nothing was changed.
+            ModelUnavailableError: the model gave no summary, and nothing was changed.
             MemoryDisabledError, DisabledError: memory is switched off.
 
         """
         self._work.refuse_disabled()
-        wish = CompactionOptions(**body.model_dump())
+        options = CompactionOptions(**body.model_dump())
         for _ in range(ROUNDS - 1):
-            answer = await self._try(principal, session_id, wish, key)
+            answer = await self._try(principal, session_id, options, key)
             if answer.why_not != "changed":
                 return answer
-        return await self._try(principal, session_id, wish, key)
+        return await self._try(principal, session_id, options, key)
 
     async def _try(
         self,
         principal: Principal,
         session_id: str,
-        wish: CompactionOptions,
+        options: CompactionOptions,
         key: IdempotencyKey | None,
     ) -> CompactAnswer:
         counter = self._compactor.counter_name
         async with self._work.read(principal, key) as db:
-            seen = await self._compactor.look(db, principal, session_id, wish)
-        summariser, user_id = chosen(self._summarisers, seen.config), seen.session.user_id
-        if seen.eviction is None or wish.dry_run:
+            seen = await self._compactor.look(db, principal, session_id, options)
+        summariser, user_id = (
+            chosen_summariser(self._summarisers, seen.config),
+            seen.session.user_id,
+        )
+        if seen.eviction is None or options.dry_run:
             async with self._work.write(principal, key) as unit:
                 why_not = CompactionResult(seen.why_not or "dry_run")
                 answer = _answer(seen, why_not, None, summariser, counter)
                 return unit.answer(answer, user_id=user_id)
         await self._refuse_used_up(principal, summariser)
-        written = await self._compactor.write(principal, seen, wish, summariser)
+        written = await self._compactor.write(principal, seen, options, summariser)
         async with self._work.write(principal, key) as unit:
             stored = CompactionResult("not_shorter")
             if written is not None:
@@ -113,7 +119,13 @@ class CompactionService:
     async def list_summaries(
         self, principal: Principal, session_id: str, query: SummaryQuery
     ) -> Page[SummaryRead]:
-        """Summaries of a session, newest first. Raises SessionNotFoundError."""
+        """Summaries of a session, newest first.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
@@ -128,7 +140,12 @@ class CompactionService:
         )
 
     async def get(self, principal: Principal, session_id: str, summary_id: str) -> SummaryRead:
-        """One summary. Raises SessionNotFoundError, SummaryNotFoundError."""
+        """A summary of a session.
+
+        Raises:
+            SessionNotFoundError, SummaryNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             row = await SummaryRepository(db, principal.access).get(session_id, summary_id)
@@ -136,7 +153,7 @@ class CompactionService:
 
 
 def shown(row: SessionSummary, present: Sequence[str]) -> SummaryRead:
-    """A summary, and whether it is one of those that stand in the context."""
+    """A summary, and whether it is in the context now (`present` has the ids that are)."""
     read = SummaryRead.model_validate(row)
     read.in_context = row.summary_id in present
     return read
@@ -156,7 +173,7 @@ def _answer(
     done = stored.why_not is None and written is not None
     summaries: list[SummaryRead] = []
     if stored.session is not None and written is not None:
-        summaries = [shown(one, stored.session.summary_ids) for one in written.added]
+        summaries = [shown(summary, stored.session.summary_ids) for summary in written.added]
     eviction = seen.eviction
     evicted = None
     if eviction is not None and (done or stored.why_not == "dry_run"):

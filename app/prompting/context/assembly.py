@@ -35,12 +35,12 @@ SUMMARY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A block of the system section, as much of it as fits.
+    """A block of the system section, cut to what fits.
 
     Args:
-        text: empty when there is nothing to say.
+        text: empty when it has no items.
         tokens: of `text`, counted line by line, which is never less than as a whole.
-        line_tokens: of each item that stands in it, from the first on.
+        line_tokens: tokens of each item in it, in order.
 
     """
 
@@ -50,7 +50,7 @@ class Section:
 
     @property
     def lines(self) -> int:
-        """How many items stand in it."""
+        """How many items are in it."""
         return len(self.line_tokens)
 
 
@@ -62,15 +62,14 @@ def section(
 ) -> Section:
     """The block of the first lines that fit; nothing when not even one does.
 
-    It ends at the first line that does not fit, so that what stands lower never pushes out what
-    stands higher.
+    It ends at the first line that does not fit, so that a lower line never displaces a higher one.
 
     Args:
-        tag: of the block; the service's own word.
-        header: the sentence that says what it is.
+        tag: tag of the block, chosen by the service.
+        header: the sentence that says what the block is.
         lines: escaped, best first.
-        allowance: most tokens of the whole block; None when it is always whole.
-        counter: counts them.
+        allowance: most tokens of the whole block; None for no limit.
+        counter: counts the tokens.
 
     """
     frame = counter.count(_block(tag, header, ()))
@@ -103,40 +102,40 @@ def profile_lines(name: str | None, profile: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return escape_line(", ".join(value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return escape_line(text)
 
 
 def passage_line(name: str | None, page: int | None, content: str) -> str:
-    """A passage on its line, with where it stands."""
-    place = [escape_line(name)] if name else []
-    place += [f"p. {page}"] if page is not None else []
-    source = f"[{', '.join(place)}] " if place else ""
-    return f"- {source}{escape_line(content)}"
+    """A passage on its line, with its file and page if known."""
+    source = [escape_line(name)] if name else []
+    source += [f"p. {page}"] if page is not None else []
+    prefix = f"[{', '.join(source)}] " if source else ""
+    return f"- {prefix}{escape_line(content)}"
 
 
 def summary_lines(summaries: Sequence[str]) -> list[str]:
     """One line per summary, oldest first."""
-    return [f"- {escape_line(one)}" for one in summaries if one.strip()]
+    return [f"- {escape_line(summary)}" for summary in summaries if summary.strip()]
 
 
 PROFILE_SHARE: Final = 0.2
 CORRECTIONS_SHARE: Final = 0.2
-"""Of the memory budget, for these alone; what they leave is for the other memories."""
+"""Shares of the memory budget for these alone; what they leave is for the other memories."""
 
 PASSAGES_SHARE: Final = 0.3
-"""Of the memory budget, for passages where there are any; what memories leave is theirs too."""
+"""Share of the memory budget for passages, if there are any, besides what memories leave."""
 
 TAG: Final = "memory"
-"""Of all that is remembered; among the tags that capture takes out of messages, so that none of
-it is extracted when a client sends it back."""
+"""Tag of everything remembered. Capture removes it from messages, so that nothing in it is
+extracted when a client sends it back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One part of the context, and what is told of it."""
+    """A part of the context, with the figures that the answer shows of it."""
 
     name: PartName
     section: Section
@@ -144,8 +143,8 @@ class Piece:
     dropped: int = 0
     reason: LeftOut | None = None
 
-    def told(self, *, with_text: bool) -> dict[str, Any]:
-        """As `schemas.Part` shows it."""
+    def as_part(self, *, with_text: bool) -> dict[str, Any]:
+        """The fields of `schemas.Part`."""
         return {
             "name": self.name,
             "tokens": self.section.tokens,
@@ -159,11 +158,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is remembered, as far as the budget holds it.
+    """Profile, corrections and memories, cut to the budget.
 
     Args:
-        shown: the memories in it, in order, each with its part and its tokens. What the profile
-            says has none of its own.
+        shown: the memories in it, in order, each with its part and its tokens; 0 tokens for
+            those that the profile contains.
 
     """
 
@@ -176,7 +175,7 @@ class Remembered:
 
 
 def nothing_remembered(reason: LeftOut) -> Remembered:
-    """The parts, empty, and why."""
+    """The three parts, empty, with the reason."""
     profile = Piece("profile", NOTHING, 0, 0, reason)
     corrections = Piece("corrections", NOTHING, 0, 0, reason)
     return Remembered((profile, corrections, Piece("memories", NOTHING, 0, 0, reason)))
@@ -194,49 +193,53 @@ def remembered(
 ) -> Remembered:
     """Profile, corrections and memories within one budget.
 
-    The first two have a share that nothing else takes; what they leave of it is for the
-    memories. A correction that its share has no room for stands among these by its score. A
-    memory that the profile, as far as it is shown, says in whole is not said once more.
+    The first two have shares of their own; what they leave is for the memories. A correction that
+    does not fit into its share is ranked among the memories by its score. A memory that the shown
+    lines of the profile contain completely is not repeated.
 
     Args:
-        profile: its lines; None when it is not wanted.
-        found: best first.
-        budget: for all three together.
-        counter: counts it.
-        corrections, memories: whether these are wanted.
-        reserved: tokens of the budget that are for others.
+        profile: its lines; None when it is excluded.
+        found: memories, best first.
+        budget: tokens for all three together.
+        counter: counts the tokens.
+        corrections, memories: whether these are included.
+        reserved: tokens of the budget that are for other parts.
 
     """
-    lines = None if profile is None else [one.text for one in profile]
+    lines = None if profile is None else [entry.text for entry in profile]
     first = _piece("profile", PROFILE, lines, int(budget * PROFILE_SHARE), counter)
-    told = (profile or [])[: first.section.lines]
-    mending = [one for one in found if one.row["memory_type"] == CORRECTION] if corrections else []
-    lines = [dated(one.row) for one in mending] if corrections else None
+    rendered_lines = (profile or [])[: first.section.lines]
+    corrected = (
+        [memory for memory in found if memory.row["memory_type"] == CORRECTION]
+        if corrections
+        else []
+    )
+    lines = [dated(memory.row) for memory in corrected] if corrections else None
     second = _piece("corrections", CORRECTIONS, lines, int(budget * CORRECTIONS_SHARE), counter)
-    repeated = [one for one in found if memories and _says_no_more(told, one)]
-    shown: list[tuple[PartName, Found, int]] = [("profile", one, 0) for one in repeated]
+    repeated = [memory for memory in found if memories and _is_in_profile(rendered_lines, memory)]
+    shown: list[tuple[PartName, Found, int]] = [("profile", memory, 0) for memory in repeated]
     shown += [
-        ("corrections", one, tokens)
-        for one, tokens in zip(mending, second.section.line_tokens, strict=False)
+        ("corrections", memory, tokens)
+        for memory, tokens in zip(corrected, second.section.line_tokens, strict=False)
     ]
-    # What is said already, in either part.
-    known = {one.ranked.memory_id for _, one, _ in shown}
-    others = [one for one in found if one.ranked.memory_id not in known]
+    # In either part already.
+    known = {memory.ranked.memory_id for _, memory, _ in shown}
+    others = [memory for memory in found if memory.ranked.memory_id not in known]
     left = budget - reserved - first.section.tokens - second.section.tokens
-    lines = [dated(one.row) for one in others] if memories else None
+    lines = [dated(memory.row) for memory in others] if memories else None
     third = _piece("memories", MEMORIES, lines, left, counter)
     shown += [
-        ("memories", one, tokens)
-        for one, tokens in zip(others, third.section.line_tokens, strict=False)
+        ("memories", memory, tokens)
+        for memory, tokens in zip(others, third.section.line_tokens, strict=False)
     ]
     return Remembered((first, second, third), shown)
 
 
-def _says_no_more(profile: Sequence[ProfileLine], one: Found) -> bool:
-    """Whether a memory's line would tell nothing that the profile does not.
+def _is_in_profile(profile: Sequence[ProfileLine], one: Found) -> bool:
+    """Whether the profile contains everything that a memory's line would say.
 
-    Since when it holds, and which mistake it mends, is more than its words; and a correction
-    stands among corrections, whatever else tells of it.
+    A memory with a date or a corrected mistake says more than its content; and a correction is
+    always shown among the corrections.
     """
     row = one.row
     if row["memory_type"] == CORRECTION or row["valid_from"] or row["source_error"]:
@@ -246,14 +249,14 @@ def _says_no_more(profile: Sequence[ProfileLine], one: Found) -> bool:
 
 def passages_within(hits: Sequence[PassageHit], budget: int, counter: TokenCounter) -> Piece:
     """The best passages that fit."""
-    lines = [passage_line(one.file_name, one.page, one.content) for one in hits]
+    lines = [passage_line(hit.file_name, hit.page, hit.content) for hit in hits]
     return _piece("passages", PASSAGES, lines, budget, counter)
 
 
 def dated(memory: Mapping[str, Any]) -> str:
-    """A memory on its line, with the day from which it holds, or on which it was, if known.
+    """A memory on its line, with the day since when it holds or on which it happened, if known.
 
-    Without it nothing could be said of when: the words of a memory seldom tell.
+    The content of a memory seldom says when.
     """
     since: datetime | None = memory["valid_from"]
     if since is None:
@@ -273,13 +276,13 @@ def _piece(
 
 
 def whole(name: PartName, text: str, items: int, counter: TokenCounter) -> Piece:
-    """A part that is always whole."""
+    """A part that is never cut."""
     tokens = counter.count(text)
     return Piece(name, Section(text, tokens, [0] * items))
 
 
 def excluded(name: PartName) -> Piece:
-    """A part that nobody wanted."""
+    """A part that the request excludes."""
     return Piece(name, NOTHING, None, 0, "excluded")
 
 
@@ -304,7 +307,7 @@ def rendered(
 
 
 def content_hash(prompt: str, messages: Sequence[Mapping[str, Any]]) -> str:
-    """As `schemas.ContextAnswer` promises, so that who keeps it can tell what a model saw."""
+    """The hash that `schemas.ContextAnswer` documents; it proves later what a model saw."""
     content = json.dumps(
         {"messages": messages, "prompt": prompt},
         ensure_ascii=False,
@@ -314,8 +317,8 @@ def content_hash(prompt: str, messages: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def told(part: PartName, found: Found, tokens: int, *, asked: bool) -> dict[str, Any]:
-    """As `schemas.UsedMemory` shows it, without what explains it."""
+def used_memory(part: PartName, found: Found, tokens: int, *, asked: bool) -> dict[str, Any]:
+    """The fields of `schemas.UsedMemory`, without `explain`."""
     return {
         "memory_id": found.ranked.memory_id,
         "part": part,
@@ -329,8 +332,8 @@ def told(part: PartName, found: Found, tokens: int, *, asked: bool) -> dict[str,
     }
 
 
-def told_passage(hit: PassageHit, tokens: int) -> dict[str, Any]:
-    """As `schemas.UsedPassage` shows it."""
+def used_passage(hit: PassageHit, tokens: int) -> dict[str, Any]:
+    """The fields of `schemas.UsedPassage`."""
     return {
         "passage_id": hit.passage_id,
         "folder_id": hit.folder_id,

@@ -30,8 +30,8 @@ from app.prompting.context.assembly import (
     section,
     summary_lines,
     system_section,
-    told,
-    told_passage,
+    used_memory,
+    used_passage,
     whole,
 )
 from app.prompting.context.dialects import Spoken
@@ -42,36 +42,39 @@ from app.prompting.documents.schemas import PassageHit
 PLACEHOLDER: Final = "[This result was left out to save room. Call the tool again if you need it.]"
 
 FURTHER: Final = 4
-"""So many times the budget is read of a window whose results are cleared, for more of it will
-fit then."""
+"""A window whose results are cleared is read to this many times the budget: more of it will fit."""
 
 
 def cleared(
-    conversation: SceneConversation, wish: ClearToolResults, counter: TokenCounter
+    conversation: SceneConversation, request: ClearToolResults, counter: TokenCounter
 ) -> tuple[SceneConversation, int]:
     """The conversation with older results replaced, and how many were.
 
-    The newest `keep` results stay, and those of tools in `exempt`, and whatever is no longer
-    than the words that would replace it.
+    The newest `keep` results stay, results of tools in `exempt`, and results that are no longer
+    than the placeholder.
 
     """
     window, spoken = conversation.window, dict(conversation.spoken)
-    taken = sum(one.tokens for one in window.messages)
-    if wish.above_tokens is not None and taken <= wish.above_tokens:
+    taken = sum(message.tokens for message in window.messages)
+    if request.above_tokens is not None and taken <= request.above_tokens:
         return conversation, 0
     names = _names_of_calls(conversation)
-    results = [one for one in window.messages if one.role == "tool" and one.answers is not None]
-    older = results[: max(len(results) - wish.keep, 0)]
+    results = [
+        message
+        for message in window.messages
+        if message.role == "tool" and message.answers is not None
+    ]
+    older = results[: max(len(results) - request.keep, 0)]
     shorter = {}
-    for one in older:
-        said = spoken[one.message_id]
-        if (said.name or names.get(one.answers or "")) in wish.exempt:
+    for message in older:
+        said = spoken[message.message_id]
+        if (said.name or names.get(message.answers or "")) in request.exempt:
             continue
         tokens = message_tokens(counter, content=PLACEHOLDER, name=said.name)
-        if tokens < one.tokens:
-            shorter[one.message_id] = replace(one, tokens=tokens)
-            spoken[one.message_id] = replace(said, content=PLACEHOLDER, content_parts=None)
-    messages = tuple(shorter.get(one.message_id, one) for one in window.messages)
+        if tokens < message.tokens:
+            shorter[message.message_id] = replace(message, tokens=tokens)
+            spoken[message.message_id] = replace(said, content=PLACEHOLDER, content_parts=None)
+    messages = tuple(shorter.get(message.message_id, message) for message in window.messages)
     return (
         replace(conversation, window=replace(window, messages=messages), spoken=spoken),
         len(shorter),
@@ -79,11 +82,11 @@ def cleared(
 
 
 def _names_of_calls(conversation: SceneConversation) -> dict[str, str]:
-    """The tool that each call names; a later call of the same id counts."""
+    """Names of tools by the id of their call; of two calls with the same id the later counts."""
     return {
         str(call.get("id")): str(_function(call).get("name", ""))
-        for one in conversation.window.messages
-        for call in conversation.spoken[one.message_id].tool_calls or ()
+        for message in conversation.window.messages
+        for call in conversation.spoken[message.message_id].tool_calls or ()
     }
 
 
@@ -93,8 +96,8 @@ def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """A request, with what became of its parts.
+class ContextOptions:
+    """A request with its resolved options.
 
     Args:
         instructions: the system prompt, its variables replaced.
@@ -114,14 +117,14 @@ class Composition:
     """Everything a context is made of.
 
     Args:
-        recalled: None when nobody looked for memories.
-        off_by: who has switched injection off.
+        recalled: the found memories; None when no memories were searched for.
+        off_by: where injection is switched off; None when it is on.
         passages: of documents, best first.
 
     """
 
     scene: Scene
-    wishes: Wishes
+    options: ContextOptions
     recalled: RecallResult | None
     counter: TokenCounter
     off_by: Off | None
@@ -129,22 +132,22 @@ class Composition:
 
     @property
     def characters(self) -> int:
-        """How much text is read to make it."""
+        """The characters of all text that is read for it."""
         found = [] if self.recalled is None else self.recalled.found
         return (
-            len(self.wishes.instructions)
+            len(self.options.instructions)
             + self.scene.characters
-            + sum(len(one.row["content"]) for one in found)
-            + sum(len(one.content) for one in self.passages)
+            + sum(len(memory.row["content"]) for memory in found)
+            + sum(len(passage.content) for passage in self.passages)
         )
 
     def answer(self) -> dict[str, Any]:
-        """All of a `ContextAnswer` but what is told of the query."""
-        body, scene = self.wishes.body, self.scene
+        """The fields of a `ContextAnswer`, without `query`."""
+        body, scene = self.options.body, self.scene
         known = self._remembered()
         passages = self._passages(known)
         profile, corrections, memories = known.pieces
-        said = self.wishes.instructions
+        said = self.options.instructions
         instructions = whole("instructions", said, int(bool(said)), self.counter)
         blocks, summary = self._blocks(), self._summary()
         system = [instructions, profile, blocks, summary, corrections, memories, *passages]
@@ -152,10 +155,10 @@ class Composition:
         conversation, results = scene.conversation, 0
         if body.clear_tool_results is not None:
             conversation, results = cleared(conversation, body.clear_tool_results, self.counter)
-        trimmed = trim(conversation.window, self.wishes.pick, room)
+        trimmed = trim(conversation.window, self.options.pick, room)
         if not body.include.window:
             trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
-        shown = [conversation.spoken[one.message_id] for one in trimmed.messages]
+        shown = [conversation.spoken[message.message_id] for message in trimmed.messages]
         window = self._window(trimmed, room) if body.include.window else excluded("window")
         prompt, messages = rendered(body.render, system_section(system), shown)
         pieces = [*system, window]
@@ -165,60 +168,60 @@ class Composition:
             "prompt": prompt,
             "messages": messages,
             "summary": "\n".join(scene.summaries) if summary.section.lines else None,
-            "parts": [one.told(with_text=body.render == "parts") for one in pieces],
+            "parts": [piece.as_part(with_text=body.render == "parts") for piece in pieces],
             "used": self._used(known),
             "used_passages": [
-                told_passage(hit, tokens)
+                used_passage(hit, tokens)
                 for piece in passages
                 for hit, tokens in zip(self.passages, piece.section.line_tokens, strict=False)
             ],
             "window": _window(trimmed, shown) | {"cleared": results},
             "starts_with_user": bool(shown) and trimmed.starts_with_user,
             "pressure": self._pressure(),
-            "tokens": sum(one.section.tokens for one in pieces),
-            "memory_tokens": known.tokens + sum(one.section.tokens for one in passages),
+            "tokens": sum(piece.section.tokens for piece in pieces),
+            "memory_tokens": known.tokens + sum(piece.section.tokens for piece in passages),
             "counter": self.counter.name,
             "content_sha256": content_hash(prompt, messages),
             "injection": {"enabled": self.off_by is None, "off_by": self.off_by},
         }
 
     def _remembered(self) -> Remembered:
-        body, found = self.wishes.body, self.recalled
+        body, found = self.options.body, self.recalled
         if self.off_by is not None:
             return nothing_remembered("injection_off")
         profile = self.scene.profile_lines
         if body.as_of is not None:
-            # Whoever asks what held then is told all of it; the profile is of now.
-            profile = [ProfileLine(one.text) for one in profile]
+            # A request as of a past time gets every memory: the profile is the present one.
+            profile = [ProfileLine(line.text) for line in profile]
         return remembered(
             profile if body.include.profile else None,
             [] if found is None else found.found,
-            self.wishes.memory_tokens,
+            self.options.memory_tokens,
             self.counter,
             corrections=body.include.corrections,
             memories=body.include.memories,
-            reserved=int(self.wishes.memory_tokens * PASSAGES_SHARE) if self.passages else 0,
+            reserved=int(self.options.memory_tokens * PASSAGES_SHARE) if self.passages else 0,
         )
 
     def _passages(self, known: Remembered) -> list[Piece]:
         """The part of the passages, where they are asked for."""
-        if self.wishes.body.passages is None:
+        if self.options.body.passages is None:
             return []
         if self.off_by is not None:
             return [Piece("passages", NOTHING, 0, 0, "injection_off")]
-        budget = self.wishes.memory_tokens - known.tokens
+        budget = self.options.memory_tokens - known.tokens
         return [passages_within(self.passages, budget, self.counter)]
 
     def _blocks(self) -> Piece:
         """Always whole: a block has a limit of its own, and its agents always see it."""
-        if not self.wishes.body.include.blocks:
+        if not self.options.body.include.blocks:
             return excluded("blocks")
         blocks = self.scene.blocks
         return whole("blocks", render_blocks(blocks), len(blocks), self.counter)
 
     def _summary(self) -> Piece:
-        """Always whole: it stands for messages that nothing else here tells of."""
-        if not self.wishes.body.include.summary:
+        """Always whole: nothing else in the context covers those messages."""
+        if not self.options.body.include.summary:
             return excluded("summary")
         lines = summary_lines(self.scene.summaries)
         return Piece("summary", section("summary", SUMMARY, lines, None, self.counter))
@@ -226,23 +229,23 @@ class Composition:
     def _room(self, instructions: Piece, *others: Piece) -> int:
         """Tokens that are left for messages, as we count them.
 
-        What the caller says it adds and what it sends as instructions are the same thing; a
-        provider that counts more than we do leaves less room.
+        The reserved tokens of the policy and the instructions are the same text; a provider that
+        counts more than we do leaves less room.
         """
         policy = self.scene.policy
-        budget = self.wishes.body.window_tokens or policy.budget_tokens
+        budget = self.options.body.window_tokens or policy.budget_tokens
         own = max(policy.reserved_tokens, instructions.section.tokens)
-        taken = own + sum(one.section.tokens for one in others)
+        taken = own + sum(piece.section.tokens for piece in others)
         return max(0, int(budget / self.scene.row["token_scale"]) - taken)
 
     @staticmethod
     def _window(trimmed: Trimmed, room: int) -> Piece:
-        shown = Section("", trimmed.tokens, [one.tokens for one in trimmed.messages])
+        shown = Section("", trimmed.tokens, [message.tokens for message in trimmed.messages])
         reason: LeftOut | None = "budget" if trimmed.left_out else None
         return Piece("window", shown, room, trimmed.left_out, reason)
 
     def _pressure(self) -> dict[str, Any]:
-        """As an append tells it; a context orders no compaction."""
+        """As in the answer to an append; a context orders no compaction."""
         pressure = pressure_of(counters(self.scene.row), self.scene.policy)
         return {**pressure.shown(), "counter": self.counter.name, "compaction_job_id": None}
 
@@ -252,16 +255,16 @@ class Composition:
         asked = self.recalled.asked
         shown = []
         for part, found, tokens in known.shown:
-            one = told(part, found, tokens, asked=asked)
-            if self.wishes.body.explain:
-                one["explain"] = explained(found, self.recalled.weights, compared=asked)
-            shown.append(one)
+            used = used_memory(part, found, tokens, asked=asked)
+            if self.options.body.explain:
+                used["explain"] = explained(found, self.recalled.weights, compared=asked)
+            shown.append(used)
         return shown
 
 
 def _window(trimmed: Trimmed, shown: Sequence[Spoken]) -> dict[str, Any]:
     """As `schemas.ShownWindow` has it."""
-    numbers = [one.sequence_no for one in shown if one.sequence_no is not None]
+    numbers = [message.sequence_no for message in shown if message.sequence_no is not None]
     return {
         "messages": len(shown),
         "tokens": trimmed.tokens,

@@ -1,4 +1,4 @@
-"""The one statement that a context begins with: all that is known of the session by itself.
+"""The statement that a context begins with: all that belongs to the session.
 
 Session, agent and user, profiles, working state, summaries and blocks, and as much of the window
 as the budget can hold; `Database.fetch` frames it with the tenant. Its cost follows from the budget
@@ -64,10 +64,10 @@ SELECT session.session_id, session.agent_id, session.user_id, session.project_id
     ) AND (CAST($3 AS text) IS NULL OR person.agent_id = CAST($3 AS text)) AS in_project,
     ARRAY(
         SELECT summary.content
-        FROM unnest(session.summary_ids) WITH ORDINALITY AS present(summary_id, place)
+        FROM unnest(session.summary_ids) WITH ORDINALITY AS present(summary_id, ordinal)
         JOIN session_summaries AS summary ON summary.tenant_id = tenant.id
             AND summary.summary_id = present.summary_id
-        ORDER BY present.place
+        ORDER BY present.ordinal
     ) AS summaries,
     (SELECT json_agg(block) FROM ({_BLOCKS}) AS block) AS blocks,
     (SELECT json_agg(tail) FROM ({_TAIL}) AS tail) AS tail,
@@ -92,7 +92,7 @@ CROSS JOIN LATERAL (
 request and `$6` that of the deployment, `$7` how many times the budget is read.
 """
 
-# What stood there before is written again after a while only: a conversation shows much the same
+# What was shown before is written again after a while only: a conversation shows much the same
 # memories at every turn. Ended sessions and memories may be gone by now.
 NOTE_SHOWN: Final = text(
     """

@@ -14,8 +14,8 @@ from app.conversation.messages.capture import TEXT_BLOCKS
 from app.language.text.prompt_text import escape_line
 
 NO_RESULT: Final = "No result was recorded."
-"""What stands for the result of a call that the conversation went on without; providers refuse a
-call that nothing answers."""
+"""Replaces the result of a call that the conversation went on without: providers refuse a call
+without a result."""
 
 _ARGUMENTS: Final = ("arguments", "args", "input")
 _DATA_URL: Final = re.compile(r"data:([\w.+/-]+);base64,(.+)", re.DOTALL)
@@ -23,7 +23,7 @@ _DATA_URL: Final = re.compile(r"data:([\w.+/-]+);base64,(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A message as it goes to the model; `message_id` and `sequence_no` of a stored one."""
+    """A message as it goes to the model; stored messages have `message_id` and `sequence_no`."""
 
     role: str
     content: str
@@ -37,7 +37,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call, whoever's form it had."""
+    """A tool call, read from any of the three forms."""
 
     call_id: str
     name: str
@@ -72,7 +72,7 @@ class Call:
 def for_openai(system: str, messages: Sequence[Spoken]) -> list[dict[str, Any]]:
     """Messages of the Chat Completions API, the system section first when there is one."""
     shown = [{"role": "system", "content": system}] if system else []
-    return [*shown, *(_openai(one) for one in answered(messages))]
+    return [*shown, *(_openai(message) for message in answered(messages))]
 
 
 def _openai(message: Spoken) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_text(message: Spoken, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts, with the content before them unless one of them says the same."""
+    """The parts, with the content before them unless a part has the same text."""
     said = [part.get("text") for part in parts if part.get("type") == "text"]
     if not message.content or message.content in said or message.content == "".join(map(str, said)):
         return parts
@@ -121,9 +121,11 @@ def for_anthropic(system: str, messages: Sequence[Spoken]) -> tuple[str, list[di
     That API has no system messages: what the conversation has of them ends the system section,
     in order.
     """
-    notices = [one.content for one in messages if one.role == "system" and one.content]
+    notices = [
+        message.content for message in messages if message.role == "system" and message.content
+    ]
     turns: list[dict[str, Any]] = []
-    for message in answered([one for one in messages if one.role != "system"]):
+    for message in answered([message for message in messages if message.role != "system"]):
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _anthropic(message)
         if not blocks:
@@ -139,7 +141,7 @@ def _anthropic(message: Spoken) -> list[dict[str, Any]]:
     parts = [_anthropic_part(part) for part in message.content_parts or ()]
     blocks = _with_text(message, parts) if message.content else parts
     # A text without a letter is refused.
-    blocks = [one for one in blocks if one.get("type") != "text" or one["text"].strip()]
+    blocks = [block for block in blocks if block.get("type") != "text" or block["text"].strip()]
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.tool_call_id}
         return [result | ({"content": blocks} if blocks else {})]
@@ -170,7 +172,7 @@ def _anthropic_part(part: Mapping[str, Any]) -> dict[str, Any]:
 def as_plain(system: str, messages: Sequence[Spoken]) -> str:
     """One text: the system section, then the conversation, one line per message and call.
 
-    A line begins with who speaks, and nothing said can begin another.
+    A line begins with its speaker, and no content can begin a line.
     """
     lines = [line for message in messages for line in _plain(message)]
     talk = "\n".join(("<conversation>", *lines, "</conversation>")) if lines else ""
@@ -193,16 +195,16 @@ def as_parts(messages: Sequence[Spoken]) -> list[dict[str, Any]]:
     """Messages as they were appended, with their ids."""
     return [
         {
-            "message_id": one.message_id,
-            "sequence_no": one.sequence_no,
-            "role": one.role,
-            "content": one.content,
-            "content_parts": one.content_parts,
-            "tool_calls": one.tool_calls,
-            "tool_call_id": one.tool_call_id,
-            "name": one.name,
+            "message_id": message.message_id,
+            "sequence_no": message.sequence_no,
+            "role": message.role,
+            "content": message.content,
+            "content_parts": message.content_parts,
+            "tool_calls": message.tool_calls,
+            "tool_call_id": message.tool_call_id,
+            "name": message.name,
         }
-        for one in messages
+        for message in messages
     ]
 
 
@@ -218,9 +220,12 @@ def answered(messages: Sequence[Spoken]) -> list[Spoken]:
     for message in reversed(messages):
         if message.role == "tool" and message.tool_call_id is not None:
             waiting.setdefault(message.tool_call_id, []).append(message)
-    last = max((place for place, one in enumerate(messages) if one.role in _SPEAKERS), default=-1)
+    last = max(
+        (position for position, message in enumerate(messages) if message.role in _SPEAKERS),
+        default=-1,
+    )
     shown: list[Spoken] = []
-    for place, message in enumerate(messages):
+    for position, message in enumerate(messages):
         if message.role == "tool":
             continue
         shown.append(message)
@@ -228,7 +233,7 @@ def answered(messages: Sequence[Spoken]) -> list[Spoken]:
             results = waiting.get(call.call_id)
             if results:
                 shown.append(results.pop())
-            elif place < last:
+            elif position < last:
                 shown.append(Spoken("tool", NO_RESULT, tool_call_id=call.call_id))
     return shown
 

@@ -8,7 +8,7 @@ from app.errors import UnprocessableError
 
 MOST_NAMED: Final = 5
 LONGEST_NAMED: Final = 100
-"""So many names are told, and so much of each: a prompt may hold thousands of any length."""
+"""Limits of the names in an error: a prompt may hold thousands of any length."""
 
 
 class UnknownVariableError(UnprocessableError):
@@ -16,16 +16,16 @@ class UnknownVariableError(UnprocessableError):
     title = "Nothing has this name"
 
     def __init__(self, names: Sequence[str]) -> None:
-        told = [name[:LONGEST_NAMED] for name in names[:MOST_NAMED]]
-        more = len(names) - len(told)
-        listed = ", ".join(told) + (f" and {more} more" if more else "")
+        shown = [name[:LONGEST_NAMED] for name in names[:MOST_NAMED]]
+        more = len(names) - len(shown)
+        listed = ", ".join(shown) + (f" and {more} more" if more else "")
         super().__init__(
             f"The system prompt names {listed}, and neither the request's `context`, nor the "
             "working state, nor the session's `context` has it.",
-            variables=[*told],
+            variables=[*shown],
             errors=[
                 {"location": ["body", "system_prompt"], "detail": f"nothing is called {name}"}
-                for name in told
+                for name in shown
             ],
         )
 

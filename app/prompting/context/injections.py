@@ -1,8 +1,7 @@
-"""Which memories stood in which session's context, gathered and written behind the answers.
+"""Which memories a session's context has shown, collected and written after the answers.
 
-A context never writes. What it showed gathers here and is written a batch at a time; what is lost
-when the process dies is what was not written yet, a second's worth, and costs no more than that
-an echo of it may be proposed again.
+A context never writes. What it showed is collected here and written in batches. When the process
+dies, at most about a second of it is lost; then an echo of such a memory may be extracted again.
 """
 
 from collections.abc import Iterable
@@ -16,20 +15,19 @@ from app.prompting.context.context_sql import NOTE_SHOWN
 
 ROWS_PER_FLUSH: Final = 1_000
 
-PATIENCE: Final = 0.8
-"""Seconds that one flush may take, which comes every second: a reading that follows at once, as
-a rescue does, should know what was shown."""
+FLUSH_SECONDS: Final = 0.8
+"""Longest time of a flush, which comes every second: an extraction that follows at once should know
+what was shown."""
 
 WAITING: Final = 50_000
-"""Most that waits to be written; what comes beyond goes unnoted, which is better than growing
-without bound."""
+"""Most pairs that wait to be written; further ones are dropped, so that memory stays bounded."""
 
 _Shown = tuple[str, str]
 """A session and a memory."""
 
 
 class Injections:
-    """Gathers what contexts show. Belongs to one event loop."""
+    """Collects what contexts show. Use it from one event loop only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,26 +37,32 @@ class Injections:
     def note(
         self, tenant_id: str, session_id: str, memory_ids: Iterable[str], at: datetime
     ) -> None:
-        """These memories stand in the session's context now."""
+        """Note that a session's context shows these memories; waits for nothing."""
         shown = self._shown.setdefault(tenant_id, {})
         for memory_id in memory_ids:
-            one = (session_id, memory_id)
-            if one not in shown:
+            pair = (session_id, memory_id)
+            if pair not in shown:
                 if self._waiting >= WAITING:
                     INJECTIONS_DROPPED.inc()
                     continue
                 self._waiting += 1
-            shown[one] = at
+            shown[pair] = at
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Write what was noted, oldest first: as much as PATIENCE allows, or all before the
-        process ends. A batch is of one tenant, as row-level security wants it.
+        """Write what was noted, oldest first, for at most FLUSH_SECONDS.
+
+        A batch has a single tenant, as row-level security demands. What could not be written
+        stays noted, and the error is raised.
+
+        Args:
+            everything: write all of it, however long it takes; for the end of the process.
+
         """
-        until = monotonic() + PATIENCE
+        until = monotonic() + FLUSH_SECONDS
         while self._shown and (everything or monotonic() < until):
             tenant_id, shown = next(iter(self._shown.items()))
-            # Taken out before it is written: what is noted meanwhile is written the next time.
-            batch = {one: shown.pop(one) for one in list(shown)[:ROWS_PER_FLUSH]}
+            # Removed before it is written: what is noted meanwhile is written the next time.
+            batch = {pair: shown.pop(pair) for pair in list(shown)[:ROWS_PER_FLUSH]}
             # The next tenant comes first the next time.
             del self._shown[tenant_id]
             if shown:

@@ -1,4 +1,4 @@
-"""What the first statement of a context told: a session and all that belongs to it. Pure."""
+"""The result of the first statement of a context: a session and all that belongs to it. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class Scene:
     """A session as a context sees it.
 
     Args:
-        row: of `context_sql.py`.
-        policy: of its window, as resolved.
-        summaries: what stands for evicted messages, oldest first.
-        conversation: what may be shown of the window.
+        row: the row of the statement in `context_sql.py`.
+        policy: the resolved policy of its window.
+        summaries: the summaries of evicted messages, oldest first.
+        conversation: the messages of the window that may be shown.
 
     """
 
@@ -41,22 +41,24 @@ class Scene:
 
     @property
     def sources(self) -> list[Mapping[str, Any]]:
-        """Where variables are looked up when the request's own context does not have them."""
+        """Where variables are looked up that the request's own context does not have."""
         return [self.row["state"] or {}, self.row["context"]]
 
     @property
     def profile_lines(self) -> list[ProfileLine]:
-        """What is known of the user, and of the project if the user is in it."""
+        """Lines of the user's profile, and of the project's if the user is a member."""
         row = self.row
-        lines = [ProfileLine(one) for one in profile_lines(row["user_name"], row["profile"])]
+        lines = [ProfileLine(line) for line in profile_lines(row["user_name"], row["profile"])]
         known = row["user_profile"] or {}
-        lines += user_lines(_told(known), known.get("instructions"), name=row["user_name"])
+        lines += user_lines(
+            _rendered_values(known), known.get("instructions"), name=row["user_name"]
+        )
         shared = (row["project_profile"] if row["in_project"] else None) or {}
-        return lines + project_lines(_told(shared))
+        return lines + project_lines(_rendered_values(shared))
 
     @property
     def characters(self) -> int:
-        """How much text it holds."""
+        """The characters of all its text."""
         return (
             sum(len(block.value) for block in self.blocks)
             + sum(len(summary) for summary in self.summaries)
@@ -78,7 +80,7 @@ class Scene:
         }
 
     def off_by(self, *, enabled: bool) -> Off | None:
-        """Who has switched injection off, the outermost; None when nobody has."""
+        """Where injection is switched off, the outermost; None when it is on."""
         if not enabled:
             return "deployment"
         if not self.row["agent_injects"]:
@@ -88,7 +90,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class SceneCounters:
-    """How full the window is, as `messages/pressure.py` wants it."""
+    """How full the window is, as `messages/pressure.py` takes it."""
 
     window_tokens: int
     window_messages: int
@@ -100,7 +102,7 @@ class SceneCounters:
 
 @dataclass(frozen=True, slots=True)
 class SceneConversation:
-    """Messages that may be shown: as cutting sees them, and whole, by their id."""
+    """Messages that may be shown: as the window counts them, and in full by their id."""
 
     window: Window
     spoken: Mapping[str, Spoken]
@@ -109,7 +111,7 @@ class SceneConversation:
 
     @property
     def last_request(self) -> str | None:
-        """What the user said last, if they said anything in words."""
+        """The newest text of the user; None when there is none."""
         for message in reversed(self.window.messages):
             if message.role == "user":
                 spoken = self.spoken[message.message_id]
@@ -122,13 +124,13 @@ class SceneConversation:
 def stored_conversation(
     row: Mapping[str, Any], policy: WindowPolicy, patience: datetime
 ) -> SceneConversation:
-    """What the statement told of the stored window."""
+    """The stored window in a row of the statement."""
     rows = from_json(row["tail"]) if row["tail"] else []
-    for one in rows:
-        one["create_time"] = datetime.fromisoformat(one["create_time"])
+    for stored in rows:
+        stored["create_time"] = datetime.fromisoformat(stored["create_time"])
     return SceneConversation(
         Window(
-            messages=tuple(window_message(one) for one in rows),
+            messages=tuple(window_message(stored) for stored in rows),
             pointer=row["in_context_from"],
             total=counters(row).window_messages,
             patience=patience,
@@ -136,30 +138,32 @@ def stored_conversation(
             waiting=frozenset(row["waiting"]),
         ),
         {
-            one["message_id"]: Spoken(
-                one["role"],
-                one["content"],
-                one["content_parts"],
-                one["tool_calls"],
-                one["tool_call_id"],
-                one["name"],
-                one["message_id"],
-                one["sequence_no"],
+            stored["message_id"]: Spoken(
+                stored["role"],
+                stored["content"],
+                stored["content_parts"],
+                stored["tool_calls"],
+                stored["tool_call_id"],
+                stored["name"],
+                stored["message_id"],
+                stored["sequence_no"],
             )
-            for one in rows
+            for stored in rows
         },
         len(row["tail"] or ""),
     )
 
 
-def _told(profile: Mapping[str, Any]) -> dict[str, RenderedProfile]:
-    """Its values, as `profiles/repository.py` gives them."""
+def _rendered_values(profile: Mapping[str, Any]) -> dict[str, RenderedProfile]:
+    """The values of a profile, as `profiles/repository.py` returns them."""
     values = profile.get("values") or {}
-    return {slot: RenderedProfile(one["value"], one["memory_ids"]) for slot, one in values.items()}
+    return {
+        slot: RenderedProfile(value["value"], value["memory_ids"]) for slot, value in values.items()
+    }
 
 
 def counters(row: Mapping[str, Any]) -> SceneCounters:
-    """What the session's row counts, or what was counted anew where that is behind."""
+    """The counters of the session's row, or fresh counts where those are behind."""
     anew = row["counted"] or {}
     return SceneCounters(
         window_tokens=anew.get("tokens", row["window_tokens"]),
@@ -178,38 +182,38 @@ def given_conversation(
     now: datetime,
     counter: TokenCounter,
 ) -> SceneConversation:
-    """Messages of a request, which are stored nowhere."""
+    """The messages of a request, which are not stored."""
     window, spoken = [], {}
-    for number, one in enumerate(messages, start=1):
-        # An id of a caller may stand twice here; a place does not.
+    for number, message in enumerate(messages, start=1):
+        # The ids of a caller may repeat; positions do not.
         key = f"#{number}"
-        event_type = one.metadata.get(EVENT_TYPE)
+        event_type = message.metadata.get(EVENT_TYPE)
         window.append(
             WindowMessage(
                 key,
                 number,
-                one.role,
+                message.role,
                 message_tokens(
                     counter,
-                    content=one.content,
-                    tool_calls=one.tool_calls,
-                    content_parts=one.content_parts,
-                    name=one.name,
+                    content=message.content,
+                    tool_calls=message.tool_calls,
+                    content_parts=message.content_parts,
+                    name=message.name,
                 ),
                 now,
-                tuple(call_ids(one.tool_calls)),
-                one.tool_call_id,
+                tuple(call_ids(message.tool_calls)),
+                message.tool_call_id,
                 event_type if isinstance(event_type, str) else None,
             )
         )
         spoken[key] = Spoken(
-            one.role,
-            one.content,
-            one.content_parts,
-            one.tool_calls,
-            one.tool_call_id,
-            one.name,
-            one.message_id,
+            message.role,
+            message.content,
+            message.content_parts,
+            message.tool_calls,
+            message.tool_call_id,
+            message.name,
+            message.message_id,
         )
     return SceneConversation(
         Window(
@@ -226,11 +230,11 @@ def given_conversation(
 
 def _length_of(messages: Sequence[MessageCreate]) -> int:
     return sum(
-        len(one.content) + sum(len(str(part)) for part in one.content_parts or ())
-        for one in messages
+        len(message.content) + sum(len(str(part)) for part in message.content_parts or ())
+        for message in messages
     )
 
 
 def blocks_of(shown: str | None) -> list[ShownBlock]:
-    """Blocks out of their JSON, in its order."""
-    return [ShownBlock(**one) for one in from_json(shown)] if shown else []
+    """Blocks from their JSON, in its order; empty for none."""
+    return [ShownBlock(**block) for block in from_json(shown)] if shown else []

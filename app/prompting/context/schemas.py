@@ -47,7 +47,7 @@ class Include(Schema):
 
 
 class MemoryFilter(Schema):
-    """Which memories may stand in the context; what is left out counts for nothing."""
+    """Which memories the context may show; fields that are left out do not restrict it."""
 
     scopes: list[Scope] | None = Field(default=None, min_length=1, max_length=4)
     memory_types: list[MemoryType] | None = Field(default=None, min_length=1, max_length=12)
@@ -62,7 +62,7 @@ class MemoryFilter(Schema):
 
 
 class PassageFilter(Schema):
-    """Which passages of documents may stand in the context."""
+    """Which passages of documents the context may show."""
 
     limit: Annotated[int, Field(ge=1, le=50)] = 5
     folder_ids: Annotated[list[Id], Field(min_length=1, max_length=100)] | None = Field(
@@ -137,7 +137,7 @@ class ContextRequest(Schema):
     )
     clear_tool_results: ClearToolResults | None = Field(
         default=None,
-        description="For this call, put a short line in the place of older results of tools, so "
+        description="For this call, replace older results of tools by a short line, so "
         "that more of the conversation fits. All of them stay stored.",
     )
     include: Include = Include()
@@ -157,7 +157,7 @@ class ContextRequest(Schema):
 
 
 class Part(ReadSchema):
-    """One part of the context, in the order in which they stand there."""
+    """A part of the context; parts are listed in their order in it."""
 
     name: PartName
     tokens: int

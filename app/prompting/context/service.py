@@ -17,7 +17,7 @@ from app.memory.memories.recall_service import Recall, RecallResult, RecallServi
 from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.prompting.context.assembly import CORRECTIONS_SHARE
-from app.prompting.context.composition import FURTHER, Composition, Wishes
+from app.prompting.context.composition import FURTHER, Composition, ContextOptions
 from app.prompting.context.context_sql import CONTEXT
 from app.prompting.context.injections import Injections
 from app.prompting.context.scene import (
@@ -33,18 +33,18 @@ from app.prompting.documents.passage_service import PassageSearchService
 from app.prompting.documents.schemas import PassageHit, PassageHits, PassageSearch
 
 LEAST_LINE: Final = 12
-"""Tokens that a remembered line has, nearly always; so more than fit need not be looked up."""
+"""Fewest tokens of nearly every remembered line, from which the limit of the search follows."""
 
 FEWEST: Final = 10
 MOST: Final = 200
 
 QUERY_LENGTH: Final = 2000
-"""Characters of what the user said last that are asked with; what follows is seldom a question."""
+"""Characters of the newest user message that become the query; the rest is seldom a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """What the deployment says about contexts."""
+    """The deployment's settings of contexts."""
 
     policy: WindowPolicy
     memory_tokens: int
@@ -53,8 +53,8 @@ class ContextRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """Where it is noted what a context showed, without waiting for anything."""
+class ShownRecorders:
+    """Record what a context showed, without waiting."""
 
     injections: Injections
     uses: MemoryUse
@@ -68,7 +68,7 @@ class ContextService:
         passages: PassageSearchService,
         counter: TokenCounter,
         rules: ContextRules,
-        noted: Noted,
+        recorders: ShownRecorders,
         now: Callable[[], datetime],
     ) -> None:
         self._database = database
@@ -76,31 +76,31 @@ class ContextService:
         self._passages = passages
         self._counter = counter
         self._rules = rules
-        self._noted = noted
+        self._recorders = recorders
         self._now = now
 
     async def build(
         self, principal: Principal, session_id: str, body: ContextRequest
     ) -> dict[str, Any]:
-        """What the model should see next: the content of a `ContextAnswer`.
+        """What the model should see next: the fields of a `ContextAnswer`.
 
-        At most three statements: the session with all that belongs to it, and two of a search;
-        where passages are asked for, those of a search of passages besides.
-        Nothing is written; which memories are shown is noted behind the answer, so that they
-        count as used and are not extracted again when they are said back.
+        Sends at most three statements: the session with all that belongs to it, and two of a
+        search; a search of passages adds its own. Nothing is written; the shown memories are
+        recorded after the answer, so that they count as used and are not extracted again when a
+        message repeats them.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
-            UnknownVariableError: the system prompt names what nothing has.
+            UnknownVariableError: the system prompt has a variable without a value.
             LongPromptError: it is too long once its variables are replaced.
-            UnknownStrategyError, InvalidStrategyError: about `strategy`.
-            InvalidFilterError: the filter is none.
+            UnknownStrategyError, InvalidStrategyError: `strategy` is unknown or not valid.
+            InvalidFilterError: the filter is not valid.
 
         """
         pick = pick_of(body.strategy, self._rules.strategies)
         scene = await self._read(principal, session_id, body)
         template, sources = body.system_prompt or "", [body.context, *scene.sources]
-        # What the variables stand for may be as long as the prompt may get.
+        # The values of the variables may be as long as the prompt may get.
         characters = CONTENT_LENGTH if "{{" in template else 0
         instructions = await read_text(characters, fill, template, sources)
         off_by = scene.off_by(enabled=self._rules.injection_enabled)
@@ -112,7 +112,7 @@ class ContextService:
         found = await self._found(principal, scene, body, query if off_by is None else None)
         composition = Composition(
             scene,
-            Wishes(body, instructions, self._memory_tokens(body), pick),
+            ContextOptions(body, instructions, self._memory_tokens(body), pick),
             recalled,
             self._counter,
             off_by,
@@ -122,10 +122,10 @@ class ContextService:
         answer["query"] = {
             "source": "request" if body.query else "last_user_message" if query else "none",
             "embedding_models": [] if recalled is None else recalled.embedding_models,
-            "degraded": any(one is not None and one.degraded for one in (recalled, found)),
+            "degraded": any(result is not None and result.degraded for result in (recalled, found)),
             "reranker": None if recalled is None else recalled.reranker,
         }
-        self._note(principal, session_id, body, [one["memory_id"] for one in answer["used"]])
+        self._note(principal, session_id, body, [memory["memory_id"] for memory in answer["used"]])
         return answer
 
     def _memory_tokens(self, body: ContextRequest) -> int:
@@ -165,8 +165,10 @@ class ContextService:
             )
         characters = sum(
             # A call or a part may be of any length.
-            INLINE_CHARACTERS if one.tool_calls or one.content_parts else len(one.content)
-            for one in body.messages
+            INLINE_CHARACTERS
+            if message.tool_calls or message.content_parts
+            else len(message.content)
+            for message in body.messages
         )
         return await read_text(
             characters, given_conversation, body.messages, policy, patience, now, self._counter
@@ -222,15 +224,15 @@ class ContextService:
         self, principal: Principal, session_id: str, body: ContextRequest, shown: list[str]
     ) -> None:
         now = self._now()
-        self._noted.injections.note(principal.tenant_id, session_id, shown, now)
+        self._recorders.injections.note(principal.tenant_id, session_id, shown, now)
         if body.as_of is None:
-            # A memory of the past was looked up, and is not in use.
-            self._noted.uses.note(principal.tenant_id, shown, now)
+            # A request as of a past time does not use the memory now.
+            self._recorders.uses.note(principal.tenant_id, shown, now)
 
 
 def _near(found: PassageHits, body: ContextRequest) -> list[PassageHit]:
-    """Those that are as similar as the request wants them."""
+    """The passages with at least the similarity that the request demands."""
     least = None if body.passages is None else body.passages.min_similarity
     if least is None:
         return found.items
-    return [one for one in found.items if one.similarity is None or one.similarity >= least]
+    return [hit for hit in found.items if hit.similarity is None or hit.similarity >= least]

@@ -1,7 +1,7 @@
 """Variables of a system prompt: `{{ plan }}`, `{{ user.city }}`. Pure.
 
-What a name stands for may be somebody's words, so it is escaped as everything remembered is, and
-what it says is never read for variables again.
+A value may be text of a user, so it is escaped like everything remembered, and is never itself read
+for variables.
 """
 
 import json
@@ -19,15 +19,15 @@ _MISSING: Final = object()
 
 
 def fill(template: str, sources: Sequence[Mapping[str, Any]]) -> str:
-    """The template with every variable replaced; what is no name in braces stays as it stands.
+    """The template with every variable replaced; other braces stay as they are.
 
     Args:
-        template: the caller's own words, which are left as they are.
-        sources: where a name is looked up, the first that has it wins.
+        template: the caller's text, which is not escaped.
+        sources: where a name is looked up; the first source that has it counts.
 
     Raises:
-        UnknownVariableError: none of them has it; names some of such variables.
-        LongPromptError: it would be longer than a message may be.
+        UnknownVariableError: no source has a name; the error lists some of them.
+        LongPromptError: the result would be longer than a message may be.
 
     """
     names = dict.fromkeys(_VARIABLE.findall(template))

@@ -10,7 +10,7 @@ from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens
 from app.language.text.word_limit import cut_at_sentence, sentences, word_count
 from app.prompting.compaction.eviction import (
-    FOLDED,
+    MERGED_AT_ONCE,
     SUMMARY_SHARE,
     SummaryLimits,
     SummaryMerge,
@@ -59,7 +59,7 @@ class TestFolding:
                 present[fold.start : fold.stop] = standing(fold.level)
             levels = [one.level for one in present]
             assert levels == sorted(levels, reverse=True)
-            assert all(levels.count(level) < FOLDED for level in levels)
+            assert all(levels.count(level) < MERGED_AT_ONCE for level in levels)
         assert sum(4**one.level for one in present) == count
 
 

@@ -17,7 +17,7 @@ from app.memory.memories.candidate_search import Found
 from app.memory.memories.hybrid import RankedMemory
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.recall_service import RecallResult
-from app.prompting.context.composition import Composition, Wishes
+from app.prompting.context.composition import Composition, ContextOptions
 from app.prompting.context.scene import Scene, stored_conversation
 from app.prompting.context.schemas import ContextRequest
 
@@ -118,14 +118,14 @@ def compositions(draw: st.DrawFn, render: str = "parts") -> Composition:
     body = ContextRequest(
         render=render, strategy=draw(STRATEGIES), max_memory_tokens=draw(st.integers(100, 900))
     )
-    wishes = Wishes(
+    options = ContextOptions(
         body,
         draw(st.sampled_from(["", "Be kind. " * 20])),
         body.max_memory_tokens or 0,
         pick_of(body.strategy, {}),
     )
     recalled = RecallResult(RankWeights(), draw(memories()))
-    return Composition(scene, wishes, recalled, COUNTER, None)
+    return Composition(scene, options, recalled, COUNTER, None)
 
 
 def part(answer: dict[str, Any], name: str) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_it_is_within_its_budgets_and_in_order(composition: Composition) -> None
     answer = composition.answer()
 
     policy, scale = composition.scene.policy, composition.scene.row["token_scale"]
-    assert answer["memory_tokens"] <= composition.wishes.memory_tokens
+    assert answer["memory_tokens"] <= composition.options.memory_tokens
     window = answer["window"]
     room = part(answer, "window")["budget"]
     assert (window["tokens"] <= room) == window["fits"] or not window["messages"]
