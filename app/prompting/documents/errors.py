@@ -86,7 +86,7 @@ class EmptyFileError(UnprocessableError):
 
 
 class MediaTypeError(DomainError):
-    """The bytes are of no type that is read, or of another one than they are said to be."""
+    """The bytes are of a type that is not read, or not of the claimed type."""
 
     status = 415
 

@@ -1,7 +1,7 @@
-"""`POST /v1/files/{file_id}/extract`: a file's passages become memories, and only when asked for.
+"""`POST /v1/files/{file_id}/extract`: memories from a file's passages, only on request.
 
-The same steps run as for conversations: the gate, evidence, reconciling. What is remembered names
-the file as its source and the passages as its evidence.
+The steps are those of conversations: the gate, evidence, reconciling. The memories name the file as
+their source and the passages as their evidence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ from app.prompting.documents.service import owner_of, refuse_outsiders
 
 EXTRACT_FILE: Final = "extract_file"
 AT_ONCE: Final = 40
-"""Passages that one run reads, some 10,000 tokens."""
+"""Passages of a run, some 10,000 tokens."""
 
 DOCUMENT: Final = (
     "These messages are passages of a document that the user has asked to remember. Report what "
@@ -74,13 +74,16 @@ class FileExtractService:
         *,
         key: IdempotencyKey | None = None,
     ) -> ExtractOrdered:
-        """Put the work into the queue.
+        """Order the job that extracts memories; an order that waits already is returned again.
 
         Raises:
             FileNotFoundInFolderError: there is none for this caller.
-            FileNotReadyError: it has no passages, or not yet.
+            ScopeRequiresError: the id of the memories' owner is missing.
+            FileNotReadyError: it has no passages, or does not have them yet.
             UnknownModelError: the agent names a model that this deployment does not have.
-            and what `place.refuse_outsiders` raises of whom the memories are for.
+            UserNotFoundError, ProjectNotFoundError, AgentNotFoundError, InsufficientScopeError,
+            ReadOnlyMemberError, DisabledError: as in `refuse_outsiders`, for the owner of the
+                memories.
 
         """
         async with self._work.write(principal, key) as unit:
@@ -125,11 +128,12 @@ class FileExtractService:
             return unit.answer(answer, 202, user_id=ids.get("user_id"))
 
     async def work_off(self, job: ClaimedJob) -> dict[str, Any] | None:
-        """The handler of jobs `extract_file`. A run that is repeated remembers nothing twice.
+        """The handler of jobs `extract_file`; a repeated run adds no memory twice.
 
         Raises:
             FileNotFoundInFolderError: the file was deleted meanwhile.
-            DeferJobError: memory is switched off, the tenant is disabled, or its day is used up.
+            DeferJobError: memory is switched off, the tenant is disabled, or its daily quota is
+                used up.
             ModelUnavailableError, EmbeddingUnavailableError: try again.
 
         """
@@ -174,7 +178,7 @@ class FileExtractService:
 
 
 def _key(file_id: str, scope: str, scope_id: str, prompt: str | None) -> str:
-    """What two orders share to be one: with other instructions it is other work."""
+    """The key under which equal orders are one job; other instructions are a different job."""
     whole = f"{file_id}/{scope}/{scope_id}"
     return f"{whole}/{sha256(prompt.encode()).hexdigest()[:16]}" if prompt else whole
 
@@ -188,15 +192,16 @@ def _request(
     config: Mapping[str, Any],
 ) -> RunRequest:
     turns = [
-        ConversationTurn(one.passage_id, "user", one.content, one.create_time) for one in passages
+        ConversationTurn(passage.passage_id, "user", passage.content, passage.create_time)
+        for passage in passages
     ]
-    wishes = instructions(job.payload.get("prompt"), config)
+    guidance = instructions(job.payload.get("prompt"), config)
     return RunRequest(
         principal=principal,
         context=EvidenceContext(turns, scopes),
         reading=ExtractionRequest(
             turns,
-            prompt=f"{DOCUMENT} {wishes}" if wishes else DOCUMENT,
+            prompt=f"{DOCUMENT} {guidance}" if guidance else DOCUMENT,
             scopes=scopes.names,
         ),
         trigger="explicit",
@@ -213,9 +218,9 @@ def _request(
 
 
 async def _held(principal: Principal, file_id: str, db: AsyncSession) -> None:
-    """Keep a file until the run is stored: what is deleted later marks its memories.
+    """Keep a file until the run is stored: a later deletion then marks its memories.
 
-    Before any memory is locked, and after whoever it is of, as whoever deletes a file does.
+    It is locked after its owner and before any memory, in the order of the deletion of a file.
     """
     files, folders = FileRepository(db, principal.access), FolderRepository(db, principal.access)
     folder = await folders.get((await files.get(None, file_id)).file.folder_id)
@@ -231,4 +236,4 @@ async def _config(
 
 
 async def _nothing_more(_db: AsyncSession, _result: RunResult) -> None:
-    """The job ends with the last run, and each run may be repeated."""
+    """A run finishes nothing itself: the job ends with the last run, and each may be repeated."""

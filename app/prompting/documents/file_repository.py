@@ -26,19 +26,19 @@ _SEPARATORS = re.compile(r"[/\\]+")
 
 
 def clean_name(given: str) -> str:
-    """The last part of a path, without what no name should hold; `file` where nothing is left."""
+    """The last part of a path, without control characters; `file` when nothing is left."""
     name = _SEPARATORS.split(normalize("NFC", given))[-1]
-    name = "".join(sign for sign in name if category(sign)[0] != "C").strip(" .")
+    name = "".join(character for character in name if category(character)[0] != "C").strip(" .")
     return _cut(name, "") or "file"
 
 
 def suffixed(name: str, number: int) -> str:
-    """The name of the next file that would be called `name`: `plan (1).pdf`."""
+    """`name` with a number before its ending: `plan (1).pdf`."""
     return _cut(name, f" ({number})")
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name itself, or the first numbered one that is free."""
+    """The name itself, or its first numbered form that is free."""
     number = 0
     found = name
     while found in taken:
@@ -56,11 +56,11 @@ def _cut(name: str, addition: str) -> str:
 
 
 CANDIDATES = 1_000
-"""How many numbered names are looked for at once."""
+"""Numbered forms of a name that are looked up together."""
 
 
 class FileRow(NamedTuple):
-    """A file, and how the job is that reads it; None when that is gone."""
+    """A file with the state of the job that reads it; None when the job is gone."""
 
     file: File
     job_status: str | None
@@ -102,6 +102,7 @@ class FileRepository:
         return FileRow(*row)
 
     async def named(self, folder_id: str, file_name: str, *, lock: bool = False) -> FileRow | None:
+        """The file of a folder with a name; None when there is none."""
         statement = self._rows().where(File.folder_id == folder_id, File.file_name == file_name)
         if lock:
             statement = statement.with_for_update(of=File)
@@ -128,7 +129,7 @@ class FileRepository:
         limit: int,
         state: str | None,
     ) -> Sequence[FileRow]:
-        """Newest first, one more than `limit` when another page follows."""
+        """Files of a folder, newest first; one more than `limit` when a further page follows."""
         statement: Any = self._rows().where(File.folder_id == folder_id)
         if state is not None:
             statement = statement.where(File.state == state)
@@ -163,7 +164,7 @@ class FileRepository:
         )
 
     async def claimed(self, job: ClaimedJob, file_id: str) -> File:
-        """The file of a job, locked; nobody else writes it until the transaction ends.
+        """The file of a job, locked until the transaction ends.
 
         Raises:
             LeaseLostError: the job is not this worker's any more; nothing must be written.
@@ -206,7 +207,7 @@ class FileRepository:
         return (await self._db.scalars(statement.with_for_update() if lock else statement)).all()
 
     async def count_derived(self, file_ids: Collection[str]) -> int:
-        """How many memories were read from these files and stand."""
+        """How many present memories came from these files."""
         return (
             await self._db.scalar(
                 select(func.count()).select_from(Memory).where(*self._derived(file_ids))

@@ -1,4 +1,4 @@
-"""Use cases of files: taking them in, showing, reading anew and removing them."""
+"""Use cases of files: add, show, read anew and delete them."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -47,12 +47,12 @@ _OVER: Final = {"dead", "cancelled", None}
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file as it came, kept outside memory.
+    """A received file, which is not held in memory.
 
     Args:
         size: in bytes.
-        sha256: of the content.
-        content_type: as the sender says.
+        sha256: digest of the content.
+        content_type: the type that the sender claims.
 
     """
 
@@ -68,15 +68,17 @@ class Upload:
 
 class FileService:
     def __init__(self, work: Work, *, upload_max_bytes: int) -> None:
-        """Take files in; `upload_max_bytes` is the largest that a route may receive."""
+        """Serve files; `upload_max_bytes` is the largest that a route may receive."""
         self._work = work
         self.upload_max_bytes = upload_max_bytes
 
     async def refuse_early(self, principal: Principal, folder_id: str) -> None:
-        """Before a body is read: whether it would be taken at all.
+        """Refuse an upload before its body is read.
 
         Raises:
-            as `place.writable_folder`; MemoryDisabledError.
+            MemoryDisabledError: writing is switched off.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         async with self._work.write(principal) as unit:
@@ -90,22 +92,24 @@ class FileService:
         *,
         key: IdempotencyKey | None = None,
     ) -> tuple[FileAccepted, int]:
-        """Take a file in, and order a job that reads it.
+        """Store a file, and order the job that reads it.
 
-        Uploads to one folder take turns, so that two of one name cannot both have it.
+        Uploads to a folder take turns, so that two files cannot get the same name.
 
         Returns:
-            What came of it, and the HTTP status that fits.
+            The outcome, and the HTTP status for it: 202, or 200 when the file was skipped.
 
         Raises:
-            EmptyFileError, UnsupportedMediaTypeError, TypeMismatchError: of its bytes.
-            FileNameTakenError: of its name.
-            and what `place.writable_folder` raises.
+            EmptyFileError, UnsupportedMediaTypeError, TypeMismatchError: its bytes are refused.
+            FileNameTakenError: the folder has a file with its name, and `on_same_name` is `reject`.
+            MemoryDisabledError: writing is switched off.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         self._work.refuse_disabled()
         name = clean_name(upload.file_name) if upload.file_name else ""
-        # Offloaded: of an archive it may read its whole directory.
+        # In a thread: of an archive it may read the whole directory.
         kind = await read_text(CHUNK_BYTES, _looked_at, upload, name)
         name = name or f"file{ENDINGS[kind]}"
         async with self._work.write(principal, key) as unit:
@@ -136,7 +140,12 @@ class FileService:
         return answer, 202
 
     async def get(self, principal: Principal, folder_id: str, file_id: str) -> FileRead:
-        """Raises FolderNotFoundError, FileNotFoundInFolderError."""
+        """A file and the state of its reading.
+
+        Raises:
+            FolderNotFoundError, FileNotFoundInFolderError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             return shown(await FileRepository(db, principal.access).get(folder_id, file_id))
@@ -144,7 +153,13 @@ class FileService:
     async def list_files(
         self, principal: Principal, folder_id: str, query: FileQuery
     ) -> Page[FileRead]:
-        """Files of a folder, newest first. Raises FolderNotFoundError."""
+        """Files of a folder, newest first.
+
+        Raises:
+            FolderNotFoundError: there is none for this caller.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
@@ -161,9 +176,11 @@ class FileService:
     async def content(
         self, principal: Principal, folder_id: str, file_id: str
     ) -> AsyncIterator[bytes]:
-        """The file's bytes as they came, a mebibyte at a time, each in its own transaction.
+        """The file's original bytes, a mebibyte at a time, each in its own transaction.
 
-        Raises FolderNotFoundError, FileNotFoundInFolderError, before the first.
+        Raises:
+            FileNotFoundInFolderError: there is none for this caller, or it was deleted meanwhile.
+
         """
         number = 0
         while True:
@@ -184,12 +201,13 @@ class FileService:
         *,
         key: IdempotencyKey | None = None,
     ) -> FileAccepted:
-        """Read a file anew from its bytes; until that is done its old passages are found.
+        """Order the job that reads a file anew; until it is done the old passages are found.
 
         Raises:
             FileNotFoundInFolderError: there is none for this caller.
-            FileBusyError: it is being read.
-            and what `place.writable_folder` raises.
+            FileBusyError: it is being read now.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         async with self._work.write(principal, key) as unit:
@@ -220,11 +238,14 @@ class FileService:
     async def delete(
         self, principal: Principal, folder_id: str, file_id: str, query: FileDeleteQuery
     ) -> FileDeleted:
-        """Remove a file with its passages; what was extracted from it says so and stays.
+        """Delete a file with its passages; memories from it stay, marked as orphaned.
+
+        With `dry_run` nothing is deleted, and the counts say what would be.
 
         Raises:
             FileNotFoundInFolderError: there is none for this caller.
-            and what `place.writable_folder` raises.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -259,7 +280,7 @@ class FileService:
 
 
 def shown(row: FileRow) -> FileRead:
-    """A file as it stands; one whose job gave up has failed, whatever it says itself."""
+    """A file as a client sees it: when its job gave up, its state is `error`."""
     file = row.file
     values = {name: getattr(file, name) for name in FileRead.model_fields if name != "metadata"}
     values |= {"metadata_": file.metadata_, "sha256": file.sha256.hex()}
@@ -290,10 +311,10 @@ def _new_file(folder_id: str, name: str, kind: FileKind, upload: Upload, creator
 
 
 def _looked_at(upload: Upload, name: str) -> FileKind:
-    """What a file is.
+    """The kind of a file.
 
     Raises:
-        EmptyFileError, UnsupportedMediaTypeError, TypeMismatchError: it is not taken.
+        EmptyFileError, UnsupportedMediaTypeError, TypeMismatchError: it is refused.
 
     """
     if not upload.size:

@@ -1,8 +1,8 @@
 """The handler of jobs `ingest_file`: a file is read, cut, embedded and stored in batches.
 
-It may be killed anywhere: what is stored is a beginning of the passages in their order, so the next
-run reads the file again and goes on behind it. Nobody finds a passage before all are there, and
-until then those of a former reading are found.
+It may be killed at any point: the stored passages are always the first ones in order, so the next
+run reads the file again and goes on after them. Searches find the passages once all are stored, and
+until then those of the former reading.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,7 +33,7 @@ from app.prompting.documents.repository import FolderRepository
 log = structlog.get_logger()
 
 BATCH: Final = 64
-"""Passages that are embedded and stored at a time, some 16,000 tokens."""
+"""Passages that are embedded and stored together, some 16,000 tokens."""
 
 
 class FileJobs:
@@ -53,12 +53,12 @@ class FileJobs:
         """Read the file that is the job's key.
 
         Raises:
-            GiveUpJobError: it can never be read; the file says why, and has the passages that a
-                former reading left.
+            GiveUpJobError: it cannot be read; the file has the error, and the passages of a former
+                reading.
             FileNotFoundInFolderError: it was deleted meanwhile.
             DeferJobError: memory is switched off, or the tenant is disabled.
-            EmbeddingUnavailableError: what was stored stays; try again.
-            LeaseLostError: another worker goes on.
+            EmbeddingUnavailableError: the stored batches stay; try again.
+            LeaseLostError: a different worker goes on.
 
         """
         if not self._work.enabled:
@@ -71,7 +71,7 @@ class FileJobs:
         except NotFoundError:
             raise
         except DomainError as error:
-            # What may pass is tried again; the last time it is an end as well.
+            # A passing failure is tried again, and is final at the last attempt.
             if error.status != 503 or job.attempts >= job.max_attempts:
                 await self._fail(job, error.code, error.detail)
             raise
@@ -81,7 +81,7 @@ class FileJobs:
         principal, agent_id, file = await self._begin(job)
         content = self._content(principal, file)
         parsed = await self._parsers.read(KINDS[file.content_type], content)
-        done = await self._agree(job, principal, parsed)
+        done = await self._stored_count(job, principal, parsed)
         embedder = await self._embedders.for_writing(principal, agent_id)
         while done < len(parsed.pieces):
             batch = parsed.pieces[done : done + BATCH]
@@ -105,7 +105,7 @@ class FileJobs:
     async def _content(self, principal: Principal, file: File) -> AsyncIterator[bytes]:
         """The bytes of a file, a mebibyte at a time.
 
-        Deleted meanwhile it ends early, and the next look at it says so.
+        If the file is deleted meanwhile they end early, and the next statement reports it.
         """
         number = 0
         while True:
@@ -116,8 +116,10 @@ class FileJobs:
             yield chunk
             number += 1
 
-    async def _agree(self, job: ClaimedJob, principal: Principal, parsed: ParsedDocument) -> int:
-        """How many passages are stored already; none where they were cut otherwise."""
+    async def _stored_count(
+        self, job: ClaimedJob, principal: Principal, parsed: ParsedDocument
+    ) -> int:
+        """How many passages are stored already; those of a different parser or cut are deleted."""
         async with self._work.write(job, while_disabled=True) as unit:
             files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
@@ -160,7 +162,7 @@ class FileJobs:
         first: int,
         model: str,
     ) -> int:
-        """One batch in one transaction, under the job's lease; how many are stored now."""
+        """Store a batch in a transaction under the job's lease; how many passages are stored."""
         async with self._work.write(job, while_disabled=True) as unit:
             files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
@@ -175,7 +177,7 @@ class FileJobs:
         async with self._work.write(job, while_disabled=True) as unit:
             files = FileRepository(unit.db, principal.access)
             file = await files.claimed(job, job.key)
-            await PassageRepository(unit.db, principal.access).put_in_place(file.file_id)
+            await PassageRepository(unit.db, principal.access).publish(file.file_id)
             await files.change(file, state="completed", passage_count=len(parsed.pieces))
             result = {
                 "file_id": file.file_id,
@@ -188,7 +190,7 @@ class FileJobs:
         log.info("file_ingested", **result)
 
     async def _fail(self, job: ClaimedJob, code: str, detail: str) -> None:
-        """Nothing half-read stays."""
+        """Delete the passages of the failed reading, and store the error with the file."""
         async with self._work.write(job, while_disabled=True) as unit:
             principal = await principal_of(unit.db, job)
             files = FileRepository(unit.db, principal.access)

@@ -114,7 +114,7 @@ class File(TenantOwned, Timed, Base):
     parser: Mapped[str | None] = mapped_column(String(100))
     pages: Mapped[int | None]
     passage_count: Mapped[int] = mapped_column(server_default=text("0"), default=0)
-    # How many passages the text has, once that is known: progress is the one of the other.
+    # How many passages the text has, once that is known; progress is `passage_count` of these.
     passages_expected: Mapped[int | None]
     job_id: Mapped[str | None] = mapped_column(Id)
     tags: Mapped[list[str]] = mapped_column(
@@ -156,7 +156,7 @@ class Passage(TenantOwned, Searched, Base):
             ["tenant_id", "file_id"], ["files.tenant_id", "files.file_id"], ondelete="CASCADE"
         ),
         Index("passages_idx_folder", "tenant_id", "folder_id", "create_time", "passage_id"),
-        # A file's passages once, whoever writes them and however often.
+        # Each of a file's passages once, however often they are written.
         Index("passages_uk_file", "tenant_id", "file_id", "ordinal", unique=True),
         Index("passages_idx_embedding_model", "tenant_id", "embedding_model", "passage_id"),
         Index("passages_idx_analyser", "tenant_id", "analyser"),
@@ -165,8 +165,8 @@ class Passage(TenantOwned, Searched, Base):
     passage_id: Mapped[str] = mapped_column(Id, primary_key=True)
     folder_id: Mapped[str] = mapped_column(Id)
     file_id: Mapped[str | None] = mapped_column(Id)
-    # Its place in the file, from 0; where it stands there, in characters; its page, from 1.
-    # While its file is being read it counts from -1 down, and nobody finds it.
+    # Its number in the file, from 0; its range there, in characters; its page, from 1.
+    # While its file is being read the numbers go from -1 down, and searches do not find it.
     ordinal: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     start_char: Mapped[int | None]
     end_char: Mapped[int | None]

@@ -41,7 +41,7 @@ class PassageRepository:
         )
 
     async def add_all(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert passages in one statement; those that are there already stay as they are."""
+        """Insert passages; those that exist already stay as they are, so it is safe to repeat."""
         if rows:
             tenant = {"tenant_id": self._access.tenant_id}
             await self._db.execute(
@@ -49,7 +49,7 @@ class PassageRepository:
             )
 
     async def get(self, folder_id: str, passage_id: str) -> Passage:
-        """Raises PassageNotFoundError, also through another folder than its own."""
+        """A passage of a folder. Raises PassageNotFoundError, also for a different folder's."""
         row = await self._db.scalar(
             self._findable().where(Passage.folder_id == folder_id, Passage.passage_id == passage_id)
         )
@@ -69,7 +69,7 @@ class PassageRepository:
     async def list_passages(
         self, folder_id: str, *, start: tuple[datetime, str] | None, limit: int
     ) -> Sequence[Passage]:
-        """Of a folder, newest first, one more than `limit` when another page follows."""
+        """Passages of a folder, newest first; one more than `limit` when a further page follows."""
         statement = self._findable().where(Passage.folder_id == folder_id)
         columns = (Passage.create_time, Passage.passage_id)
         rows = await self._db.scalars(
@@ -80,7 +80,7 @@ class PassageRepository:
     async def list_of_file(
         self, file_id: str, *, start: int | None, limit: int
     ) -> Sequence[Passage]:
-        """Of a file, in its order, one more than `limit` when another page follows."""
+        """Passages of a file, in its order; one more than `limit` when a further page follows."""
         statement = self._findable().where(Passage.file_id == file_id)
         if start is not None:
             statement = statement.where(Passage.ordinal > start)
@@ -88,7 +88,7 @@ class PassageRepository:
         return rows.all()
 
     async def delete(self, passage: Passage) -> None:
-        """Raises PassageNotFoundError when somebody else was faster."""
+        """Delete a passage. Raises PassageNotFoundError when it was deleted meanwhile."""
         gone = await self._db.execute(
             delete(Passage)
             .where(
@@ -117,16 +117,17 @@ class PassageRepository:
             )
 
     async def count_new(self, file_id: str) -> int:
-        """How many the reading under way has stored."""
+        """How many passages the present reading of a file has stored."""
         return await self._db.scalar(select(func.count()).where(*self._new(file_id))) or 0
 
     async def delete_new(self, file_id: str) -> None:
+        """Delete the passages that the present reading of a file has stored."""
         await self._db.execute(
             delete(Passage).where(*self._new(file_id)).execution_options(synchronize_session=False)
         )
 
-    async def put_in_place(self, file_id: str) -> None:
-        """Let what was read take the place of what a former reading left."""
+    async def publish(self, file_id: str) -> None:
+        """Replace the passages of a former reading by those of the present one."""
         await self._db.execute(
             delete(Passage)
             .where(
@@ -136,8 +137,8 @@ class PassageRepository:
         )
         ordinal = -1 - Passage.ordinal
         # As `indexing.id_of` makes it.
-        told = func.concat_ws(" ", Passage.file_id, ordinal, Passage.content)
-        digest = func.encode(func.sha256(func.convert_to(told, "UTF8")), "hex")
+        identity = func.concat_ws(" ", Passage.file_id, ordinal, Passage.content)
+        digest = func.encode(func.sha256(func.convert_to(identity, "UTF8")), "hex")
         await self._db.execute(
             update(Passage)
             .where(*self._new(file_id))
@@ -173,10 +174,10 @@ def rows_of(
     tags: Sequence[str],
     creator: str | None,
 ) -> list[dict[str, Any]]:
-    """Rows of passages without their vectors, `first` being the place of the first.
+    """Rows of passages without their vectors, `first` being the ordinal of the first.
 
-    Those of a file count from -1 down until all are there. Read again, it gives the same ids as
-    long as it says the same, so that what was extracted from a passage still names it.
+    Those of a file are numbered from -1 down until all are stored. Read again, an unchanged file
+    gives the same ids, so that memories still name the passages they came from.
     """
     return [
         {
@@ -193,14 +194,14 @@ def rows_of(
             **index_values(piece.content),
         }
         for ordinal, piece in (
-            (place if file_id is None else -1 - place, piece)
-            for place, piece in enumerate(pieces, first)
+            (number if file_id is None else -1 - number, piece)
+            for number, piece in enumerate(pieces, first)
         )
     ]
 
 
 def id_of(file_id: str, ordinal: int, piece: TextPassage) -> str:
-    """The id of a file's passage: its place and what it says."""
+    """The id of a file's passage, from its ordinal and its content."""
     return f"psg_{sha256(f'{file_id} {ordinal} {piece.content}'.encode()).hexdigest()[:32]}"
 
 
@@ -223,7 +224,7 @@ WHERE p.tenant_id = CAST(:tenant_id AS text) AND p.embedding_model IS DISTINCT F
         "p.passage_id AS id, p.content, '' AS version, "
         "p.embedding_model AS old, in_force.model AS new"
     )
-    # One that is being deleted is left to whoever does.
+    # A passage that is being deleted is skipped.
     REPLACE = """
 WITH locked AS MATERIALIZED (
     SELECT passage_id FROM passages

@@ -58,12 +58,13 @@ class PassageService:
         *,
         key: IdempotencyKey | None = None,
     ) -> PassagesAdded:
-        """Put a text into a folder, cut into passages where it is long.
+        """Add a text to a folder, as several passages if it is long; returns them in order.
 
         Raises:
             EmbeddingUnavailableError: nothing was stored; try again.
-            UnknownEmbedderError: the embedder in force is gone.
-            and what `place.writable_folder` raises.
+            UnknownEmbedderError: this deployment does not have the embedder in force.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         async with self._work.read(principal, key) as db:
@@ -91,13 +92,18 @@ class PassageService:
             await passages.add_all(rows)
             stored = await passages.of([row["passage_id"] for row in rows])
             answer = PassagesAdded(
-                items=[PassageRead.model_validate(one) for one in stored],
+                items=[PassageRead.model_validate(passage) for passage in stored],
                 embedding_model=embedder.name,
             )
             return unit.answer(answer, 201, user_id=folder.user_id)
 
     async def get(self, principal: Principal, folder_id: str, passage_id: str) -> PassageRead:
-        """Raises FolderNotFoundError, PassageNotFoundError."""
+        """A passage of a folder.
+
+        Raises:
+            FolderNotFoundError, PassageNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             row = await PassageRepository(db, principal.access).get(folder_id, passage_id)
@@ -106,7 +112,13 @@ class PassageService:
     async def list_passages(
         self, principal: Principal, folder_id: str, query: PageQuery
     ) -> Page[PassageRead]:
-        """Passages of a folder, newest first. Raises FolderNotFoundError."""
+        """Passages of a folder, newest first.
+
+        Raises:
+            FolderNotFoundError: there is none for this caller.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
@@ -123,7 +135,13 @@ class PassageService:
     async def list_of_file(
         self, principal: Principal, folder_id: str, file_id: str, query: PageQuery
     ) -> Page[PassageRead]:
-        """Passages of a file, in its order. Raises FileNotFoundInFolderError."""
+        """Passages of a file, in their order in it.
+
+        Raises:
+            FileNotFoundInFolderError: there is none for this caller.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_number(query.cursor)
         async with self._work.read(principal) as db:
             await FileRepository(db, principal.access).get(folder_id, file_id)
@@ -131,19 +149,26 @@ class PassageService:
                 file_id, start=start, limit=query.limit
             )
 
-        def place(row: Passage) -> tuple[int, str]:
+        def position(row: Passage) -> tuple[int, str]:
             return row.ordinal, row.passage_id
 
-        return page(rows, query.limit, show=PassageRead.model_validate, place=place)
+        return page(rows, query.limit, show=PassageRead.model_validate, place=position)
 
     async def delete(self, principal: Principal, folder_id: str, passage_id: str) -> None:
-        """Raises FolderNotFoundError, PassageNotFoundError, and as `place.writable_folder`."""
+        """Delete a passage; the other passages of its file stay.
+
+        Raises:
+            PassageNotFoundError: the folder has no such passage.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             await writable_folder(unit.db, principal, folder_id, lock=True)
             passages = PassageRepository(unit.db, principal.access)
             passage = await passages.get(folder_id, passage_id)
             if passage.file_id is not None:
-                # The file before its passages, as whoever reads it anew does.
+                # The file before its passages, in the order of the job that reads it anew.
                 await FileRepository(unit.db, principal.access).get(
                     folder_id, passage.file_id, lock=True
                 )
@@ -171,12 +196,12 @@ class PassageSearchService:
     async def search(self, principal: Principal, body: PassageSearch) -> PassageHits:
         """The passages that answer a query best, of the folders that the caller may see.
 
-        A folder, user, agent or project nobody has heard of has none, which is no error. A key of
+        An unknown folder, user, agent or project has none, which is no error. A key of
         a user or an agent may leave them out: it sees few folders. Where no embedder answers,
-        words decide, and the answer says so.
+        words decide, and `degraded` of the answer is set.
 
         Raises:
-            SelectorRequiredError: neither the request nor the key names whose.
+            SelectorRequiredError: neither the request nor the key selects any folder.
 
         """
         named = any(getattr(body, name) is not None for name in SELECTORS)
@@ -206,12 +231,12 @@ class PassageSearchService:
         waiting = 0
         if mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
-        rows = await self._fetch(principal, plan, [one.message_id for one in page.hits])
+        rows = await self._fetch(principal, plan, [hit.message_id for hit in page.hits])
         return PassageHits(
             items=[
-                _hit(rows[one.message_id], one, explain=body.explain)
-                for one in page.hits
-                if one.message_id in rows
+                _hit(rows[hit.message_id], hit, explain=body.explain)
+                for hit in page.hits
+                if hit.message_id in rows
             ],
             embedding_models=list(plan.vectors),
             waiting=waiting,
@@ -250,7 +275,7 @@ class PassageSearchService:
     async def _fetch(
         self, principal: Principal, plan: PassagePlan, passage_ids: Sequence[str]
     ) -> dict[str, asyncpg.Record]:
-        """What is still there of some passages, by id."""
+        """The passages with these ids that still exist, by id."""
         if not passage_ids:
             return {}
         text, values = hits_statement(plan, passage_ids)
@@ -273,9 +298,9 @@ def _nothing(mode: str) -> PassageHits:
 
 
 def _hit(row: asyncpg.Record, ranking: RankedMessage, *, explain: bool) -> PassageHit:
-    told = None
+    explanation = None
     if explain:
-        told = PassageScoreExplained(
+        explanation = PassageScoreExplained(
             cosine=ranking.similarity,
             lexical=ranking.lexical,
             fused=ranking.relevance,
@@ -288,6 +313,6 @@ def _hit(row: asyncpg.Record, ranking: RankedMessage, *, explain: bool) -> Passa
             "relevance": ranking.relevance,
             "similarity": ranking.similarity,
             "lexical": ranking.lexical,
-            "explain": told,
+            "explain": explanation,
         }
     )

@@ -1,4 +1,4 @@
-"""SQL for folders, for the agents that read them, and which of them a caller may see."""
+"""SQL for folders and the agents that read them, and which folders a caller may see."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ def attached_to(access: Access, agent_id: str) -> Select[str]:
 def at_home(access: Access) -> ColumnElement[bool]:
     """Which folders are the caller's own: of its users, their projects, its agent.
 
-    To a user's key, as with memories, what is known to any agent of the tenant.
+    For a user's key the folders of every agent of the tenant, as with memories.
     """
     if not access.restricted:
         return true()
@@ -52,7 +52,7 @@ def at_home(access: Access) -> ColumnElement[bool]:
 def visible(access: Access) -> ColumnElement[bool]:
     """Which folders a caller may read: as memories, and those attached to its agents.
 
-    They are the key's agent, or of a user those it is at home with or has a session with.
+    These are the key's agent, or for a user's key the user's home agent and those with a session.
     """
     if not access.restricted:
         return true()
@@ -78,7 +78,7 @@ def _attached_to_agents_of(access: Access) -> Select[str]:
 
 
 def findable() -> ColumnElement[bool]:
-    """Whether a passage counts: those of a file only once all of them are there."""
+    """Whether a passage can be found: those of a file only once all of them are stored."""
     return Passage.ordinal >= 0
 
 
@@ -101,7 +101,15 @@ class FolderRepository:
         await self._db.refresh(folder)
 
     async def get(self, folder_id: str, *, lock: bool = False) -> Folder:
-        """Raises FolderNotFoundError."""
+        """A folder that the caller may read.
+
+        Args:
+            lock: lock its row, and read it as it is after the lock was granted.
+
+        Raises:
+            FolderNotFoundError: there is none for this caller.
+
+        """
         statement = self._seen(visible(self._access)).where(Folder.folder_id == folder_id)
         if lock:
             statement = statement.with_for_update(of=Folder, key_share=True)
@@ -111,10 +119,10 @@ class FolderRepository:
         return folder
 
     async def hold_owner(self, scope: str, scope_id: str) -> None:
-        """Keep whoever a folder or a memory is of from being erased while the transaction runs.
+        """Keep the owner of a folder or a memory from being erased while the transaction runs.
 
-        Before folders, files and memories are locked, as an erasure does; who is gone already
-        has none of them any more.
+        Call it before folders, files and memories are locked: an erasure locks in that order. An
+        owner that is gone already is no error.
         """
         owner = _OWNERS[scope]
         await self._db.execute(
@@ -124,7 +132,7 @@ class FolderRepository:
         )
 
     async def is_own(self, folder_id: str) -> bool:
-        """Whether it is more to the caller than something to read."""
+        """Whether the folder is the caller's own, not only attached to its agent."""
         statement = self._seen(at_home(self._access)).where(Folder.folder_id == folder_id)
         return await self._db.scalar(statement.with_only_columns(Folder.folder_id)) is not None
 
@@ -136,7 +144,15 @@ class FolderRepository:
         equal: Mapping[str, str],
         agent_id: str | None,
     ) -> Sequence[Folder]:
-        """Newest first, one more than `limit` when another page follows."""
+        """Folders, newest first; one more than `limit` when a further page follows.
+
+        Args:
+            start: creation time and id of the last folder of the previous page.
+            limit: size of a page.
+            equal: column to the value it must have.
+            agent_id: only folders that this agent reads.
+
+        """
         statement = self._seen(visible(self._access))
         for name, value in equal.items():
             statement = statement.where(getattr(Folder, name) == value)
@@ -156,7 +172,13 @@ class FolderRepository:
         agent_id: str | None,
         project_id: str | None,
     ) -> Sequence[str]:
-        """Ids of the folders that a search looks into: visible, and of any that is named."""
+        """Ids of the visible folders for a search, in no order.
+
+        Args:
+            among: only these ids; None for any.
+            user_id, agent_id, project_id: folders of any of these; all when none is given.
+
+        """
         statement = select(Folder.folder_id).where(
             Folder.tenant_id == self._access.tenant_id, visible(self._access)
         )
@@ -182,11 +204,11 @@ class FolderRepository:
     async def patch(
         self, folder: Folder, changes: Mapping[str, Any], *, expected: int | None
     ) -> None:
-        """Raises VersionConflictError."""
+        """Change a locked folder. Raises VersionConflictError when it has a different version."""
         await apply_changes(self._db, folder, changes, expected=expected)
 
     async def delete(self, folder_id: str) -> None:
-        """With its files and passages."""
+        """Delete a folder with its files and passages."""
         await self._db.execute(
             delete(Folder)
             .where(Folder.tenant_id == self._access.tenant_id, Folder.folder_id == folder_id)
@@ -194,6 +216,7 @@ class FolderRepository:
         )
 
     async def attach(self, folder_id: str, agent_id: str) -> None:
+        """Let an agent read a folder; safe to repeat."""
         await self._db.execute(
             insert(AgentFolder)
             .values(tenant_id=self._access.tenant_id, agent_id=agent_id, folder_id=folder_id)
@@ -201,7 +224,7 @@ class FolderRepository:
         )
 
     async def detach(self, folder_id: str, agent_id: str) -> None:
-        """Raises FolderNotAttachedError."""
+        """Detach a folder from an agent. Raises FolderNotAttachedError when it was not attached."""
         gone = await self._db.execute(
             delete(AgentFolder)
             .where(
@@ -215,9 +238,10 @@ class FolderRepository:
             raise FolderNotAttachedError(folder_id, agent_id)
 
     async def counts(self, folder_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """By folder: how many files and findable passages, and which further agents read it."""
+        """By folder: its numbers of files and findable passages, and the ids of further agents."""
         found: dict[str, dict[str, Any]] = {
-            one: {"file_count": 0, "passage_count": 0, "agent_ids": []} for one in folder_ids
+            folder_id: {"file_count": 0, "passage_count": 0, "agent_ids": []}
+            for folder_id in folder_ids
         }
         tenant_id = self._access.tenant_id
         files = (

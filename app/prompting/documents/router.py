@@ -264,7 +264,7 @@ async def get_file(folder_id: Id, file_id: Id, principal: ReaderDep, service: Fi
     response_class=StreamingResponse,
     status_code=200,
     responses={
-        200: {"content": {one: {"schema": _FILE} for one in KINDS}},
+        200: {"content": {kind: {"schema": _FILE} for kind in KINDS}},
         **responses_for(FolderNotFoundError, FileNotFoundInFolderError),
     },
 )
@@ -280,7 +280,7 @@ async def get_file_content(
             "Content-Type": file.content_type,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.file_name, safe='')}",
             "Content-Length": str(file.size),
-            # A page somebody uploaded must not run as one of ours.
+            # An uploaded page must not run as a page of the service.
             "X-Content-Type-Options": "nosniff",
         },
     )
@@ -344,7 +344,7 @@ async def add_passages(
     service: PassagesDep,
     key: IdempotencyKeyDep,
 ) -> PassagesAdded:
-    """Put a text into a folder; a long one becomes several passages."""
+    """Add a text to a folder; a long text becomes several passages."""
     return await service.add(principal, folder_id, body, key=key)
 
 
@@ -381,7 +381,7 @@ async def get_passage(
 async def delete_passage(
     folder_id: Id, passage_id: Id, principal: WriterDep, service: PassagesDep
 ) -> None:
-    """Delete one passage of this folder."""
+    """Delete a passage of this folder."""
     await service.delete(principal, folder_id, passage_id)
 
 

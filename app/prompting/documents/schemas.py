@@ -156,7 +156,7 @@ class UploadOptions(Schema):
     on_same_name: OnSameName = Field(
         default="suffix",
         description="When the folder has a file of that name: give this one a number, skip it, "
-        "reject it, or let it take the other's place.",
+        "reject it, or replace the other.",
     )
     tags: Tags = []
     metadata: Annotated[str, StringConstraints(max_length=64 * 1024), Storable] | None = Field(
@@ -194,7 +194,7 @@ class PassageRead(ReadSchema):
     passage_id: str
     folder_id: str
     file_id: str | None
-    ordinal: int = Field(description="Its place in its file or text, from 0.")
+    ordinal: int = Field(description="Its number in its file or text, from 0.")
     start_char: int | None
     end_char: int | None
     page: int | None = Field(description="From 1, the one it stands on; null without pages.")
@@ -245,7 +245,7 @@ class PassageSearch(Schema):
     model_config = example(query="How long do refunds take?", agent_id="support", limit=5)
 
     query: Annotated[str, StringConstraints(max_length=10_000), Storable] = Field(
-        description="A blank one finds nothing."
+        description="A blank query finds nothing."
     )
     folder_ids: Annotated[list[Id], Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="Only in these, of the folders that the key may see."
@@ -271,7 +271,7 @@ class PassageSearch(Schema):
 
 
 class PassageScoreExplained(ReadSchema):
-    """How a passage came to its place."""
+    """Why a passage has its rank."""
 
     cosine: float | None
     lexical: float | None
@@ -296,6 +296,6 @@ class PassageHits(ReadSchema):
     embedding_models: list[str] = Field(description="What embedded the query.")
     waiting: int = Field(description="Passages whose vectors this search could not compare.")
     searched: int = Field(description="How many passages were looked at.")
-    left_out: bool = Field(description="Whether there are older ones, which nobody looked at.")
+    left_out: bool = Field(description="Whether there are older passages, which were not searched.")
     degraded: bool = Field(description="Whether an embedder did not answer, so words decided.")
     mode: Mode = Field(description="What decided in the end.")

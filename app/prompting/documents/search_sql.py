@@ -1,6 +1,6 @@
 """The two statements of a search for passages: what is to be known of each, and the few chosen.
 
-Which folders a caller may look into is asked before (`repository.visible`), so that there is one
+Which folders a caller may search is decided before (`repository.visible`), so that there is one
 definition of it; here they are ids. What is searched is an exact scan behind the index of a folder,
 of the newest passages alone where there are too many.
 """
@@ -25,7 +25,7 @@ COLUMNS = (
 )  # fmt: skip
 
 MOST_PASSAGES: Final = 20_000
-"""What one search looks at, as many as of messages."""
+"""Most passages that a search compares, as many as of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _within(plan: PassagePlan, statement: SearchStatement) -> str:
 
 
 def _behind(plan: PassagePlan, rows: str) -> str:
-    """When the first one behind the newest `plan.most` was stored; no row when there is none."""
+    """When the first passage after the newest `plan.most` was stored; no row if there is none."""
     return (
         f"SELECT passages.create_time {rows} "
         f"ORDER BY passages.create_time DESC OFFSET {plan.most:d} LIMIT 1"

@@ -42,11 +42,11 @@ def owner_of(
     project_id: str | None,
     agent_id: str | None,
 ) -> str:
-    """The id that a scope hangs on; those of the key where the request names none.
+    """The id of the scope's owner; that of the key where the request names none.
 
     Raises:
-        ScopeRequiresError: it is missing.
-        UserNotFoundError, AgentNotFoundError: the key is another user's or agent's.
+        ScopeRequiresError: neither names it.
+        UserNotFoundError, AgentNotFoundError: the key is restricted to a different user or agent.
 
     """
     found: str | None = project_id
@@ -62,10 +62,10 @@ def owner_of(
 async def refuse_outsiders(
     db: AsyncSession, principal: Principal, scope: str, scope_id: str
 ) -> None:
-    """Whether the caller may write for a user, a project or an agent: as for memories.
+    """Refuse a caller who may not write for a user, a project or an agent; as for memories.
 
     Raises:
-        UserNotFoundError, ProjectNotFoundError, AgentNotFoundError: not for this caller.
+        UserNotFoundError, ProjectNotFoundError, AgentNotFoundError: there is none for this caller.
         InsufficientScopeError: knowledge of an agent needs admin.
         ReadOnlyMemberError: the user may only read in the project.
         DisabledError: the user or the agent is disabled.
@@ -93,12 +93,12 @@ async def writable_folder(
     """A folder that the caller may change and fill.
 
     Args:
-        lock: one at a time, and nobody erases whose it is meanwhile.
+        lock: lock the folder, and keep its owner from being erased while the transaction runs.
 
     Raises:
         FolderNotFoundError: there is none for this caller.
         KeyRestrictedError: it is only attached to the key's agent.
-        and what `refuse_outsiders` raises.
+        InsufficientScopeError, ReadOnlyMemberError, DisabledError: as in `refuse_outsiders`.
 
     """
     folders = FolderRepository(db, principal.access)
@@ -124,12 +124,14 @@ class FolderService:
     async def add(
         self, principal: Principal, body: FolderCreate, *, key: IdempotencyKey | None = None
     ) -> FolderRead:
-        """Make a folder.
+        """Create a folder, which belongs to a user, a project or an agent.
 
         Raises:
-            IdTakenError: the tenant has one with that id.
-            ScopeRequiresError: the id that its scope hangs on is missing.
-            and what `place.refuse_outsiders` raises.
+            IdTakenError: the tenant has a folder with that id.
+            ScopeRequiresError: the id of its owner is missing.
+            MemoryDisabledError: writing is switched off.
+            UserNotFoundError, ProjectNotFoundError, AgentNotFoundError, InsufficientScopeError,
+            ReadOnlyMemberError, DisabledError: as in `refuse_outsiders`.
 
         """
         self._work.refuse_disabled()
@@ -157,13 +159,18 @@ class FolderService:
             return unit.answer(answer, 201, user_id=folder.user_id)
 
     async def get(self, principal: Principal, folder_id: str) -> FolderRead:
-        """Raises FolderNotFoundError."""
+        """A folder with its counts. Raises FolderNotFoundError if the caller has none."""
         async with self._work.read(principal) as db:
             folder = await FolderRepository(db, principal.access).get(folder_id)
             return await _shown(db, principal.access, folder)
 
     async def list_folders(self, principal: Principal, query: FolderQuery) -> Page[FolderRead]:
-        """Folders, newest first."""
+        """Folders that the caller may read, with their counts, newest first.
+
+        Raises:
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             folders = FolderRepository(db, principal.access)
@@ -184,7 +191,14 @@ class FolderService:
     async def patch(
         self, principal: Principal, folder_id: str, body: FolderPatch, *, expected: int | None
     ) -> FolderRead:
-        """Raises FolderNotFoundError, VersionConflictError, and as `place.writable_folder`."""
+        """The changed folder; fields that are left out stay as they are.
+
+        Raises:
+            VersionConflictError: it is no longer at the version `expected`.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
+
+        """
         changes: dict[str, Any] = {
             {"metadata": "metadata_"}.get(name, name): value
             for name, value in body.model_dump(exclude_unset=True).items()
@@ -200,11 +214,14 @@ class FolderService:
     async def delete(
         self, principal: Principal, folder_id: str, query: FileDeleteQuery
     ) -> FolderDeleted:
-        """Remove a folder with its files and passages; memories say that their source is gone.
+        """Delete a folder with its files and passages; memories from them stay, marked as orphaned.
+
+        With `dry_run` nothing is deleted, and the counts say what would be.
 
         Raises:
-            ConfirmationRequiredError: it holds something.
-            and what `place.writable_folder` raises.
+            ConfirmationRequiredError: it is not empty, and `confirm` is not set.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -229,12 +246,14 @@ class FolderService:
         return FolderDeleted(folder_id=folder_id, memories=memories, dry_run=query.dry_run, **holds)
 
     async def attach(self, principal: Principal, folder_id: str, agent_id: str) -> FolderRead:
-        """Let a further agent read a folder, in all its sessions; again changes nothing.
+        """Let a further agent read a folder in all its sessions; safe to repeat.
 
         Raises:
-            AgentNotFoundError: not for this caller.
-            InsufficientScopeError: what all users of an agent share needs admin.
-            and what `place.writable_folder` raises.
+            AgentNotFoundError: there is none for this caller.
+            InsufficientScopeError: the key is not an admin's, and all users of the agent would
+                share the folder.
+            FolderNotFoundError, KeyRestrictedError, InsufficientScopeError, ReadOnlyMemberError,
+            DisabledError: as in `writable_folder`.
 
         """
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -243,7 +262,14 @@ class FolderService:
             return await _shown(unit.db, principal.access, folder)
 
     async def detach(self, principal: Principal, folder_id: str, agent_id: str) -> None:
-        """Raises FolderNotAttachedError, and as `attach`."""
+        """Detach a folder from an agent; the folder stays.
+
+        Raises:
+            FolderNotAttachedError: the agent does not have it.
+            AgentNotFoundError, InsufficientScopeError, FolderNotFoundError, KeyRestrictedError,
+            ReadOnlyMemberError, DisabledError: as in `attach`.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             await self._shareable(unit.db, principal, folder_id, agent_id)
             await FolderRepository(unit.db, principal.access).detach(folder_id, agent_id)

@@ -1,4 +1,4 @@
-"""An upload as a request says it: the file, what is said of it, and its idempotency."""
+"""An upload in a request: the file, its fields, and its idempotency key."""
 
 import hashlib
 import json
@@ -17,18 +17,18 @@ _METADATA: TypeAdapter[dict[str, Any]] = TypeAdapter(Metadata)
 
 
 def upload_of(options: UploadOptions, received: Received) -> Upload:
-    """The file with what the query and the form say of it; the form goes before.
+    """The file with the options of the query and the form; those of the form come first.
 
     Raises:
-        InvalidUploadError: something of it is not valid.
+        InvalidUploadError: an option is not valid.
 
     """
-    said: dict[str, Any] = options.model_dump(exclude_unset=True)
+    given: dict[str, Any] = options.model_dump(exclude_unset=True)
     for name, values in received.fields.items():
         if name in UploadOptions.model_fields:
-            said[name] = list(values) if name == "tags" else values[-1]
+            given[name] = list(values) if name == "tags" else values[-1]
     try:
-        options = UploadOptions.model_validate(said)
+        options = UploadOptions.model_validate(given)
         metadata = json.loads(options.metadata) if options.metadata else {}
         metadata = _METADATA.validate_python(metadata)
     except ValidationError as error:
@@ -57,11 +57,11 @@ def idempotency_key_of(
     received: Received,
     options: UploadOptions,
 ) -> IdempotencyKey | None:
-    """As `tenants.principal.get_idempotency_key`, of a body that is known by its digest."""
+    """As `tenants.principal.get_idempotency_key`, for a body whose digest is known."""
     if key is None:
         return None
-    told = [path, options.model_dump_json(), received.file_name]
-    digest = hashlib.sha256(json.dumps([told, received.fields], default=list).encode())
+    request = [path, options.model_dump_json(), received.file_name]
+    digest = hashlib.sha256(json.dumps([request, received.fields], default=list).encode())
     digest.update(received.sha256)
     return IdempotencyKey(
         principal.tenant_id,
