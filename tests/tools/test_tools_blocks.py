@@ -1,4 +1,4 @@
-"""Edits of blocks by tools: what they do, what they tell, and when it is worked out."""
+"""Edits of blocks by tools: effects, results, and when a result is rendered."""
 
 import asyncio
 import re
@@ -177,7 +177,7 @@ class TestBlocks:
         return f"/blocks/{rows['items'][0]['block_id']}"
 
     @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k1"}])
-    async def test_a_long_block_is_edited_and_shown_once_and_beside_the_loop(
+    async def test_long_block_is_edited_and_rendered_once_in_a_thread(
         self, blocks, headers: dict[str, str]
     ) -> None:
         path = await self.path(blocks)
@@ -191,10 +191,12 @@ class TestBlocks:
             )
 
         assert answer["ok"]
-        assert (ran.count("edited"), ran.count("_told_block")) == (1, 1)
+        assert (ran.count("edited"), ran.count("_block_result")) == (1, 1)
 
     @pytest.mark.parametrize(("verb", "body"), [("append", {"text": "A cat."})])
-    async def test_so_is_it_edited_by_a_program(self, blocks, verb: str, body: Any) -> None:
+    async def test_long_block_is_edited_in_a_thread_for_a_program(
+        self, blocks, verb: str, body: Any
+    ) -> None:
         path = await self.path(blocks)
         ok(await blocks.patch(path, json={"limit": 100_000, "value": "word " * 19_000},
                               headers={"If-Match": "*"}))  # fmt: skip
@@ -259,7 +261,7 @@ class TestOnce:
         assert tables_with("Wilhelmina", await dump(dsn, acme.tenant_id)) == []
 
     @pytest.mark.parametrize("with_key", [False, True])
-    async def test_what_is_told_is_worked_out_once_and_late_where_no_key_waits(
+    async def test_result_is_rendered_once_and_after_the_transaction_without_a_key(
         self, with_key: bool
     ) -> None:
         """Rows are locked while a service keeps its answer."""
@@ -269,24 +271,24 @@ class TestOnce:
             async def keep(self, db: Any, answer: Any, **_: Any) -> None:
                 kept.append(answer)
 
-        told: list[Any] = []
+        rendered: list[Any] = []
 
-        async def tell(answer: Any) -> ToolResult:
-            told.append(answer)
+        async def render(answer: Any) -> ToolResult:
+            rendered.append(answer)
             return ToolResult("Done.", {})
 
-        calling = ToolCaller(
-            caller=None, principal=None, session_id="s1", user_id="ana", agent_id="a1",
-            project_id=None, budget=Budget(EstimatedTokens(), 100), keep=lambda told: told,
+        caller = ToolCaller(
+            key_principal=None, principal=None, session_id="s1", user_id="ana", agent_id="a1",
+            project_id=None, budget=Budget(EstimatedTokens(), 100), keep=lambda result: result,
             key=Key("t", "k", "key", b"") if with_key else None,
         )  # fmt: skip
-        answer = DeferredAnswer(calling, tell)
+        answer = DeferredAnswer(caller, render)
 
         assert (answer.key is not None) == with_key
         if answer.key is not None:
             await answer.key.keep(None, "answer", status=201, user_id="ana")
-        assert len(told) == int(with_key)
-        assert await answer.told("answer") is await answer.told("answer")
+        assert len(rendered) == int(with_key)
+        assert await answer.result("answer") is await answer.result("answer")
 
-        assert told == ["answer"]
-        assert kept == ([await answer.told("answer")] if with_key else [])
+        assert rendered == ["answer"]
+        assert kept == ([await answer.result("answer")] if with_key else [])

@@ -25,7 +25,7 @@ class SaverContentMissingError(ConflictError):
     title = "Content not stored here"
 
     def __init__(self, *, channels: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
-        names, digests = sorted(channels), sorted(one.hex() for one in chunks)
+        names, digests = sorted(channels), sorted(chunk.hex() for chunk in chunks)
         super().__init__(
             "The checkpoint refers to content that is not stored: put it again with `values` for "
             "the `channels` and with `content` for the `chunks` that are listed.",

@@ -1,4 +1,4 @@
-"""SQL for lists of LangGraph's checkpoints, page by page, and for what a page's values hold."""
+"""SQL for pages of LangGraph's checkpoints and for the content of their values."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from sqlalchemy.orm import aliased
 
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
-from app.integrations.langgraph.pages import PAGE_BYTES, Place, Values
+from app.integrations.langgraph.pages import PAGE_BYTES, Position, Values
 from app.prompting.checkpoints.models import (
     SaverCheckpoint,
     SaverChunk,
@@ -60,20 +60,20 @@ class SaverLists:
         return and_(mine, SaverCheckpoint.session_id.in_(sessions))
 
     async def list_checkpoints(
-        self, wanted: Wanted, *, start: Place | None, limit: int
+        self, wanted: Wanted, *, start: Position | None, limit: int
     ) -> tuple[Sequence[SaverCheckpoint], bool]:
-        """Newest first, and whether others follow.
+        """Checkpoints, newest first, and whether more follow.
 
-        Fewer than `limit` when those would hold more than a page does, but the first in any
-        case. What their values consist of is not counted here: they share most of it.
+        Fewer than `limit` when more would exceed PAGE_BYTES, but at least one if any exists. The
+        chunks of their values are not counted here: checkpoints share most of them.
         """
         page = self._page(wanted, start, limit + 1)
         step = aliased(SaverCheckpoint, page)
-        order = [one.desc() for one in (step.checkpoint_id, step.session_id, step.namespace)]
+        order = [column.desc() for column in (step.checkpoint_id, step.session_id, step.namespace)]
         size = _own_bytes(self._access.tenant_id, page)
         sized = select(
             page,
-            func.row_number().over(order_by=order).label("place"),
+            func.row_number().over(order_by=order).label("ordinal"),
             func.sum(size).over(order_by=order).label("so_far"),
             func.count().over().label("found"),
         ).subquery()
@@ -81,15 +81,15 @@ class SaverLists:
             await self._db.execute(
                 select(aliased(SaverCheckpoint, sized), sized.c.found)
                 .where(
-                    sized.c.place <= limit,
-                    or_(sized.c.place == 1, sized.c.so_far <= PAGE_BYTES),
+                    sized.c.ordinal <= limit,
+                    or_(sized.c.ordinal == 1, sized.c.so_far <= PAGE_BYTES),
                 )
-                .order_by(sized.c.place)
+                .order_by(sized.c.ordinal)
             )
         ).all()
         return [row[0] for row in rows], bool(rows) and rows[0].found > len(rows)
 
-    def _page(self, wanted: Wanted, start: Place | None, rows: int) -> Subquery:
+    def _page(self, wanted: Wanted, start: Position | None, rows: int) -> Subquery:
         order = (
             SaverCheckpoint.checkpoint_id,
             SaverCheckpoint.session_id,
@@ -109,11 +109,11 @@ class SaverLists:
             statement = statement.where(
                 SaverCheckpoint.checkpoint_id <= start[0], tuple_(*order) < tuple_(*start)
             )
-        return statement.order_by(*(one.desc() for one in order)).limit(rows).subquery()
+        return statement.order_by(*(column.desc() for column in order)).limit(rows).subquery()
 
     async def writes(self, steps: Sequence[SaverCheckpoint]) -> Sequence[SaverWrite]:
-        """What was written in `steps`, in the order in which LangGraph applies it."""
-        keys = [(one.session_id, one.namespace, one.checkpoint_id) for one in steps]
+        """The writes of `steps`, in the order in which LangGraph applies them."""
+        keys = [(step.session_id, step.namespace, step.checkpoint_id) for step in steps]
         if not keys:
             return []
         rows = await self._db.scalars(
@@ -130,13 +130,13 @@ class SaverLists:
 
     async def values(self, steps: Sequence[SaverCheckpoint]) -> Values:
         """Types and chunks of the values of `steps`, by their digest."""
-        digests = {bytes.fromhex(one) for step in steps for one in step.channels.values()}
+        digests = {bytes.fromhex(digest) for step in steps for digest in step.channels.values()}
         if not digests:
             return {}
         rows = await self._db.execute(
             select(SaverValue.digest, SaverValue.type, SaverValue.chunks).where(
                 SaverValue.tenant_id == self._access.tenant_id,
-                SaverValue.session_id.in_({one.session_id for one in steps}),
+                SaverValue.session_id.in_({step.session_id for step in steps}),
                 SaverValue.digest == any_(_digests(digests)),
             )
         )
@@ -145,13 +145,13 @@ class SaverLists:
     async def chunk_bytes(
         self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes]
     ) -> dict[bytes, int]:
-        """How long chunks of `steps` are, by their digest."""
+        """Bytes of the given chunks of `steps`, by digest; missing chunks are left out."""
         return await self._chunks(steps, chunks, func.octet_length(SaverChunk.content))
 
     async def content(
         self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes]
     ) -> dict[bytes, bytes]:
-        """Chunks of `steps` by their digest."""
+        """The given chunks of `steps`, by digest; missing chunks are left out."""
         return await self._chunks(steps, chunks, SaverChunk.content)
 
     async def _chunks(
@@ -164,14 +164,14 @@ class SaverLists:
             .ext(distinct_on(SaverChunk.digest))
             .where(
                 SaverChunk.tenant_id == self._access.tenant_id,
-                SaverChunk.session_id.in_({one.session_id for one in steps}),
+                SaverChunk.session_id.in_({step.session_id for step in steps}),
                 SaverChunk.digest == any_(_digests(chunks)),
             )
         )
         return {row.digest: row.held for row in rows}
 
     async def sessions_of_runs(self, run_ids: Collection[str]) -> Sequence[str]:
-        """Ids of sessions in which one of `run_ids` has put something, in order."""
+        """Ids of the visible sessions with checkpoints of any of `run_ids`, in order."""
         rows = await self._db.scalars(
             select(SaverCheckpoint.session_id)
             .distinct()
@@ -182,7 +182,7 @@ class SaverLists:
 
 
 def _own_bytes(tenant_id: str, page: Subquery) -> ColumnElement[int]:
-    """What a checkpoint of `page` holds but the content of its values, as it is stored."""
+    """Stored bytes of a checkpoint of `page`, without the content of its values."""
     here = (
         SaverWrite.tenant_id == tenant_id,
         page.c.session_id == SaverWrite.session_id,
@@ -191,7 +191,7 @@ def _own_bytes(tenant_id: str, page: Subquery) -> ColumnElement[int]:
     )
     writes = select(func.sum(func.octet_length(SaverWrite.value))).where(*here)
     channel = func.jsonb_each_text(page.c.channels).table_valued("key", "value")
-    # A long list is named piece by piece in every step.
+    # Every step names each chunk of a long list.
     names = (
         select(func.sum(func.pg_column_size(SaverValue.chunks)))
         .select_from(channel)

@@ -26,9 +26,9 @@ from app.platform.values.pagination import InvalidCursorError
 from app.prompting.checkpoints.models import SaverCheckpoint, SaverWrite
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""A page ends before more of content, and before more of all else; one checkpoint it has."""
+"""Most bytes of content in a page, and most of everything else; it has at least a checkpoint."""
 
-Place = tuple[str, str, str]
+Position = tuple[str, str, str]
 """Checkpoint, session and namespace: where a page begins."""
 
 Values = Mapping[str, tuple[str, Sequence[bytes]]]
@@ -38,10 +38,10 @@ _FILTER: TypeAdapter[dict[str, Any]] = TypeAdapter(Document)
 
 
 def chunks_of(steps: Sequence[SaverCheckpoint], values: Values) -> set[bytes]:
-    """What the values of `steps` consist of, as far as they are there."""
+    """Digests of the chunks of those values of `steps` that are in `values`."""
     return {
         part
-        for digest in {one for step in steps for one in step.channels.values()} & values.keys()
+        for digest in {name for step in steps for name in step.channels.values()} & values.keys()
         for part in values[digest][1]
     }
 
@@ -49,7 +49,7 @@ def chunks_of(steps: Sequence[SaverCheckpoint], values: Values) -> set[bytes]:
 def whole(
     steps: Sequence[SaverCheckpoint], values: Values, content: Mapping[bytes, bytes]
 ) -> list[SaverCheckpoint]:
-    """Those of `steps` of which nothing was deleted while they were read."""
+    """The complete steps: those of which nothing was deleted while they were read."""
     return [
         step
         for step in steps
@@ -61,12 +61,12 @@ def whole(
 def fitting(
     steps: Sequence[SaverCheckpoint], values: Values, sizes: Mapping[bytes, int]
 ) -> Sequence[SaverCheckpoint]:
-    """The first of `steps` whose chunks, each counted once, are not too much for a page."""
+    """The first of `steps` whose chunks, each counted once, fit into a page; at least one."""
     counted: set[bytes] = set()
     left = PAGE_BYTES
     for number, step in enumerate(steps):
         new = chunks_of([step], values) - counted
-        left -= sum(sizes.get(one, 0) for one in new)
+        left -= sum(sizes.get(digest, 0) for digest in new)
         if left < 0 and number:
             return steps[:number]
         counted |= new
@@ -81,12 +81,12 @@ def page_json(
     *,
     more: bool,
 ) -> bytes:
-    """A `SaverPage`, written out; without steps that were deleted while they were read."""
+    """A `SaverPage` as JSON, without steps that were deleted while they were read."""
     shown = whole(steps, values, content)
     held = chunks_of(shown, values)
     page = SaverPage(
         items=_shown(shown, values, writes),
-        content={one.hex(): packed for one, packed in content.items() if one in held},
+        content={digest.hex(): packed for digest, packed in content.items() if digest in held},
         next_cursor=_cursor(steps[-1]) if more else None,
     )
     return page.model_dump_json(by_alias=True).encode()
@@ -97,18 +97,18 @@ def _shown(
     values: Values,
     writes: Sequence[SaverWrite],
 ) -> list[SaverCheckpointRead]:
-    pending: dict[Place, list[PendingWriteRead]] = {}
-    for one in writes:
-        place = (one.checkpoint_id, one.session_id, one.namespace)
+    pending: dict[Position, list[PendingWriteRead]] = {}
+    for write in writes:
+        position = (write.checkpoint_id, write.session_id, write.namespace)
         shown = PendingWriteRead(
-            task_id=one.task_id,
-            task_path=one.task_path,
-            index=one.idx,
-            channel=one.channel,
-            type=one.type,
-            data=one.value,
+            task_id=write.task_id,
+            task_path=write.task_path,
+            index=write.idx,
+            channel=write.channel,
+            type=write.type,
+            data=write.value,
         )
-        pending.setdefault(place, []).append(shown)
+        pending.setdefault(position, []).append(shown)
     typed = {
         digest: TypedChunks(type=kind, chunks=[part.hex() for part in parts])
         for digest, (kind, parts) in values.items()
@@ -131,7 +131,12 @@ def _shown(
 
 
 def metadata_of(text: str | None) -> dict[str, Any] | None:
-    """What a filter asks for. Raises InvalidSaverFilterError."""
+    """The metadata that a filter asks for; None without a filter.
+
+    Raises:
+        InvalidSaverFilterError: it is no JSON object.
+
+    """
     if text is None:
         return None
     try:
@@ -145,48 +150,53 @@ def _cursor(step: SaverCheckpoint) -> str:
     return base64.urlsafe_b64encode(raw.encode()).decode()
 
 
-def place_of(cursor: str | None) -> Place | None:
-    """Where a cursor says that a page begins. Raises InvalidCursorError."""
+def position_of(cursor: str | None) -> Position | None:
+    """Where a cursor says that a page begins; None without a cursor.
+
+    Raises:
+        InvalidCursorError: it is none that a page returned.
+
+    """
     if cursor is None:
         return None
     try:
-        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        position = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, RecursionError):
         raise InvalidCursorError from None
     if (
-        not isinstance(place, list)
-        or len(place) != 3
-        or not all(isinstance(one, str) and one.isprintable() for one in place)
+        not isinstance(position, list)
+        or len(position) != 3
+        or not all(isinstance(part, str) and part.isprintable() for part in position)
     ):
         raise InvalidCursorError
-    return place[0], place[1], place[2]
+    return position[0], position[1], position[2]
 
 
 CHUNK_BYTES = 64 * 1024
-"""Most that one chunk holds, decompressed."""
+"""Most bytes of a chunk, decompressed."""
 CONTENT_BYTES = 16 * 1024 * 1024
-"""Most that all chunks of one request hold, decompressed."""
+"""Most bytes of all chunks of a request, decompressed."""
 DIGEST_BYTES = 16
 
 
 def digest_of(content: bytes) -> bytes:
-    """The name of `content`: the first half of its SHA-256."""
+    """The digest of `content`: the first half of its SHA-256."""
     return hashlib.sha256(content).digest()[:DIGEST_BYTES]
 
 
 def value_digest(kind: str, chunks: Sequence[bytes]) -> bytes:
-    """The name of a value: of its type and its pieces, in order."""
+    """The digest of a value: of its type and its chunks, in order."""
     return digest_of(b"".join([kind.encode(), b"\0", *chunks]))
 
 
 def check_content(content: Mapping[str, bytes]) -> dict[bytes, bytes]:
-    """Compressed chunks by digest, as they may be stored.
+    """Compressed chunks by digest, checked for storing.
 
     Args:
         content: chunks compressed with zlib, by their digest in hexadecimal digits.
 
     Raises:
-        InvalidChunkError: one is not what its digest says, is too large, or all are.
+        InvalidChunkError: a chunk does not have its digest, or is too large, or all together are.
 
     """
     checked: dict[bytes, bytes] = {}
@@ -205,7 +215,7 @@ def check_content(content: Mapping[str, bytes]) -> dict[bytes, bytes]:
 def _decompressed(name: str, packed: bytes) -> bytes:
     reader = zlib.decompressobj()
     try:
-        # One byte more says whether it is too large, and nothing is made of what follows.
+        # A further byte shows that it is too large; the rest is not decompressed.
         plain = reader.decompress(packed, CHUNK_BYTES + 1)
     except zlib.error:
         raise InvalidChunkError(name, "is not compressed with zlib") from None

@@ -26,7 +26,7 @@ from app.prompting.checkpoints.models import SaverCheckpoint, SaverChunk, SaverW
 
 
 class Look(NamedTuple):
-    """Digests of values by channel, None where there is no checkpoint; chunks that are here."""
+    """Digests of values by channel (None without the checkpoint), and the stored chunks."""
 
     parent: dict[str, str] | None
     own: dict[str, str] | None
@@ -40,7 +40,7 @@ _PUT = text(
         INSERT INTO saver_chunks (tenant_id, session_id, digest, content)
         SELECT :tenant_id, :session_id, digest, content
         FROM unnest(CAST(:chunk_digests AS bytea[]), CAST(:chunk_contents AS bytea[]))
-            AS one (digest, content)
+            AS new (digest, content)
         ON CONFLICT DO NOTHING
     ), new_values AS (
         INSERT INTO saver_values (tenant_id, session_id, digest, type, chunks)
@@ -49,7 +49,7 @@ _PUT = text(
         FROM unnest(
             CAST(:value_digests AS bytea[]), CAST(:value_types AS text[]),
             CAST(:value_starts AS int[]), CAST(:value_ends AS int[])
-        ) AS one (digest, type, value_start, value_end)
+        ) AS new (digest, type, value_start, value_end)
         ON CONFLICT DO NOTHING
     )
     INSERT INTO saver_checkpoints (
@@ -93,7 +93,7 @@ class SaverRepository:
     async def look(
         self, namespace: str, checkpoint_id: str, parent_id: str | None, chunks: Collection[bytes]
     ) -> Look:
-        """What a put finds: the channels of its parent and of itself, and which chunks are here."""
+        """What a put finds: channels of its parent and of itself, and which chunks are stored."""
 
         def channels(of: str | None) -> ScalarSelect[dict[str, str]]:
             return (
@@ -129,12 +129,14 @@ class SaverRepository:
         values: Mapping[bytes, tuple[str, Sequence[bytes]]],
         chunks: Mapping[bytes, bytes],
     ) -> None:
-        """Store a checkpoint, in the place of the one with its id, and what it consists of.
+        """Store a checkpoint with its values and chunks; a checkpoint with its id is replaced.
 
         Args:
-            columns: of the checkpoint, `metadata` and `channels` as JSON text.
-            values: by digest their type and their chunks; what is there stays.
-            chunks: by digest; what is there stays.
+            namespace: namespace of the checkpoint.
+            checkpoint_id: its id.
+            columns: its other columns, `metadata` and `channels` as JSON text.
+            values: type and chunks by digest; stored values stay as they are.
+            chunks: content by digest; stored chunks stay as they are.
 
         """
         ends = list(accumulate(len(parts) for _, parts in values.values()))
@@ -159,9 +161,9 @@ class SaverRepository:
     async def put_writes(
         self, namespace: str, checkpoint_id: str, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Store writes of a checkpoint, one per task and index at most.
+        """Store writes of a checkpoint, at most one per task and index; safe to repeat.
 
-        At an index below 0 the later write stays, otherwise the earlier.
+        At an index below 0 a later write replaces the earlier, otherwise the earlier stays.
 
         Raises:
             SaverCheckpointNotFoundError: the checkpoint is not there.

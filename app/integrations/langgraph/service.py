@@ -1,7 +1,7 @@
 """Use cases of LangGraph's saver: a thread is a session, and every write locks it.
 
-So a prune never takes a chunk from under a put, and what was deleted is seen to be gone by
-whoever waited for it: a late write is refused, and brings nothing back.
+So a prune never deletes a chunk that a concurrent put needs, and a write that waited for a deletion
+sees it: a late write is refused, and restores nothing.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from app.integrations.langgraph.pages import (
     fitting,
     metadata_of,
     page_json,
-    place_of,
+    position_of,
     value_digest,
 )
 from app.integrations.langgraph.repository import Look, SaverRepository
@@ -41,10 +41,10 @@ from app.prompting.checkpoints.saver_thread_repository import SaverThreadReposit
 log = structlog.get_logger()
 
 INLINE_BYTES = 64 * 1024
-"""Checking or writing this much takes less than a millisecond; more is done in a thread."""
+"""Checking or serialising so much takes less than a millisecond; more is done in a thread."""
 
 RUN_ID = 255
-"""A longer one is kept with the metadata, and cannot be deleted by."""
+"""Longest run id that can be deleted by; a longer one is only stored in the metadata."""
 
 
 class SaverService:
@@ -62,8 +62,8 @@ class SaverService:
     ) -> SaverPutDone:
         """Store a checkpoint, all of it or nothing; safe to repeat.
 
-        One without a parent begins a thread: its session is opened on first use. One with a
-        parent goes on with a thread, and is refused when the parent is gone.
+        A checkpoint without a parent begins a thread: its session is opened on first use. A
+        checkpoint with a parent continues a thread, and is refused when the parent is gone.
 
         Raises:
             SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
@@ -127,25 +127,25 @@ class SaverService:
         checkpoint_id: str,
         body: SaverWritesPut,
     ) -> SaverPutDone:
-        """Store what a task has written in a step; safe to repeat.
+        """Store the writes of a task in a step; safe to repeat.
 
         Raises:
-            SessionNotFoundError, SaverCheckpointNotFoundError: it is gone, or not put yet.
-            SessionEndedError, DisabledError: it can be read, and nothing can be written.
+            SessionNotFoundError, SaverCheckpointNotFoundError: it was deleted, or not stored yet.
+            SessionEndedError, DisabledError: the session can only be read.
             MemoryDisabledError: memory is switched off.
 
         """
         self._work.refuse_disabled()
         rows: dict[int, dict[str, Any]] = {}
-        for one in body.writes:
-            if one.index < 0 or one.index not in rows:
-                rows[one.index] = {
+        for write in body.writes:
+            if write.index < 0 or write.index not in rows:
+                rows[write.index] = {
                     "task_id": body.task_id,
                     "task_path": body.task_path,
-                    "idx": one.index,
-                    "channel": one.channel,
-                    "type": one.type,
-                    "value": one.data,
+                    "idx": write.index,
+                    "channel": write.channel,
+                    "type": write.type,
+                    "value": write.data,
                 }
         async with self._work.write(principal) as unit:
             opened = await SessionRepository(unit.db, principal.access).open_for_append(
@@ -160,16 +160,16 @@ class SaverService:
     async def list_checkpoints(
         self, principal: Principal, session_id: str | None, query: SaverQuery
     ) -> bytes:
-        """A `SaverPage`, newest first, written out; of all sessions without one.
+        """A `SaverPage` as JSON, newest first; of all visible sessions when `session_id` is None.
 
-        It ends before `query.limit` where it would hold too much, and says where to go on.
+        It ends before `query.limit` where it would be too large, and its cursor continues there.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
-            InvalidFilterError, InvalidCursorError: 422.
+            InvalidSaverFilterError, InvalidCursorError: filter or cursor is not valid.
 
         """
-        start = place_of(query.cursor)
+        start = position_of(query.cursor)
         wanted = Wanted(
             session_id,
             query.namespace,
@@ -195,7 +195,7 @@ class SaverService:
 async def _fitting(
     lists: SaverLists, steps: Sequence[SaverCheckpoint], values: Values
 ) -> tuple[Sequence[SaverCheckpoint], Collection[bytes]]:
-    """Those of `steps` that one page holds, and their chunks."""
+    """The first of `steps` that fit into a page, and their chunks."""
     chunks = chunks_of(steps, values)
     if len(steps) <= 1 or len(chunks) * CHUNK_BYTES <= PAGE_BYTES:
         return steps, chunks
@@ -206,11 +206,11 @@ async def _fitting(
 def _named(
     body: SaverPut,
 ) -> tuple[dict[str, str], dict[bytes, tuple[str, Sequence[bytes]]]]:
-    """Digests of the new values by channel, and by digest what they consist of."""
+    """Digests of the new values by channel, and their types and chunks by digest."""
     channels: dict[str, str] = {}
     values: dict[bytes, tuple[str, Sequence[bytes]]] = {}
     for name, value in body.values.items():
-        parts = [bytes.fromhex(one) for one in value.chunks]
+        parts = [bytes.fromhex(chunk) for chunk in value.chunks]
         digest = value_digest(value.type, parts)
         channels[name] = digest.hex()
         values[digest] = (value.type, parts)

@@ -47,11 +47,13 @@ class SaverThreadService:
         *,
         key: IdempotencyKey | None = None,
     ) -> SaverCopied:
-        """Copy checkpoints and writes to another session of the same user and agent.
+        """Copy checkpoints and writes to a different session of the same user and agent.
+
+        Checkpoints that the target has already stay as they are.
 
         Raises:
             SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
-            IdTakenError: about one of the two sessions.
+            IdTakenError: about either of the two sessions.
             MemoryDisabledError: memory is switched off.
 
         """
@@ -59,13 +61,13 @@ class SaverThreadService:
         target_id = body.target_session_id
         async with self._work.write(principal, key) as unit:
             sessions = SessionRepository(unit.db, principal.access)
-            # In one order for everybody, so that opposite copies do not wait for each other. And
-            # before a target is made, which locks the user: an erasure locks sessions first.
-            for one in sorted({session_id, target_id}):
+            # In a fixed order, so that opposite copies do not wait for each other. And before a
+            # target is made, which locks the user: an erasure locks sessions first.
+            for locked_id in sorted({session_id, target_id}):
                 try:
-                    await sessions.get(one, lock=True)
+                    await sessions.get(locked_id, lock=True)
                 except SessionNotFoundError:
-                    if one == session_id:
+                    if locked_id == session_id:
                         raise
             source = await sessions.get(session_id)
             opened = await sessions.open_for_append(
@@ -78,7 +80,7 @@ class SaverThreadService:
                 raise SessionEndedError(target_id)
             thread = SaverThreadRepository(unit.db, principal.tenant_id, session_id)
             copied = await thread.copy_to(target_id)
-            # What belongs to a checkpoint that the target has in another form.
+            # Values of a checkpoint that the target has with different values.
             await SaverThreadRepository(unit.db, principal.tenant_id, target_id).sweep()
             shown = SaverCopied(checkpoints=copied)
             return unit.answer(shown, 200, user_id=source.user_id)
@@ -86,10 +88,10 @@ class SaverThreadService:
     async def prune(
         self, principal: Principal, body: SaverPrune, *, key: IdempotencyKey | None = None
     ) -> SaverRemoved:
-        """Delete older checkpoints of sessions, or all; sessions that are not there count none.
+        """Delete older checkpoints of sessions, or all; unknown sessions are skipped.
 
-        Each session is a transaction of its own. After a failure what is deleted stays so, and
-        the request may be repeated: it goes on with the rest, and counts that.
+        Each session has its own transaction. After a failure the request can be repeated: it goes
+        on with the rest, and counts only that.
         """
         await self._work.refuse_repeated(principal, key)
         removed = 0
@@ -110,15 +112,15 @@ class SaverThreadService:
             if everything:
                 return await thread.clear()
             steps = await thread.steps()
-            here = {(one.namespace, one.checkpoint_id) for one in steps}
+            here = {(step.namespace, step.checkpoint_id) for step in steps}
             return await thread.remove(here - kept(steps))
 
     async def delete_runs(
         self, principal: Principal, body: SaverRunsDelete, *, key: IdempotencyKey | None = None
     ) -> SaverRemoved:
-        """Delete what runs have put, in every session that the caller may see.
+        """Delete the checkpoints of runs, in every session that the caller may see.
 
-        In transactions as `prune` has them.
+        Each session has its own transaction, as in `prune`.
         """
         async with self._work.read(principal, key) as db:
             found = await SaverLists(db, principal.access).sessions_of_runs(body.run_ids)
@@ -142,6 +144,6 @@ class SaverThreadService:
     async def _keep(
         self, principal: Principal, shown: SaverRemoved, key: IdempotencyKey | None
     ) -> SaverRemoved:
-        """Keep the answer, unless the same request at the same time was quicker."""
+        """Store the answer, unless the same request has stored it meanwhile."""
         async with self._work.write(principal, key, while_disabled=True) as unit:
             return unit.answer(shown)

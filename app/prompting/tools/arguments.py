@@ -1,7 +1,7 @@
-"""What a model may tell a tool, and how it is read. Pure.
+"""The arguments of tools, and how they are read. Pure.
 
-Models send arguments as an object or as the text of one, leave values null, and make up names.
-Whose memory it is never stands among them: that is decided by the key and by the session.
+Models send arguments as an object or as its JSON text, set values to null, and invent names. No
+argument selects a user or an agent: the key and the session decide that.
 """
 
 import json
@@ -28,7 +28,7 @@ NOT_OF_THE_MODEL: Final = frozenset(
 )
 
 MOST_FAULTS: Final = 5
-"""A model mends no more at a time."""
+"""Most faults that a refusal lists; a model does not correct more at a time."""
 
 LONGEST_NAME: Final = 50
 
@@ -36,7 +36,7 @@ HITS: Final = 10
 MOST_HITS: Final = 50
 
 
-def _moment(value: Any, *, whole_day: bool) -> Any:
+def _time(value: Any, *, whole_day: bool) -> Any:
     """A day as its first moment, or as the first behind it; a time without a zone as one in UTC."""
     if not isinstance(value, str):
         return value
@@ -45,18 +45,18 @@ def _moment(value: Any, *, whole_day: bool) -> Any:
         if len(text) == len("2026-11-21"):
             day = datetime.combine(date.fromisoformat(text), time.min, UTC)
             return day + timedelta(days=1) if whole_day else day
-        moment = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise ValueError("must be an ISO 8601 day or time, such as 2026-11-21") from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _since(value: Any) -> Any:
-    return _moment(value, whole_day=False)
+    return _time(value, whole_day=False)
 
 
 def _until(value: Any) -> Any:
-    return _moment(value, whole_day=True)
+    return _time(value, whole_day=True)
 
 
 Since = Annotated[Timestamp, BeforeValidator(_since)]
@@ -154,14 +154,14 @@ class RewriteArguments(Schema):
     content: Value = Field(description="Everything the block says from now on.")
 
 
-def understood(told: Mapping[str, Any] | str | None) -> tuple[dict[str, Any], bool | None]:
-    """The arguments as an object without nulls, and whether they ask for a heartbeat.
+def parsed_arguments(given: Mapping[str, Any] | str | None) -> tuple[dict[str, Any], bool | None]:
+    """The arguments as an object without nulls, and the value of `request_heartbeat` (or None).
 
     Raises:
-        CallRefusedError: they are no JSON object, or name whose memory it is.
+        CallRefusedError: they are no JSON object, or name a user, an agent or the like.
 
     """
-    arguments = _parsed(told) if isinstance(told, str) else dict(told or {})
+    arguments = _parsed(given) if isinstance(given, str) else dict(given or {})
     foreign = sorted(NOT_OF_THE_MODEL & arguments.keys())
     if foreign:
         raise CallRefusedError(
@@ -190,8 +190,8 @@ def _parsed(text: str) -> dict[str, Any]:
     return parsed or {}
 
 
-def checked(kind: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
-    """The arguments of one tool. Raises CallRefusedError, which says what it takes."""
+def validated_arguments(kind: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
+    """The validated arguments of a tool. Raises CallRefusedError, which lists what it takes."""
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:
@@ -202,8 +202,8 @@ def checked(kind: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
         raise CallRefusedError(f"Wrong arguments. {listed}. {_taken(kind)}") from None
 
 
-def _fault(kind: str, place: tuple[int | str, ...], message: str) -> str:
-    name = str(place[0])[:LONGEST_NAME] if place else "arguments"
+def _fault(kind: str, location: tuple[int | str, ...], message: str) -> str:
+    name = str(location[0])[:LONGEST_NAME] if location else "arguments"
     if kind == "extra_forbidden":
         return f"{name}: there is no such argument"
     if kind == "missing":

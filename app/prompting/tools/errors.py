@@ -1,8 +1,8 @@
-"""What a model is told when a call does not come to pass; none of it is a failure over HTTP."""
+"""Refusals of a call, which are answers to the model and no failures over HTTP."""
 
 
 class CallRefusedError(Exception):
-    """The call was understood and is not carried out; `text` tells the model what to do instead."""
+    """The call is not carried out; `text` says to the model what to do instead."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

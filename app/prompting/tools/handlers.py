@@ -1,4 +1,4 @@
-"""What each tool does: one call of an ordinary service, and its result in words."""
+"""What each tool does: a call of an ordinary service, and the rendering of its result."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,6 +58,7 @@ from app.prompting.tools.tool_results import (
     Budget,
     SearchPosition,
     ToolResult,
+    counts_result,
     digest,
     mark,
     memory_data,
@@ -67,27 +68,26 @@ from app.prompting.tools.tool_results import (
     passage_data,
     passage_line,
     reached,
-    told_counts,
-    told_saved,
+    saved_result,
 )
 
 DEEPEST = 100
-"""Hits of a search that can be paged through, as many as one search gives."""
+"""Hits of a search that can be paged through, as many as a search returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """Who calls a tool, and where: all of it from the key and the session.
+    """The caller of a tool and its session; none of it comes from the model.
 
     Args:
-        caller: whoever holds the key.
-        principal: the same, narrowed to the session's user, and never an admin.
+        key_principal: the holder of the key.
+        principal: the same, restricted to the session's user, and never an admin.
         project_id: the session's, when its user is a member.
-        keep: what makes the answer over HTTP of what a tool told.
+        keep: makes the answer over HTTP from a tool's result.
 
     """
 
-    caller: Principal
+    key_principal: Principal
     principal: Principal
     session_id: str
     user_id: str
@@ -99,10 +99,10 @@ class ToolCaller:
 
 
 class ToolKey(IdempotencyKey):
-    """The key of a tool call: what a repetition is told is the tool's answer, not the service's."""
+    """The key of a tool call: a repeated call gets the tool's answer, not the service's."""
 
     def __init__(self, key: IdempotencyKey, keep: Callable[[Any], Awaitable[BaseModel]]) -> None:
-        """Stand for `key`, and keep what `keep` makes of the service's answer."""
+        """Use `key`, and store what `keep` makes of the service's answer."""
         self._given = key
         self._make = keep
 
@@ -118,29 +118,29 @@ class ToolKey(IdempotencyKey):
 
 
 class DeferredAnswer:
-    """What the model is told of a service's answer; worked out once.
+    """The tool's result from a service's answer, rendered once.
 
-    That is in the service's transaction when the call has an idempotency key, else after it.
+    It is rendered in the service's transaction when the call has an idempotency key, else after it.
     """
 
-    def __init__(self, calling: ToolCaller, tell: Callable[[Any], Awaitable[ToolResult]]) -> None:
-        self._calling = calling
-        self._tell = tell
-        self._told: ToolResult | None = None
-        self.key = None if calling.key is None else ToolKey(calling.key, self._kept)
+    def __init__(self, caller: ToolCaller, render: Callable[[Any], Awaitable[ToolResult]]) -> None:
+        self._calling = caller
+        self._render = render
+        self._result: ToolResult | None = None
+        self.key = None if caller.key is None else ToolKey(caller.key, self._kept)
 
-    async def told(self, answer: Any) -> ToolResult:
-        """What the model is told of the service's answer."""
-        if self._told is None:
-            self._told = await self._tell(answer)
-        return self._told
+    async def result(self, answer: Any) -> ToolResult:
+        """The result for the model, rendered at the first call."""
+        if self._result is None:
+            self._result = await self._render(answer)
+        return self._result
 
     async def _kept(self, answer: Any) -> BaseModel:
-        return self._calling.keep(await self.told(answer))
+        return self._calling.keep(await self.result(answer))
 
 
 class ResultLine(NamedTuple):
-    """One item of a result."""
+    """An item of a result."""
 
     item_id: str
     text: str
@@ -148,7 +148,7 @@ class ResultLine(NamedTuple):
 
 
 class ResultHeading(NamedTuple):
-    """How a list of one kind begins, and what is said where there is nothing."""
+    """The heading of a list, and the text for an empty list."""
 
     head: str
     nothing: str
@@ -196,12 +196,12 @@ class ToolHandlers:
             }
         )
 
-    async def _save(self, calling: ToolCaller, arguments: SaveArguments) -> ToolResult:
+    async def _save(self, caller: ToolCaller, arguments: SaveArguments) -> ToolResult:
         body = MemoryCreate(
             messages=arguments.content,
-            user_id=calling.user_id,
-            session_id=calling.session_id,
-            project_id=calling.project_id if arguments.scope == "project" else None,
+            user_id=caller.user_id,
+            session_id=caller.session_id,
+            project_id=caller.project_id if arguments.scope == "project" else None,
             scope=arguments.scope,
             memory_type=arguments.memory_type,
             tier="short" if arguments.scope == "session" else "long",
@@ -209,144 +209,144 @@ class ToolHandlers:
             infer=False,
         )
 
-        async def tell(added: MemoryAdded) -> ToolResult:
-            return told_saved(added.results[0])
+        async def render(added: MemoryAdded) -> ToolResult:
+            return saved_result(added.results[0])
 
-        answering = DeferredAnswer(calling, tell)
-        added, _ = await self._saving.add(calling.principal, body, key=answering.key)
-        return await answering.told(added)
+        deferred = DeferredAnswer(caller, render)
+        added, _ = await self._saving.add(caller.principal, body, key=deferred.key)
+        return await deferred.result(added)
 
-    async def _find(self, calling: ToolCaller, arguments: SearchArguments) -> ToolResult:
+    async def _find(self, caller: ToolCaller, arguments: SearchArguments) -> ToolResult:
         asked = arguments.model_dump(exclude={"k", "cursor"})
-        search = digest({"tool": "memory_search", "session": calling.session_id} | asked)
+        search = digest({"tool": "memory_search", "session": caller.session_id} | asked)
         start, at = self._start(arguments.cursor, search)
         body = SearchRequest(
             query=arguments.query,
-            user_id=calling.user_id,
-            agent_id=calling.agent_id,
-            session_id=calling.session_id,
-            project_id=calling.project_id,
+            user_id=caller.user_id,
+            agent_id=caller.agent_id,
+            session_id=caller.session_id,
+            project_id=caller.project_id,
             scopes=[arguments.scope] if arguments.scope else None,
             memory_type=arguments.memory_type,
             limit=_depth(start, arguments.k),
             reference_time=at,
         )
-        answer = await self._search.search(calling.principal, body)
+        answer = await self._search.search(caller.principal, body)
         lines = [
             ResultLine(hit["memory_id"], memory_line(hit, at), memory_data(hit))
             for hit in answer["results"]
         ]
-        told = await _paged(calling, lines, start, at, search, arguments.k, MEMORIES)
-        # What the model has seen and says is no news, wherever it has seen it.
-        shown = [one["memory_id"] for one in told.data["items"]]
-        tenant_id = calling.principal.tenant_id
-        self._injections.note(tenant_id, calling.session_id, shown, self._now())
-        return told
+        result = await _paged(caller, lines, start, at, search, arguments.k, MEMORIES)
+        # What the model has seen, here as in a context, is not extracted again when it repeats it.
+        shown = [item["memory_id"] for item in result.data["items"]]
+        tenant_id = caller.principal.tenant_id
+        self._injections.note(tenant_id, caller.session_id, shown, self._now())
+        return result
 
-    async def _delete(self, calling: ToolCaller, arguments: DeleteArguments) -> ToolResult:
+    async def _delete(self, caller: ToolCaller, arguments: DeleteArguments) -> ToolResult:
         memory_id = arguments.memory_id
-        memory = await self._memories.get(calling.principal, memory_id)
-        if memory.agent_id not in {None, calling.agent_id}:
-            # Private to another agent, whose sessions alone it is seen in.
+        memory = await self._memories.get(caller.principal, memory_id)
+        if memory.agent_id not in {None, caller.agent_id}:
+            # Private to a different agent, and visible in its sessions only.
             raise MemoryNotFoundError(memory_id)
-        await self._memories.delete(calling.principal, memory_id, hard=False)
+        await self._memories.delete(caller.principal, memory_id, hard=False)
         return ToolResult(f"Deleted {memory_id}.", {"memory_id": memory_id})
 
-    async def _count(self, calling: ToolCaller, _arguments: Nothing) -> ToolResult:
-        query = StatsQuery(user_id=calling.user_id)
-        return told_counts(await self._memories.stats(calling.principal, query), self._now())
+    async def _count(self, caller: ToolCaller, _arguments: Nothing) -> ToolResult:
+        query = StatsQuery(user_id=caller.user_id)
+        return counts_result(await self._memories.stats(caller.principal, query), self._now())
 
-    async def _recall(self, calling: ToolCaller, arguments: ConversationArguments) -> ToolResult:
+    async def _recall(self, caller: ToolCaller, arguments: ConversationArguments) -> ToolResult:
         asked = arguments.model_dump(exclude={"k", "cursor"})
-        search = digest({"tool": "conversation_search", "session": calling.session_id} | asked)
+        search = digest({"tool": "conversation_search", "session": caller.session_id} | asked)
         start, at = self._start(arguments.cursor, search)
         roles = {"roles": [arguments.role]} if arguments.role else {}
         body = MessageSearch(
             query=arguments.query,
-            user_id=calling.user_id,
-            agent_id=calling.agent_id,
+            user_id=caller.user_id,
+            agent_id=caller.agent_id,
             since=arguments.since,
             until=arguments.until,
             limit=_depth(start, arguments.k),
             reference_time=at,
             **roles,
         )
-        answer = await self._message_search.search(calling.principal, body)
+        answer = await self._message_search.search(caller.principal, body)
         lines = [
             ResultLine(hit["message_id"], message_line(hit), message_data(hit))
             for hit in answer["items"]
         ]
-        return await _paged(calling, lines, start, at, search, arguments.k, MESSAGES)
+        return await _paged(caller, lines, start, at, search, arguments.k, MESSAGES)
 
-    async def _read(self, calling: ToolCaller, arguments: PassageArguments) -> ToolResult:
-        asked = {"tool": "passage_search", "session": calling.session_id, "query": arguments.query}
+    async def _read(self, caller: ToolCaller, arguments: PassageArguments) -> ToolResult:
+        asked = {"tool": "passage_search", "session": caller.session_id, "query": arguments.query}
         search = digest(asked)
         start, at = self._start(arguments.cursor, search)
         body = PassageSearch(
             query=arguments.query,
-            user_id=calling.user_id,
-            agent_id=calling.agent_id,
-            project_id=calling.project_id,
+            user_id=caller.user_id,
+            agent_id=caller.agent_id,
+            project_id=caller.project_id,
             limit=_depth(start, arguments.k),
         )
-        hits = (await self._passages.search(calling.principal, body)).items
+        hits = (await self._passages.search(caller.principal, body)).items
         lines = [ResultLine(hit.passage_id, passage_line(hit), passage_data(hit)) for hit in hits]
-        return await _paged(calling, lines, start, at, search, arguments.k, PASSAGES)
+        return await _paged(caller, lines, start, at, search, arguments.k, PASSAGES)
 
     def _start(self, cursor: str | None, search: int) -> tuple[SearchPosition | None, datetime]:
-        """Where a page begins, and the moment as of which the search is asked."""
+        """Where a page begins, and the reference time of the search."""
         start = None if cursor is None else reached(cursor, search)
         return start, self._now() if start is None else start.asked
 
-    async def _append(self, calling: ToolCaller, arguments: AppendArguments) -> ToolResult:
-        return await self._edit(calling, arguments.label, BlockAppend(text=arguments.content))
+    async def _append(self, caller: ToolCaller, arguments: AppendArguments) -> ToolResult:
+        return await self._edit(caller, arguments.label, BlockAppend(text=arguments.content))
 
-    async def _replace(self, calling: ToolCaller, arguments: ReplaceArguments) -> ToolResult:
+    async def _replace(self, caller: ToolCaller, arguments: ReplaceArguments) -> ToolResult:
         change = BlockReplace(old=arguments.old_content, new=arguments.new_content)
-        return await self._edit(calling, arguments.label, change)
+        return await self._edit(caller, arguments.label, change)
 
-    async def _insert(self, calling: ToolCaller, arguments: InsertArguments) -> ToolResult:
+    async def _insert(self, caller: ToolCaller, arguments: InsertArguments) -> ToolResult:
         change = BlockInsert(text=arguments.content, line=arguments.line)
-        return await self._edit(calling, arguments.label, change)
+        return await self._edit(caller, arguments.label, change)
 
-    async def _rewrite(self, calling: ToolCaller, arguments: RewriteArguments) -> ToolResult:
-        return await self._edit(calling, arguments.label, BlockRewrite(value=arguments.content))
+    async def _rewrite(self, caller: ToolCaller, arguments: RewriteArguments) -> ToolResult:
+        return await self._edit(caller, arguments.label, BlockRewrite(value=arguments.content))
 
-    async def _edit(self, calling: ToolCaller, label: str, change: Edit) -> ToolResult:
-        async def tell(block: BlockRead) -> ToolResult:
-            return await read_text(len(block.value), _told_block, block, calling.budget)
+    async def _edit(self, caller: ToolCaller, label: str, change: Edit) -> ToolResult:
+        async def render(block: BlockRead) -> ToolResult:
+            return await read_text(len(block.value), _block_result, block, caller.budget)
 
-        answering = DeferredAnswer(calling, tell)
-        # By the key as it is: a block that all users share is open to no user's key.
+        deferred = DeferredAnswer(caller, render)
+        # With the key as it is: a key that is restricted to a user may not edit shared blocks.
         block = await self._blocks.edit(
-            calling.caller,
-            calling.session_id,
+            caller.key_principal,
+            caller.session_id,
             label,
             change,
-            key=answering.key,
+            key=deferred.key,
         )
-        return await answering.told(block)
+        return await deferred.result(block)
 
 
 def _depth(start: SearchPosition | None, k: int) -> int:
-    """How many hits to ask for: those seen, those wanted, and one that says whether more follow."""
+    """How many hits to ask for: those seen, those wanted, and one to know whether more follow."""
     return min((start.count if start else 0) + k + 1, DEEPEST)
 
 
 async def _paged(
-    calling: ToolCaller,
+    caller: ToolCaller,
     lines: Sequence[ResultLine],
     start: SearchPosition | None,
     at: datetime,
     search: int,
     k: int,
-    words: ResultHeading,
+    heading: ResultHeading,
 ) -> ToolResult:
     """The page of a ranking that follows `start`, as much of it as the budget holds."""
-    begin = 0 if start is None else start.place_in([one.item_id for one in lines])
+    begin = 0 if start is None else start.start_in([line.item_id for line in lines])
     page = lines[begin : begin + k]
     if not page:
-        return ToolResult(words.nothing if start is None else NO_MORE, {"items": []})
+        return ToolResult(heading.nothing if start is None else NO_MORE, {"items": []})
     seen = start.count if start else 0
 
     def cursor(count: int) -> str | None:
@@ -355,18 +355,18 @@ async def _paged(
         return SearchPosition(seen + count, mark(page[count - 1].item_id), at).encoded(search)
 
     def compose(shown: Sequence[str]) -> str:
-        numbered = [f"{seen + place}. {text}" for place, text in enumerate(shown, 1)]
+        numbered = [f"{seen + number}. {text}" for number, text in enumerate(shown, 1)]
         return "\n".join(
-            [words.head, *numbered, *_foot(cursor(len(shown)), deepest=seen + len(shown))]
+            [heading.head, *numbered, *_foot(cursor(len(shown)), deepest=seen + len(shown))]
         )
 
     text, count = await read_text(
-        sum(len(one.text) for one in page),
-        calling.budget.fill,
-        [one.text for one in page],
+        sum(len(line.text) for line in page),
+        caller.budget.fill,
+        [line.text for line in page],
         compose,
     )
-    return ToolResult(text, {"items": [one.data for one in page[:count]]}, cursor(count))
+    return ToolResult(text, {"items": [line.data for line in page[:count]]}, cursor(count))
 
 
 def _foot(cursor: str | None, *, deepest: int) -> list[str]:
@@ -375,7 +375,7 @@ def _foot(cursor: str | None, *, deepest: int) -> list[str]:
     return [NO_DEEPER] if deepest >= DEEPEST else []
 
 
-def _told_block(block: BlockRead, budget: Budget) -> ToolResult:
+def _block_result(block: BlockRead, budget: Budget) -> ToolResult:
     shown = ShownBlock(
         block_id=block.block_id,
         label=block.label,

@@ -26,22 +26,22 @@ from app.platform.work.idempotency import (
 )
 from app.platform.work.unit import Work
 from app.prompting.blocks.edit_service import BlockEditService
-from app.prompting.tools.arguments import checked, understood
+from app.prompting.tools.arguments import parsed_arguments, validated_arguments
 from app.prompting.tools.errors import CallRefusedError
 from app.prompting.tools.handlers import ToolCaller, ToolHandlers
 from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
 from app.prompting.tools.tool_results import Budget, ToolResult, error_text
-from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered
+from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered_tools
 
 log = structlog.get_logger()
 
 NO_TOOL = "unknown"
-"""Label of the metric for names that no tool has."""
+"""Label of the metric for unknown names."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a tool is called."""
+class _CallContext:
+    """The session in which a tool is called, with its agent and its project."""
 
     session: Session
     agent: Agent
@@ -49,8 +49,8 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Answering:
-    """The answer to one call, whatever comes of it."""
+class _AnswerBuilder:
+    """Builds the answer to a call, whether it succeeds or is refused."""
 
     tool: str
     body: ToolCall
@@ -58,14 +58,14 @@ class _Answering:
     heartbeat: bool
     kept: ToolAnswer | None = None
 
-    def keep(self, told: ToolResult) -> ToolAnswer:
-        """The answer that a repeated request gets, and so the one that this request gets."""
-        self.kept = self.told(told)
+    def keep(self, result: ToolResult) -> ToolAnswer:
+        """The answer that is stored for a repeated request; this request then gets the same."""
+        self.kept = self.succeeded(result)
         return self.kept
 
-    def told(self, told: ToolResult) -> ToolAnswer:
+    def succeeded(self, result: ToolResult) -> ToolAnswer:
         return self.kept or self._answer(
-            ok=True, result=told.text, data=told.data, next_cursor=told.cursor
+            ok=True, result=result.text, data=result.data, next_cursor=result.cursor
         )
 
     def refused(self, text: str, code: str) -> ToolAnswer:
@@ -107,23 +107,23 @@ class ToolService:
         self._counter = counter
 
     async def list_tools(self, principal: Principal, query: ToolsQuery) -> ToolsShown:
-        """The tools that the key, and the agent if one is named, may call.
+        """The tools that the key, and the agent if the request names it, may call.
 
-        In a session, those that edit blocks are there when it has one that may be edited, and
-        name the labels.
+        For a session the tools that edit blocks are included only when it has a block that may be
+        edited, and they list the labels.
 
         Raises:
             AgentNotFoundError, SessionNotFoundError: there is none for this caller.
-            SessionMismatchError: the session is with another agent.
+            SessionMismatchError: the session is with a different agent.
 
         """
         agent_id = query.agent_id or principal.access.agent_id
         labels = None
         if query.session_id is not None:
-            place = await self._place(principal, query.session_id)
-            if query.agent_id not in {None, place.agent.agent_id}:
+            context = await self._context(principal, query.session_id)
+            if query.agent_id not in {None, context.agent.agent_id}:
                 raise SessionMismatchError(query.session_id, "agent_id")
-            tools = allowed(place.agent.config)
+            tools = allowed(context.agent.config)
             shown = await self._blocks.blocks(principal, query.session_id)
             labels = [block.label for block in shown if not block.read_only]
             tools = tuple(tool for tool in tools if labels or tool.about != "blocks")
@@ -135,51 +135,52 @@ class ToolService:
             tools = allowed({})
         mine = [tool for tool in tools if principal.may(tool.scope)]
         return ToolsShown(
-            tools=rendered(mine, query.format, heartbeat=query.heartbeat, labels=labels),
+            tools=rendered_tools(mine, query.format, heartbeat=query.heartbeat, labels=labels),
             names=[tool.name for tool in mine],
         )
 
     async def call(
         self, principal: Principal, name: str, body: ToolCall, *, key: IdempotencyKey | None = None
     ) -> ToolAnswer:
-        """Call a tool for a model, and tell it what came of it, failures included.
+        """Call a tool for a model. A refused or failed call is an answer with `ok` false.
 
-        Whose memory it works on follows from the session, and never reaches past what the
-        session's user may see, whatever the key may.
+        The session decides on which memory it works. It never sees more than the session's user
+        may see, whatever the key is allowed to do.
 
         Raises:
             SessionNotFoundError: there is none for this caller.
             InsufficientScopeError: the tool writes, and the key may not.
             EmbeddingUnavailableError: nothing was done; safe to retry.
+            IdempotencyKeyReusedError, RequestInProgressError: about the idempotency key.
 
         """
-        answering = _Answering(name, body, perf_counter(), heartbeat=bool(body.request_heartbeat))
+        builder = _AnswerBuilder(name, body, perf_counter(), heartbeat=bool(body.request_heartbeat))
         tool = TOOLS.get(name)
-        place = await self._place(principal, body.session_id)
+        context = await self._context(principal, body.session_id)
         if tool is not None and not principal.may(tool.scope):
             raise InsufficientScopeError(tool.scope)
         try:
-            arguments, asked = understood(body.arguments)
+            arguments, asked = parsed_arguments(body.arguments)
             if body.request_heartbeat is None:
-                answering.heartbeat = bool(asked)
-            permitted = _permitted(place.agent, tool)
-            calling = self._calling(principal, place, body, key, answering.keep)
+                builder.heartbeat = bool(asked)
+            permitted = _permitted(context.agent, tool)
+            caller = self._caller(principal, context, body, key, builder.keep)
             handler = self._handlers.by_name[permitted.name]
-            told = await handler(calling, checked(permitted.arguments, arguments))
-            answer = answering.told(told)
+            result = await handler(caller, validated_arguments(permitted.arguments, arguments))
+            answer = builder.succeeded(result)
         except CallRefusedError as refusal:
-            answer = answering.refused(refusal.text, "refused")
+            answer = builder.refused(refusal.text, "refused")
         except DomainError as error:
             if _is_for_the_caller(error):
                 raise
-            answer = answering.refused(error_text(error), error.code)
+            answer = builder.refused(error_text(error), error.code)
         finally:
             label = NO_TOOL if tool is None else tool.name
-            TOOL_SECONDS.labels(label).observe(perf_counter() - answering.started)
+            TOOL_SECONDS.labels(label).observe(perf_counter() - builder.started)
         log.info("tool_called", tool=label, ok=answer.ok, code=answer.data.get("code"))
         return answer
 
-    async def _place(self, principal: Principal, session_id: str) -> _Place:
+    async def _context(self, principal: Principal, session_id: str) -> _CallContext:
         async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             agent = await AgentRepository(db, principal.access).get(session.agent_id)
@@ -188,24 +189,24 @@ class ToolService:
                 projects = ProjectRepository(db, principal.access)
                 member = await projects.role_of(project_id, session.user_id)
                 project_id = project_id if member else None
-        return _Place(session, agent, project_id)
+        return _CallContext(session, agent, project_id)
 
-    def _calling(
+    def _caller(
         self,
         principal: Principal,
-        place: _Place,
+        context: _CallContext,
         body: ToolCall,
         key: IdempotencyKey | None,
         keep: Callable[[ToolResult], ToolAnswer],
     ) -> ToolCaller:
-        session = place.session
+        session = context.session
         return ToolCaller(
-            caller=principal,
+            key_principal=principal,
             principal=_narrowed(principal, session.user_id),
             session_id=session.session_id,
             user_id=session.user_id,
             agent_id=session.agent_id,
-            project_id=place.project_id,
+            project_id=context.project_id,
             budget=Budget(self._counter, body.max_tokens),
             key=key,
             keep=keep,
@@ -213,7 +214,7 @@ class ToolService:
 
 
 def _narrowed(principal: Principal, user_id: str) -> Principal:
-    """The caller as a model may act for: one user's, and never an admin."""
+    """The caller, restricted to the session's user, and never an admin."""
     scope = "write" if principal.may("write") else "read"
     return replace(
         principal,
@@ -225,7 +226,7 @@ def _narrowed(principal: Principal, user_id: str) -> Principal:
 def _permitted(agent: Agent, tool: Tool | None) -> Tool:
     """Raises CallRefusedError: there is no such tool, or the agent may not call it."""
     tools = allowed(agent.config)
-    listed = ", ".join(one.name for one in tools) or "none"
+    listed = ", ".join(permitted.name for permitted in tools) or "none"
     if tool is None:
         raise CallRefusedError(f"There is no tool of this name. The tools here: {listed}.")
     if tool not in tools:
@@ -236,8 +237,8 @@ def _permitted(agent: Agent, tool: Tool | None) -> Tool:
 
 
 def _is_for_the_caller(error: DomainError) -> bool:
-    """Whether a failure is the program's to see, which can repeat the request, and not the
-    model's.
+    """Whether a failure is raised to the calling program, which can repeat the request, instead of
+    being answered to the model.
     """
     if isinstance(error, MemoryDisabledError):
         return False

@@ -114,7 +114,7 @@ def passage_data(hit: PassageHit) -> dict[str, Any]:
     return hit.model_dump(mode="json", include=names)
 
 
-def told_saved(outcome: Outcome) -> ToolResult:
+def saved_result(outcome: Outcome) -> ToolResult:
     """What saving one statement came to; a refusal does not come this way."""
     data = {"event": outcome.event, "memory_id": outcome.memory_id}
     if outcome.event == "NONE":
@@ -124,7 +124,7 @@ def told_saved(outcome: Outcome) -> ToolResult:
     return ToolResult(f"Saved as {outcome.memory_id}.", data)
 
 
-def told_counts(stats: MemoryStats, at: datetime) -> ToolResult:
+def counts_result(stats: MemoryStats, at: datetime) -> ToolResult:
     data = stats.model_dump(
         mode="json", include={"total", "by_memory_type", "by_scope", "last_saved"}
     )
@@ -148,14 +148,16 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def error_text(error: DomainError) -> str:
-    """Why a call was not carried out, and what a model should do now instead of trying again."""
-    tell = _TELLING.get(error.code)
-    return error.detail if tell is None else tell(error)
+    """Why a call was not carried out, and what a model should do instead of trying again."""
+    render = _TEXTS.get(error.code)
+    return error.detail if render is None else render(error)
 
 
 def _refused(error: DomainError) -> str:
     reasons: Any = error.members["reasons"]
-    said = " ".join(f"{one['detail']} {ADVICE.get(one['code'], '')}".rstrip() for one in reasons)
+    said = " ".join(
+        f"{reason['detail']} {ADVICE.get(reason['code'], '')}".rstrip() for reason in reasons
+    )
     return f"Not saved. {said} Do not send the same text again."
 
 
@@ -177,16 +179,17 @@ def _no_memory(error: DomainError) -> str:
 
 
 def _no_room(error: DomainError) -> str:
-    """It says everything that is needed to get it right the next time: models have been seen
-    to repeat an edit that is too long until somebody stopped them.
+    """All figures for a correct next call: models have been seen to repeat an edit that is too
+    long without end.
     """
-    told: Any = error.members
-    over = told["chars_wanted"] - told["limit"]
+    figures: Any = error.members
+    over = figures["chars_wanted"] - figures["limit"]
+    label, characters = escape_line(figures["label"]), figures["chars_current"]
     return (
-        f"Nothing was written: the block {escape_line(told['label'])} has {told['chars_current']} "
-        f"characters now, would have {told['chars_wanted']}, and may have {told['limit']}. Do not "
-        f"send the same again: say it in {over} characters less, or first shorten the block by at "
-        f"least {over} characters with memory_rethink."
+        f"Nothing was written: the block {label} has {characters} "
+        f"characters now, would have {figures['chars_wanted']}, and may have {figures['limit']}. "
+        f"Do not send the same again: say it in {over} characters less, or first shorten the block "
+        f"by at least {over} characters with memory_rethink."
     )
 
 
@@ -203,7 +206,7 @@ def _fixed(text: str) -> Callable[[DomainError], str]:
     return lambda _error: text
 
 
-_TELLING: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
+_TEXTS: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
     {
         "gate_rejected": _refused,
         "duplicate": _duplicate,
@@ -212,7 +215,7 @@ _TELLING: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
             "This memory is another member's of the project, and the user's role does not let them "
             "delete it. Leave it as it is."
         ),
-        # Whoever lacks a scope for the tool itself has been turned away before.
+        # A missing scope for the tool itself is refused before.
         "insufficient_scope": _fixed(
             "All users share this knowledge, and it cannot be changed in a conversation. Leave it "
             "as it is."
@@ -252,7 +255,7 @@ _TELLING: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
 
 
 CHARACTERS_PER_TOKEN: Final = 12
-"""Words are shorter: what is longer than this need not be counted to be too long."""
+"""Tokens are shorter, so a text with more characters is too long without being counted."""
 
 CUT: Final = " … (cut: too long to show whole)"
 
@@ -260,7 +263,7 @@ _EPOCH: Final = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def digest(search: Mapping[str, Any]) -> int:
-    """What two searches share when a cursor of one is good for the other."""
+    """A digest of a search; a cursor is valid only for searches with the same digest."""
     return crc32(json.dumps(search, sort_keys=True, default=str).encode())
 
 
@@ -276,8 +279,8 @@ class SearchPosition:
 
     Args:
         count: items seen.
-        last: a mark of the last of them.
-        asked: when the first page was asked for; the ranking is made as of then again.
+        last: a mark of the last item seen.
+        asked: time of the first page, which is the reference time of the ranking for all pages.
 
     """
 
@@ -285,29 +288,29 @@ class SearchPosition:
     last: int
     asked: datetime
 
-    def place_in(self, order: Sequence[str]) -> int:
-        """Where the next page begins: behind the last item seen, if that is still there."""
-        for place, item_id in enumerate(order):
+    def start_in(self, order: Sequence[str]) -> int:
+        """Index where the next page begins: after the last item seen, if it is still there."""
+        for index, item_id in enumerate(order):
             if mark(item_id) == self.last:
-                return place + 1
-        # It was deleted, so that the next one has moved up to its place.
+                return index + 1
+        # It was deleted, so the next item has its index now.
         return min(self.count - 1, len(order))
 
     def encoded(self, search: int) -> str:
-        moment = (self.asked - _EPOCH) // timedelta(microseconds=1)
-        return f"{self.count}-{moment:x}-{search:x}-{self.last:x}"
+        microseconds = (self.asked - _EPOCH) // timedelta(microseconds=1)
+        return f"{self.count}-{microseconds:x}-{search:x}-{self.last:x}"
 
 
 def reached(cursor: str, search: int) -> SearchPosition:
-    """Raises CallRefusedError: the cursor is not one that this search gave out."""
+    """The position in a cursor. Raises CallRefusedError when it is not of this search."""
     try:
-        count, moment, whose, last = (
-            int(part, 16 if place else 10) for place, part in enumerate(cursor.split("-"))
+        count, microseconds, given, last = (
+            int(part, 16 if number else 10) for number, part in enumerate(cursor.split("-"))
         )
-        asked = _EPOCH + timedelta(microseconds=moment)
+        asked = _EPOCH + timedelta(microseconds=microseconds)
     except (ValueError, OverflowError):
-        count, whose, last, asked = 0, -1, 0, _EPOCH
-    if whose != search or count < 1:
+        count, given, last, asked = 0, -1, 0, _EPOCH
+    if given != search or count < 1:
         raise CallRefusedError(
             "This cursor belongs to another search. For the next page repeat all other arguments "
             "to the letter; for a new search leave the cursor out."
@@ -317,7 +320,7 @@ def reached(cursor: str, search: int) -> SearchPosition:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much one answer may put before the model."""
+    """Most tokens of an answer to the model."""
 
     counter: TokenCounter
     tokens: int
@@ -332,8 +335,9 @@ class Budget:
     def fill(
         self, items: Sequence[str], compose: Callable[[Sequence[str]], str]
     ) -> tuple[str, int]:
-        """As many whole items, from the first on, as fit into the text that `compose` makes of
-        them, and their count. There is always one: alone too long, it is cut.
+        """The text that `compose` makes of the first items that fit, and their count.
+
+        It has at least one item, which is cut when it is too long alone.
         """
         whole = compose(items)
         if self.holds(whole):
@@ -350,7 +354,7 @@ class Budget:
         return compose(items[:low]), low
 
     def cut(self, text: str) -> str:
-        """The text, or as much of its beginning as fits."""
+        """The text, or the longest beginning of it that fits."""
         return text if self.holds(text) else self._cut(text, lambda part: part)
 
     def _cut(self, text: str, around: Callable[[str], str]) -> str:

@@ -1,4 +1,4 @@
-"""The tools there are, which of them somebody may call, and how a model is told of them. Pure."""
+"""All tools, which of them an agent may call, and their schemas for a provider. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class Tool:
     """A function that a model may call.
 
     Args:
-        scope: what the caller's key must be allowed to do.
-        about: what it works on; all tools on memories can be switched off at once, and those
-            on blocks are offered where there is one.
+        scope: the scope that the caller's key needs.
+        about: what it works on; all tools on memories can be switched off together, and those on
+            blocks are offered only when there is a block.
 
     """
 
@@ -117,8 +117,10 @@ TOOLS: Final[Mapping[str, Tool]] = MappingProxyType({tool.name: tool for tool in
 
 
 def allowed(config: Mapping[str, Any]) -> tuple[Tool, ...]:
-    """The tools that an agent may call by its settings: `tools`, a list of names, and
-    `enable_memory`. Without them all; what is no list allows nothing.
+    """The tools that an agent's settings allow.
+
+    `tools` is a list of names, and `enable_memory` switches the tools on memories. Without these
+    settings all are allowed; a `tools` that is not a list allows none.
     """
     listed = config.get("tools")
     names: Collection[object] = (
@@ -130,24 +132,26 @@ def allowed(config: Mapping[str, Any]) -> tuple[Tool, ...]:
     )
 
 
-def rendered(
+def rendered_tools(
     tools: Iterable[Tool], format_: Format, *, heartbeat: bool, labels: Sequence[str] | None
 ) -> list[dict[str, Any]]:
-    """Tools as a provider takes them.
+    """The definitions of tools in the format of a provider.
 
     Args:
+        tools: the tools.
+        format_: whose format.
         heartbeat: whether each also takes `request_heartbeat`.
-        labels: of the blocks that may be edited, where that is known.
+        labels: labels of the blocks that may be edited; None when they are not known.
 
     """
     shown = []
     for tool in tools:
         parameters = _parameters(tool.arguments, heartbeat=heartbeat, labels=labels)
-        told = {"name": tool.name, "description": tool.description}
+        function = {"name": tool.name, "description": tool.description}
         if format_ == "anthropic":
-            shown.append(told | {"input_schema": parameters})
+            shown.append(function | {"input_schema": parameters})
         else:
-            shown.append({"type": "function", "function": told | {"parameters": parameters}})
+            shown.append({"type": "function", "function": function | {"parameters": parameters}})
     return shown
 
 
@@ -155,7 +159,7 @@ def _parameters(
     arguments: type[Schema], *, heartbeat: bool, labels: Sequence[str] | None
 ) -> dict[str, Any]:
     schema = arguments.model_json_schema()
-    properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
+    properties = {name: _plain(argument) for name, argument in schema.get("properties", {}).items()}
     if labels is not None and "label" in properties:
         properties["label"] |= {"enum": list(labels)}
     if heartbeat:
@@ -172,12 +176,12 @@ def _parameters(
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """One argument without what a model has no use for: titles, and null for what is left out."""
-    told = {name: one for name, one in schema.items() if name not in {"title", "examples"}}
-    options = [one for one in told.pop("anyOf", ()) if one != {"type": "null"}]
+    """The schema of an argument, without titles, examples and the null of optional values."""
+    plain = {name: value for name, value in schema.items() if name not in {"title", "examples"}}
+    options = [option for option in plain.pop("anyOf", ()) if option != {"type": "null"}]
     if options:
         [option] = options
-        told = {**_plain(option), **told}
-    if told.get("default", "") is None:
-        del told["default"]
-    return told
+        plain = {**_plain(option), **plain}
+    if plain.get("default", "") is None:
+        del plain["default"]
+    return plain

@@ -1,4 +1,4 @@
-"""What models send as arguments, and what they are told when it is not what a tool takes."""
+"""What models send as arguments, and what they are given when it is not what a tool takes."""
 
 import json
 from datetime import UTC, datetime
@@ -12,23 +12,23 @@ from app.prompting.tools.arguments import (
     Nothing,
     SaveArguments,
     SearchArguments,
-    checked,
-    understood,
+    parsed_arguments,
+    validated_arguments,
 )
 from app.prompting.tools.errors import CallRefusedError
 
 NAMES = ["tenant_id", "user_id", "agent_id", "session_id", "project_id", "run_id", "thread_id"]
 
 
-def refusal(told, kind=None) -> str:
-    """What a model is told of arguments that are refused."""
+def refusal(given, kind=None) -> str:
+    """What a model is given of arguments that are refused."""
     with pytest.raises(CallRefusedError) as caught:
-        checked(kind, understood(told)[0]) if kind else understood(told)
+        validated_arguments(kind, parsed_arguments(given)[0]) if kind else parsed_arguments(given)
     return caught.value.text
 
 
 @pytest.mark.parametrize(
-    "told",
+    "given",
     [
         {"query": "tea", "k": 3},
         '{"query": "tea", "k": 3}',
@@ -36,48 +36,48 @@ def refusal(told, kind=None) -> str:
         {"query": "tea", "k": 3, "cursor": None},
     ],
 )
-def test_an_object_and_the_text_of_one_are_the_same(told) -> None:
-    arguments = checked(SearchArguments, understood(told)[0])
+def test_an_object_and_the_text_of_one_are_the_same(given) -> None:
+    arguments = validated_arguments(SearchArguments, parsed_arguments(given)[0])
 
     assert (arguments.query, arguments.k, arguments.scope) == ("tea", 3, None)
 
 
-@pytest.mark.parametrize("told", [None, "", "  ", "{}", "null", {}])
-def test_a_tool_without_arguments_takes_every_way_to_say_none(told) -> None:
-    assert checked(Nothing, understood(told)[0]) == Nothing()
+@pytest.mark.parametrize("given", [None, "", "  ", "{}", "null", {}])
+def test_a_tool_without_arguments_takes_every_way_to_say_none(given) -> None:
+    assert validated_arguments(Nothing, parsed_arguments(given)[0]) == Nothing()
 
 
 @pytest.mark.parametrize(
-    "told", ['{"query": "tea"', "query=tea", '{"query": "she said "tea""}', "[" * 100_000]
+    "given", ['{"query": "tea"', "query=tea", '{"query": "she said "tea""}', "[" * 100_000]
 )
-def test_what_is_no_json_is_told_apart(told: str) -> None:
-    text = refusal(told)
+def test_what_is_no_json_is_told_apart(given: str) -> None:
+    text = refusal(given)
 
     assert "not valid JSON" in text
     assert "tea" not in text
     assert len(text) < 300
 
 
-@pytest.mark.parametrize("told", ["[]", '"tea"', "3", "true"])
-def test_json_that_is_no_object_is_told_apart(told: str) -> None:
-    assert "must be one JSON object" in refusal(told)
+@pytest.mark.parametrize("given", ["[]", '"tea"', "3", "true"])
+def test_json_that_is_no_object_is_told_apart(given: str) -> None:
+    assert "must be one JSON object" in refusal(given)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("as_text", [False, True])
 def test_whose_memory_it_is_cannot_be_told(name: str, as_text: bool) -> None:
-    told = {"query": "tea", name: "ben"}
+    given = {"query": "tea", name: "ben"}
 
-    text = refusal(json.dumps(told) if as_text else told)
+    text = refusal(json.dumps(given) if as_text else given)
 
     assert f"Leave out {name}" in text
     assert "ben" not in text
 
 
 def test_a_heartbeat_among_the_arguments_is_taken_out() -> None:
-    assert understood({"query": "tea", "request_heartbeat": True}) == ({"query": "tea"}, True)
-    assert understood({"request_heartbeat": False}) == ({}, False)
-    assert understood({"query": "tea"}) == ({"query": "tea"}, None)
+    assert parsed_arguments({"query": "tea", "request_heartbeat": True}) == ({"query": "tea"}, True)
+    assert parsed_arguments({"request_heartbeat": False}) == ({}, False)
+    assert parsed_arguments({"query": "tea"}) == ({"query": "tea"}, None)
     assert "true or false" in refusal({"request_heartbeat": "soon"})
 
 
@@ -101,12 +101,12 @@ def test_of_many_faults_the_first_are_named() -> None:
 
 @pytest.mark.parametrize(("k", "fits"), [(0, False), (1, True), (MOST_HITS, True), (51, False)])
 def test_the_number_of_hits_has_bounds(k: int, fits: bool) -> None:
-    told = {"query": "tea", "k": k}
+    given = {"query": "tea", "k": k}
 
     if fits:
-        assert checked(SearchArguments, told).k == k
+        assert validated_arguments(SearchArguments, given).k == k
     else:
-        assert "k: Input should be" in refusal(told, SearchArguments)
+        assert "k: Input should be" in refusal(given, SearchArguments)
 
 
 @pytest.mark.parametrize("query", ["", "   ", "a\x00b", "\ud800", "x" * 10_001])
@@ -125,9 +125,9 @@ def test_a_query_must_be_one(query: str) -> None:
     ],
 )  # fmt: skip
 def test_a_day_counts_as_a_whole_and_a_bare_time_is_utc(since, until, first, end) -> None:
-    told = {"query": "tea", "since": since, "until": until}
+    given = {"query": "tea", "since": since, "until": until}
 
-    arguments = checked(ConversationArguments, told)
+    arguments = validated_arguments(ConversationArguments, given)
 
     assert arguments.since == datetime(*first, tzinfo=UTC)
     assert arguments.until == datetime(*end, tzinfo=UTC)
@@ -147,6 +147,6 @@ def test_a_model_cannot_save_for_all_users() -> None:
 
 
 def test_a_line_lies_in_a_block() -> None:
-    told = {"label": "human", "content": "Tea.", "line": -1}
+    given = {"label": "human", "content": "Tea.", "line": -1}
 
-    assert "line: Input should be greater than or equal to 0" in refusal(told, InsertArguments)
+    assert "line: Input should be greater than or equal to 0" in refusal(given, InsertArguments)

@@ -81,11 +81,11 @@ def test_a_cursor_goes_on_behind_the_last_item_seen() -> None:
 
     assert len(cursor) < 40
     assert (start.count, start.asked) == (2, NOON)
-    assert start.place_in(ORDER) == 2
+    assert start.start_in(ORDER) == 2
     # Another was found before it meanwhile; it was deleted; everything was.
-    assert start.place_in(["new", *ORDER]) == 3
-    assert start.place_in(["m1", "m3", "m4"]) == 1
-    assert start.place_in([]) == 0
+    assert start.start_in(["new", *ORDER]) == 3
+    assert start.start_in(["m1", "m3", "m4"]) == 1
+    assert start.start_in([]) == 0
 
 
 @pytest.mark.parametrize(

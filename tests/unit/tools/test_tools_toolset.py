@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.prompting.tools.arguments import HEARTBEAT, NOT_OF_THE_MODEL
-from app.prompting.tools.toolset import TOOLS, allowed, rendered
+from app.prompting.tools.toolset import TOOLS, allowed, rendered_tools
 
 ON_MEMORIES = {"memory_save", "memory_search", "memory_delete", "memory_stats"}
 
@@ -34,7 +34,7 @@ def test_the_settings_of_an_agent_say_what_it_may_call(config, expected: set[str
 
 
 def test_openai_is_told_in_its_shape() -> None:
-    told = rendered(TOOLS.values(), "openai", heartbeat=False, labels=None)
+    told = rendered_tools(TOOLS.values(), "openai", heartbeat=False, labels=None)
 
     assert [one["function"]["name"] for one in told] == list(TOOLS)
     for one in told:
@@ -43,8 +43,8 @@ def test_openai_is_told_in_its_shape() -> None:
 
 
 def test_anthropic_is_told_the_same_in_another_shape() -> None:
-    openai = rendered(TOOLS.values(), "openai", heartbeat=False, labels=None)
-    anthropic = rendered(TOOLS.values(), "anthropic", heartbeat=False, labels=None)
+    openai = rendered_tools(TOOLS.values(), "openai", heartbeat=False, labels=None)
+    anthropic = rendered_tools(TOOLS.values(), "anthropic", heartbeat=False, labels=None)
 
     for one, other in zip(openai, anthropic, strict=True):
         assert set(other) == {"name", "description", "input_schema"}
@@ -53,7 +53,7 @@ def test_anthropic_is_told_the_same_in_another_shape() -> None:
 
 @pytest.mark.parametrize("heartbeat", [False, True])
 def test_the_schemas_are_plain_and_ask_for_nobodys_id(heartbeat: bool) -> None:
-    for one in rendered(TOOLS.values(), "anthropic", heartbeat=heartbeat, labels=None):
+    for one in rendered_tools(TOOLS.values(), "anthropic", heartbeat=heartbeat, labels=None):
         schema = one["input_schema"]
         text = json.dumps(schema)
         assert "anyOf" not in text
@@ -69,7 +69,9 @@ def test_the_schemas_are_plain_and_ask_for_nobodys_id(heartbeat: bool) -> None:
 
 
 def test_labels_are_offered_where_they_are_known() -> None:
-    for one in rendered(TOOLS.values(), "anthropic", heartbeat=False, labels=["human", "宠物"]):
+    for one in rendered_tools(
+        TOOLS.values(), "anthropic", heartbeat=False, labels=["human", "宠物"]
+    ):
         label = one["input_schema"]["properties"].get("label")
         if TOOLS[one["name"]].about == "blocks":
             assert label["enum"] == ["human", "宠物"]
