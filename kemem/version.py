@@ -1,3 +1,3 @@
 """Which release this is; `pyproject.toml` says the same."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
