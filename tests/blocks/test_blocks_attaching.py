@@ -4,6 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from tests.support.api import counts, every_page, ok, problem
+from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 
 ANYWAY = {"If-Match": "*"}
@@ -201,3 +202,15 @@ class TestAgentWithBlocks:
             ok(await client.post("/agents", json=body, headers={"Idempotency-Key": "k"}), 201)
 
         assert (await counts(dsn, acme.tenant_id))["blocks"] == 1
+
+    async def test_while_memory_is_switched_off_it_is_made_without_new_blocks(
+        self, client: AsyncClient, dsn: str, acme: Caller
+    ) -> None:
+        await make(client, "b1")
+        async with service(dsn, enabled=False) as off, client_of(off, acme.key) as caller:
+            body = {"agent_name": "A", "memory_blocks": [{"label": "human"}]}
+            problem(await caller.post("/agents", json=body), 503, "memory_disabled")
+            body = {"agent_id": "new", "agent_name": "A", "block_ids": ["b1"]}
+            ok(await caller.post("/agents", json=body), 201)
+
+            assert await blocks_of(caller, "new") == ["b1"]

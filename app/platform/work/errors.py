@@ -9,8 +9,9 @@ class MemoryDisabledError(UnavailableError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The operator has switched memory off (MEMORY_ENABLED=false): what is stored can "
-            "be read and deleted, and nothing can be written."
+            "The operator has switched memory off (MEMORY_ENABLED=false): nothing new is "
+            "remembered. What is stored can be read and deleted, and users, agents, sessions and "
+            "projects can be managed."
         )
 
 

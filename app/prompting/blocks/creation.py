@@ -70,13 +70,14 @@ class AgentWithBlocksService:
             TemplateBoundError: one of `block_ids` is a user's copy.
             UnknownEmbedderError, UnknownModelError, InvalidConfigError, KeyRestrictedError: as
                 in `AgentService.prepare`.
-            MemoryDisabledError: it has new blocks, and writing is switched off.
+            MemoryDisabledError: it has new blocks, and memory is switched off.
 
         """
         if body.memory_blocks:
             self._work.refuse_disabled()
         agent = await self._agents.prepare(principal, body)
-        async with self._work.write(principal, key) as unit:
+        # An agent alone, or with blocks that are there, remembers nothing.
+        async with self._work.write(principal, key, while_disabled=not body.memory_blocks) as unit:
             await AgentRepository(unit.db, principal.access).add(agent)
             blocks = BlockRepository(unit.db, principal.access)
             timeline = BlockTimeline(unit.db, principal.tenant_id)
