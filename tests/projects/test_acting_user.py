@@ -137,6 +137,18 @@ async def test_the_scopes_of_the_key_stay(
         problem(await reader.delete(f"/memories/{people['ana']}"), 403, "insufficient_scope")
 
 
+async def test_a_missing_scope_names_the_header_only_when_it_was_sent(
+    app: FastAPI, runtime: Runtime, acme: Caller
+) -> None:
+    key = await make_key(runtime, acme.tenant_id, "write")
+    async with client_of(app, key.key) as writer:
+        plain = problem(await writer.get("/keys"), 403, "insufficient_scope")
+        acting = problem(await writer.get("/keys", headers=ANA), 403, "insufficient_scope")
+
+    assert plain["detail"] == "This key lacks the scope `admin`."
+    assert acting["detail"] == f"{plain['detail']} No request with `KeMem-User` has it."
+
+
 async def test_whoever_acts_for_a_user_is_no_admin(client: AsyncClient, people) -> None:
     """As no key that is bound to a user may be one."""
     ok(await client.post("/agents", json={"agent_id": "a1", "agent_name": "A"}), 201)

@@ -159,7 +159,7 @@ def _scope(principal: Principal, query: ExportQuery) -> ExportScope:
     if access.restricted and not own:
         raise KeyRestrictedError
     if not access.restricted and not principal.may("admin"):
-        raise InsufficientScopeError("admin")
+        raise InsufficientScopeError("admin", acting=principal.acting)
     if query.user_id is not None:
         return ExportScope(principal.tenant_id, "user", query.user_id)
     if query.agent_id is not None:

@@ -48,6 +48,8 @@ class Principal:
     """The tenant's settings, such as `embedding`, the handle of its embedder."""
     embedding_models: tuple[str, ...] = ()
     """Models that made a vector of this tenant."""
+    acting: bool = False
+    """The request names its user in `KeMem-User`."""
 
     @property
     def tenant_id(self) -> str:
@@ -59,6 +61,7 @@ class Principal:
             self,
             access=replace(self.access, user_id=user_id),
             scopes=frozenset(scope for scope in ("read", "write") if self.may(scope)),
+            acting=True,
         )
 
     def may(self, scope: str) -> bool:

@@ -58,9 +58,15 @@ class InsufficientScopeError(ForbiddenError):
     code = "insufficient_scope"
     title = "Key lacks a scope"
 
-    def __init__(self, scope: str) -> None:
-        acting = " No request with `KeMem-User` has it." if scope in _NEVER_ACTING else ""
-        super().__init__(f"This key lacks the scope `{scope}`.{acting}", required_scope=scope)
+    def __init__(self, scope: str, *, acting: bool = False) -> None:
+        """Say which scope is missing.
+
+        Args:
+            acting: the request has `KeMem-User`, which takes admin and operator from any key.
+
+        """
+        hint = " No request with `KeMem-User` has it." if acting and scope in _NEVER_ACTING else ""
+        super().__init__(f"This key lacks the scope `{scope}`.{hint}", required_scope=scope)
 
 
 class KeyRestrictedError(ForbiddenError):

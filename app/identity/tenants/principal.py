@@ -98,7 +98,7 @@ class _Holder(SecurityBase):
         principal = await identified(request)
         scope = self._scope if principal.access.user_id is None else self._of_a_user
         if not principal.may(scope):
-            raise InsufficientScopeError(scope)
+            raise InsufficientScopeError(scope, acting=principal.acting)
         return principal
 
 

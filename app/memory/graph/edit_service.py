@@ -269,7 +269,7 @@ def refuse_strangers(principal: Principal, row: Any, thing_id: str) -> None:
 
     """
     if row.scope == "agent" and not principal.may("admin"):
-        raise InsufficientScopeError("admin")
+        raise InsufficientScopeError("admin", acting=principal.acting)
     if principal.access.user_id not in {None, row.user_id}:
         raise NotYourGraphError(thing_id)
 
@@ -357,7 +357,7 @@ def _requested_owner(principal: Principal, body: RelationCreate) -> GraphOwner:
     scope = body.scope or _scope(user_id, body.project_id, agent_id)
     if scope == "agent":
         if not principal.may("admin"):
-            raise InsufficientScopeError("admin")
+            raise InsufficientScopeError("admin", acting=principal.acting)
         user_id = None
     if scope == "user" and user_id is None:
         raise UserRequiredError

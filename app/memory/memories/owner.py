@@ -53,7 +53,7 @@ def requested_owner(principal: Principal, body: MemoryCreate) -> MemoryOwner:
     user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
     if scope == "agent":
         if not principal.may("admin"):
-            raise InsufficientScopeError("admin")
+            raise InsufficientScopeError("admin", acting=principal.acting)
         if body.user_id is not None:
             raise SharedByAllUsersError
         user_id = None
@@ -141,7 +141,7 @@ async def permit(db: AsyncSession, principal: Principal, row: Memory, action: Ac
     """
     access = principal.access
     if row.scope == "agent" and not principal.may("admin"):
-        raise InsufficientScopeError("admin")
+        raise InsufficientScopeError("admin", acting=principal.acting)
     if access.user_id is None:
         return
     own = row.user_id == access.user_id

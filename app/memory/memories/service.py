@@ -327,7 +327,7 @@ def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
             raise UserNotFoundError(str(equal["user_id"]))
         return {"user_id": user_id}
     if equal.get("scope") == "agent" and not principal.may("admin"):
-        raise InsufficientScopeError("admin")
+        raise InsufficientScopeError("admin", acting=principal.acting)
     return {}
 
 

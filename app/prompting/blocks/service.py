@@ -129,7 +129,7 @@ class BlockService:
         async with self._work.write(principal) as unit:
             block = await self._writable(unit.db, principal, block_id)
             if block.read_only and not principal.may("admin"):
-                raise InsufficientScopeError("admin")
+                raise InsufficientScopeError("admin", acting=principal.acting)
             if block.template_id is not None and changes.get("label", block.label) != block.label:
                 raise TemplateBoundError(block.template_id)
             changed = await BlockTimeline(unit.db, principal.tenant_id).write(
@@ -253,7 +253,7 @@ class BlockService:
             block = await blocks.get(block_id, lock=True)
             _refuse_shared(principal.access, block)
             if block.read_only and not principal.may("admin"):
-                raise InsufficientScopeError("admin")
+                raise InsufficientScopeError("admin", acting=principal.acting)
             agents = await blocks.agents_of(block_id)
             if principal.access.agent_id is not None and {*agents} - {principal.access.agent_id}:
                 raise KeyRestrictedError

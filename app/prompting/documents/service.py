@@ -74,7 +74,7 @@ async def refuse_outsiders(
     access = principal.access
     if scope == "agent":
         if not principal.may("admin"):
-            raise InsufficientScopeError("admin")
+            raise InsufficientScopeError("admin", acting=principal.acting)
         refuse_disabled(await AgentRepository(db, access).get(scope_id), None)
     elif scope == "user":
         refuse_disabled(None, await UserRepository(db, access).get(scope_id))
@@ -279,7 +279,7 @@ class FolderService:
     ) -> Folder:
         folder = await writable_folder(db, principal, folder_id, lock=True)
         if not principal.may("admin"):
-            raise InsufficientScopeError("admin")
+            raise InsufficientScopeError("admin", acting=principal.acting)
         await AgentRepository(db, principal.access).get(agent_id)
         return folder
 

@@ -158,7 +158,7 @@ class ToolService:
         tool = TOOLS.get(name)
         context = await self._context(principal, body.session_id)
         if tool is not None and not principal.may(tool.scope):
-            raise InsufficientScopeError(tool.scope)
+            raise InsufficientScopeError(tool.scope, acting=principal.acting)
         try:
             arguments, asked = parsed_arguments(body.arguments)
             if body.request_heartbeat is None:
