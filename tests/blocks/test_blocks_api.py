@@ -57,7 +57,7 @@ class TestBlocks(CrudContract):
 
 
 class TestNewBlock:
-    async def test_it_holds_five_thousand_characters_unless_it_is_told_otherwise(
+    async def test_block_holds_five_thousand_characters_by_default(
         self, client: AsyncClient
     ) -> None:
         made = await make(client)
@@ -69,7 +69,7 @@ class TestNewBlock:
     async def test_characters_are_code_points(self, client: AsyncClient) -> None:
         assert (await make(client, value="中文🤖é"))["chars_current"] == 4
 
-    async def test_the_standard_labels_say_what_they_are_for(self, client: AsyncClient) -> None:
+    async def test_standard_labels_get_a_description(self, client: AsyncClient) -> None:
         human, persona = await make(client, "human"), await make(client, "persona")
         own = await make(client, "human", description="Only her name.", per_user=False)
 
@@ -191,7 +191,7 @@ class TestVersions:
             assert problem(response, 409, "version_conflict")["current_version"] == 2
         assert ok(await client.get(f"/blocks/{block_id}"))["value"] == "one two"
 
-    async def test_what_changes_nothing_writes_nothing(
+    async def test_patch_without_a_change_writes_nothing(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
         made = await make(client, value="one\ntwo", tags=["x"])
@@ -209,7 +209,7 @@ class TestVersions:
 
 
 class TestReadOnly:
-    async def test_nobody_edits_it_and_an_admin_changes_it(
+    async def test_read_only_block_is_changed_by_an_admin_only(
         self, app: FastAPI, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         made = await make(client, value="Be kind.", read_only=True)
@@ -237,7 +237,7 @@ class TestReadOnly:
         opened = ok(await patch(client, made["block_id"], read_only=False))
         assert (opened["value"], opened["read_only"]) == ("Be brief.", False)
 
-    async def test_whoever_may_write_may_close_it(
+    async def test_writer_may_make_a_block_read_only(
         self, app: FastAPI, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         made = await make(client)
@@ -248,7 +248,9 @@ class TestReadOnly:
 
 
 class TestDelete:
-    async def test_nothing_of_it_is_left(self, client: AsyncClient, dsn: str, acme: Caller) -> None:
+    async def test_deletion_leaves_nothing_of_a_block(
+        self, client: AsyncClient, dsn: str, acme: Caller
+    ) -> None:
         for number in (1, 2):
             ok(
                 await client.post("/agents", json={"agent_id": f"a{number}", "agent_name": "A"}),
@@ -335,7 +337,9 @@ class TestRepeatedEdits:
             ("undo", None),
         ],
     )
-    async def test_one_key_has_one_effect(self, client: AsyncClient, verb: str, body) -> None:
+    async def test_repeated_request_has_one_effect(
+        self, client: AsyncClient, verb: str, body
+    ) -> None:
         block_id = (await make(client, value="one"))["block_id"]
         ok(await patch(client, block_id, value="two"))
         ok(await patch(client, block_id, value="two three"))

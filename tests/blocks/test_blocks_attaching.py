@@ -80,7 +80,7 @@ class TestAttaching:
         assert ok(await client.get("/blocks/b1"))["value"] == "kept"
         await make(client, "b2", agent_id="a1")
 
-    async def test_what_is_not_attached_cannot_be_detached(self, client: AsyncClient) -> None:
+    async def test_block_that_is_not_attached_cannot_be_detached(self, client: AsyncClient) -> None:
         await make(client, "b1", agent_id="a2")
 
         problem(await client.delete("/agents/a1/blocks/b1"), 404, "block_not_attached")
@@ -168,7 +168,7 @@ class TestAgentWithBlocks:
             ({"memory_blocks": [{"label": f"x{n}"} for n in range(21)]}, 422, "invalid_request"),
         ],
     )
-    async def test_all_of_it_is_made_or_nothing(
+    async def test_agent_and_blocks_are_made_together_or_not_at_all(
         self, client: AsyncClient, dsn: str, acme: Caller, given, status: int, code: str
     ) -> None:
         await make(client, "b1")

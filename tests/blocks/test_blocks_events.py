@@ -23,7 +23,7 @@ class TestEvents:
         assert rows[1]["metadata"] == TIMER["metadata"]
         assert rows[1]["content"] == TIMER["content"]
 
-    async def test_it_stands_in_the_window(self, client: AsyncClient) -> None:
+    async def test_block_event_is_in_the_window(self, client: AsyncClient) -> None:
         await append(client, "s1", "Good morning.")
         before = ok(await client.get("/sessions/s1/window"))
 
@@ -33,7 +33,7 @@ class TestEvents:
         assert after["messages"] == before["messages"] + 1
         assert after["pressure"]["tokens"] > before["pressure"]["tokens"]
 
-    async def test_alone_it_gives_nothing_to_read(self, client: AsyncClient) -> None:
+    async def test_block_event_alone_orders_no_extraction(self, client: AsyncClient) -> None:
         answer = await append(client, "s1", TIMER)
 
         assert answer["extraction"]["scheduled"] is False

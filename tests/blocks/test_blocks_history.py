@@ -58,7 +58,7 @@ class TestHistory:
         assert [row["description"] for row in rows] == ["D", "D", None, None, None, None]
         assert {(row["actor"], row["session_id"]) for row in rows} == {(acme.key_id, None)}
 
-    async def test_what_is_not_told_makes_no_entry(self, client: AsyncClient) -> None:
+    async def test_change_of_other_fields_makes_no_history_entry(self, client: AsyncClient) -> None:
         block_id = await make(client, "a", "b")
         ok(await step(client, block_id, "undo"))
         changes = {"tags": ["x"], "limit": 9, "metadata": {"a": 1}, "hidden": True}
@@ -89,7 +89,7 @@ class TestHistory:
 
 
 class TestUndo:
-    async def test_texts_come_back_one_by_one_and_go_again(self, client: AsyncClient) -> None:
+    async def test_undo_and_redo_step_through_all_texts(self, client: AsyncClient) -> None:
         block_id = await make(client, "a", "b", "c")
 
         said = [
@@ -108,9 +108,7 @@ class TestUndo:
         assert ok(await step(client, block_id, "undo"))["description"] is None
         assert ok(await step(client, block_id, "redo"))["description"] == "D"
 
-    async def test_a_change_after_an_undo_cuts_off_what_was_undone(
-        self, client: AsyncClient
-    ) -> None:
+    async def test_change_after_an_undo_deletes_the_undone_texts(self, client: AsyncClient) -> None:
         """The test for this is commented out elsewhere, and the deletion not awaited."""
         block_id = await make(client, "a", "b", "c", "d")
         for _ in range(2):

@@ -63,7 +63,7 @@ def ways(block_id: str) -> list[tuple[str, str, Any]]:
 
 
 class TestKeyOfAUser:
-    async def test_it_sees_its_own_and_what_all_share(
+    async def test_key_of_a_user_sees_own_and_shared_blocks(
         self, bound: dict[str, AsyncClient], make: Any
     ) -> None:
         await make("shared")
@@ -78,7 +78,7 @@ class TestKeyOfAUser:
         rows = await every_page(bound["ana"], "/agents/a1/blocks")
         assert {row["block_id"] for row in rows} == {"shared", "anas"}
 
-    async def test_what_all_share_is_not_its_to_change(
+    async def test_key_of_a_user_may_not_change_shared_blocks(
         self, bound: dict[str, AsyncClient], make: Any, dsn: str, acme: Caller
     ) -> None:
         await make("shared", value="a")
@@ -90,7 +90,7 @@ class TestKeyOfAUser:
 
         assert await rows_of(dsn, acme.tenant_id) == before
 
-    async def test_what_is_anothers_reads_like_what_is_missing(
+    async def test_block_of_another_user_reads_like_a_missing_block(
         self, bound: dict[str, AsyncClient], make: Any, dsn: str, acme: Caller
     ) -> None:
         await make("bens", user_id="ben", value="a")
@@ -117,7 +117,9 @@ class TestKeyOfAUser:
         assert (await bound["ana"].delete("/agents/a1/blocks/anas")).status_code == 204
         ok(await bound["ana"].delete("/blocks/anas"))
 
-    async def test_what_it_makes_is_its_own(self, bound: dict[str, AsyncClient]) -> None:
+    async def test_block_made_by_a_key_of_a_user_belongs_to_that_user(
+        self, bound: dict[str, AsyncClient]
+    ) -> None:
         body = {"label": "human"}
         made = ok(await bound["ana"].post("/blocks", json=body), 201)
 
@@ -146,7 +148,7 @@ class TestKeyOfAUser:
 
 
 class TestKeyOfAnAgent:
-    async def test_it_sees_what_is_attached_to_it(
+    async def test_key_of_an_agent_sees_attached_blocks(
         self, client: AsyncClient, bound: dict[str, AsyncClient], make: Any
     ) -> None:
         await make("b1")
@@ -164,7 +166,7 @@ class TestKeyOfAnAgent:
         problem(await bound["a1"].get("/agents/a2/blocks"), 404, "agent_not_found")
         problem(await bound["a1"].put("/agents/a2/blocks/b1"), 404, "agent_not_found")
 
-    async def test_it_sees_the_own_blocks_of_users_it_talks_to(
+    async def test_key_of_an_agent_sees_blocks_of_its_users(
         self, client: AsyncClient, bound: dict[str, AsyncClient], desk: Desk, make: Any
     ) -> None:
         """Ana is a guest of a2, where Ben has never been."""
@@ -178,7 +180,7 @@ class TestKeyOfAnAgent:
         problem(await bound["a2"].get(f"/blocks/{bens}"), 404, "block_not_found")
         assert await listed(bound["ana at a1"]) == {"b1", anas}
 
-    async def test_what_it_makes_is_attached_to_it(
+    async def test_block_made_by_a_key_of_an_agent_is_attached_to_it(
         self, bound: dict[str, AsyncClient], dsn: str, acme: Caller
     ) -> None:
         made = ok(await bound["a1"].post("/blocks", json={"label": "notes"}), 201)
@@ -188,7 +190,7 @@ class TestKeyOfAnAgent:
         problem(other, 404, "agent_not_found")
         assert (await counts(dsn, acme.tenant_id))["blocks"] == 1
 
-    async def test_it_deletes_no_block_that_another_agent_has(
+    async def test_key_of_an_agent_may_not_delete_a_block_of_another_agent(
         self, client: AsyncClient, bound: dict[str, AsyncClient], make: Any
     ) -> None:
         await make("both")
@@ -200,7 +202,7 @@ class TestKeyOfAnAgent:
         assert await listed(bound["a1"]) == set()
         ok(await bound["a2"].delete("/blocks/both"))
 
-    async def test_it_edits_what_is_shared(
+    async def test_key_of_an_agent_edits_shared_blocks(
         self, client: AsyncClient, bound: dict[str, AsyncClient], make: Any
     ) -> None:
         await make("both", value="a")

@@ -86,7 +86,7 @@ class TestEveryWay:
             problem(await client.get("/agents/a1"), 404, "agent_not_found")
 
     @pytest.mark.parametrize(("limit", "status"), [(6, 200), (5, 200), (4, 422)])
-    async def test_a_lower_limit_must_hold_what_is_there(
+    async def test_lower_limit_than_the_text_is_refused(
         self, client: AsyncClient, limit: int, status: int
     ) -> None:
         block_id = await make(client, "12345")
@@ -104,7 +104,7 @@ class TestEveryWay:
             assert changes.items() <= ok(response).items()
 
     @pytest.mark.parametrize(("limit", "fits"), [(11, True), (10, True), (9, False)])
-    async def test_what_is_undone_must_fit_the_limit_of_now(
+    async def test_undo_to_a_text_over_the_present_limit_is_refused(
         self, client: AsyncClient, limit: int, fits: bool
     ) -> None:
         block_id = await make(client, "x" * 10, limit=20)
@@ -120,7 +120,7 @@ class TestEveryWay:
             assert (await shown(client, block_id))["value"] == "y"
 
     @pytest.mark.parametrize(("limit", "fits"), [(11, True), (10, True), (9, False)])
-    async def test_what_is_redone_must_fit_the_limit_of_now(
+    async def test_redo_to_a_text_over_the_present_limit_is_refused(
         self, client: AsyncClient, limit: int, fits: bool
     ) -> None:
         block_id = await make(client, "y", limit=20)
@@ -138,7 +138,7 @@ class TestEveryWay:
 
 class TestLimit:
     @pytest.mark.parametrize("limit", [1, 2, 99_999, 100_000])
-    async def test_it_may_be_one_to_a_hundred_thousand(
+    async def test_limit_may_be_one_to_a_hundred_thousand(
         self, client: AsyncClient, limit: int
     ) -> None:
         block_id = await make(client, "x" * limit, limit)
@@ -152,14 +152,14 @@ class TestLimit:
         assert fields(problem(response, 422, "invalid_request")) == ["body.limit"]
 
     @pytest.mark.parametrize("length", [4999, 5000, 5001])
-    async def test_it_is_five_thousand_when_nobody_says(
+    async def test_limit_is_five_thousand_by_default(
         self, client: AsyncClient, length: int
     ) -> None:
         response = await client.post("/blocks", json={"label": "notes", "value": "x" * length})
 
         assert response.status_code == (422 if length > 5000 else 201)
 
-    async def test_a_change_without_a_limit_keeps_it(self, client: AsyncClient) -> None:
+    async def test_change_without_a_limit_keeps_the_limit(self, client: AsyncClient) -> None:
         """Elsewhere such a change set it back to the default, or was held against that."""
         block_id = await make(client, "", limit=6000)
 
@@ -169,7 +169,7 @@ class TestLimit:
         ok(await client.post(f"/blocks/{block_id}/replace", json={"old": "x" * 5999, "new": "y"}))
         assert (await shown(client, block_id))["limit"] == 6000
 
-    async def test_the_database_holds_it_too(
+    async def test_constraint_of_the_table_holds_the_limit(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:
         await make(client, "12345")

@@ -73,7 +73,7 @@ class TestEdits:
         history = ok(await client.get("/blocks/b1/history"))["items"]
         assert [row["history_no"] for row in history] == [3, 2, 1]
 
-    async def test_of_two_appends_that_fit_alone_one_is_too_long(
+    async def test_second_of_two_appends_that_fit_alone_is_refused(
         self, client: AsyncClient, dsn: str, acme: Caller, make: Any
     ) -> None:
         await make("b1", value="12345", limit=10)
@@ -86,7 +86,7 @@ class TestEdits:
         assert sorted(answer.status_code for answer in answers) == [200, 422]
         assert ok(await client.get("/blocks/b1"))["chars_current"] == 9
 
-    async def test_of_two_changes_of_one_version_one_wins(
+    async def test_second_change_of_the_same_version_is_refused(
         self, client: AsyncClient, dsn: str, acme: Caller, make: Any
     ) -> None:
         await make("b1", value="a")
@@ -101,7 +101,7 @@ class TestEdits:
         assert sorted(answer.status_code for answer in answers) == [200, 409]
         assert ok(await client.get("/blocks/b1"))["version"] == 2
 
-    async def test_of_two_undos_of_one_version_one_wins(
+    async def test_second_undo_of_the_same_version_is_refused(
         self, client: AsyncClient, dsn: str, acme: Caller, make: Any
     ) -> None:
         await make("b1", value="a")
@@ -168,7 +168,7 @@ async def _quietly(edit: Awaitable[Any]) -> Any:
 
 
 class TestAttaching:
-    async def test_of_two_blocks_with_one_label_one_is_attached(
+    async def test_second_block_with_the_same_label_is_not_attached(
         self, client: AsyncClient, make: Any
     ) -> None:
         for number in range(5):
@@ -194,7 +194,7 @@ class TestAttaching:
         assert {answer.status_code for answer in answers} == {200}
         assert (await counts(dsn, acme.tenant_id))["agent_blocks"] == 1
 
-    async def test_a_block_attached_while_it_is_renamed_bears_its_new_name(
+    async def test_block_attached_during_its_renaming_has_the_new_label(
         self, client: AsyncClient, dsn: str, acme: Caller, make: Any
     ) -> None:
         await make("b1", "old", agent_id=None)

@@ -141,7 +141,7 @@ class TestTemplates:
                 await desk.edit("s1", "human", edit)
         assert (await counts(dsn, acme.tenant_id))["blocks"] == (2 if fits else 1)
 
-    async def test_what_the_template_closes_is_closed_in_copies(
+    async def test_copies_of_a_read_only_template_are_read_only(
         self, client: AsyncClient, desk: Desk, make: Any
     ) -> None:
         await make("b1", "human", value="a")
@@ -194,7 +194,7 @@ class TestTemplates:
 
 
 class TestWhatAModelSees:
-    async def test_a_users_own_block_stands_in_the_place_of_a_shared_one(
+    async def test_own_block_of_a_user_replaces_the_shared_block(
         self, desk: Desk, make: Any
     ) -> None:
         await make("b1", "notes", value="for all")
@@ -268,7 +268,7 @@ class TestRefusals:
 
         assert (await desk.append("s1", "notes", "x")).value == "x"
 
-    async def test_nothing_is_written_for_whoever_is_disabled(
+    async def test_edit_for_a_disabled_user_or_agent_is_refused(
         self, client: AsyncClient, desk: Desk, make: Any
     ) -> None:
         await make("b1")
@@ -290,7 +290,7 @@ class TestRefusals:
         with pytest.raises(MemoryDisabledError):
             await editing.edit(principal, "s1", "notes", BlockAppend(text="x"))
 
-    async def test_a_session_of_nobody_is_missing(
+    async def test_unknown_session_is_not_found(
         self, runtime: Runtime, other: Caller, desk: Desk, make: Any
     ) -> None:
         await make("b1")
@@ -304,7 +304,7 @@ class TestRefusals:
 
 
 class TestRestrictedKeys:
-    async def test_a_key_of_a_user_edits_what_is_theirs(
+    async def test_key_of_a_user_edits_blocks_of_that_user(
         self, app: FastAPI, runtime: Runtime, acme: Caller, make: Any
     ) -> None:
         await make("b1", "human", value="Name?")

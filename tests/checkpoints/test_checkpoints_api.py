@@ -84,7 +84,7 @@ class TestMaking:
         assert (whole["contents"], whole["state"], whole["state_version"]) == (EMPTY, {}, 0)
         assert (whole["namespace"], whole["step"], whole["source"]) == ("", None, None)
 
-    async def test_what_waits_is_in_it_when_nothing_is_said(self, client: AsyncClient) -> None:
+    async def test_waiting_calls_are_in_a_checkpoint_by_default(self, client: AsyncClient) -> None:
         asked = asking("c1", "c2")
         await append(client, "s1", "Book it.", asked)
         await append(client, "s1", answering("c2"))
@@ -114,7 +114,9 @@ class TestMaking:
             {"agent_state": None}, [], "a",
         ],
     )  # fmt: skip
-    async def test_what_cannot_be_kept_is_refused(self, client: AsyncClient, contents: Any) -> None:
+    async def test_contents_that_cannot_be_stored_are_refused(
+        self, client: AsyncClient, contents: Any
+    ) -> None:
         response = await client.post(
             CHECKPOINTS,
             content=json.dumps({"contents": contents}),
@@ -303,7 +305,7 @@ class TestMadeByItself:
             ("periodic", 13), ("periodic", 6), ("periodic", 3),
         ]  # fmt: skip
 
-    async def test_of_those_nobody_asked_for_the_newest_stay(
+    async def test_only_the_newest_automatic_checkpoints_stay(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         await append(client, "s1", "One.")
@@ -319,7 +321,7 @@ class TestMadeByItself:
             *later[::-1], followed, *made[:1:-1], made[0], asked,
         ]  # fmt: skip
 
-    async def test_the_one_that_is_gone_back_to_stays(
+    async def test_restored_checkpoint_stays(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         await append(client, "s1", "One.")

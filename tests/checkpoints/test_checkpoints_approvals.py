@@ -115,7 +115,7 @@ class TestAsking:
         assert (await decide(client, "call/1"))["status"] == "approved"
         assert (await decide(client, "call%2F1"))["status"] == "approved"
 
-    async def test_a_call_that_nobody_marked_is_not_there(self, client: AsyncClient) -> None:
+    async def test_unmarked_call_has_no_approval(self, client: AsyncClient) -> None:
         await append(client, "s1", asking("c1", requires_approval=False))
 
         problem(await client.get(f"{APPROVALS}/c1"), 404, "approval_not_found")
@@ -132,7 +132,7 @@ class TestDeciding:
             {"decision": "timeout"},
         ],
     )
-    async def test_a_decision_is_kept_with_who_made_it(
+    async def test_decision_is_stored_with_its_actor(
         self, client: AsyncClient, acme: Caller, body: dict[str, Any]
     ) -> None:
         await append(client, "s1", asking("c1"))
@@ -174,7 +174,7 @@ class TestDeciding:
             {"decision": "rejected", "comment": "\x00"},
         ],
     )  # fmt: skip
-    async def test_what_is_no_decision_is_refused(
+    async def test_invalid_decision_is_refused(
         self, client: AsyncClient, body: dict[str, Any]
     ) -> None:
         await append(client, "s1", asking("c1"))
@@ -183,7 +183,7 @@ class TestDeciding:
 
         assert await waiting(client) == ["c1"]
 
-    async def test_of_two_who_decide_one_wins(self, client: AsyncClient) -> None:
+    async def test_first_of_two_decisions_counts(self, client: AsyncClient) -> None:
         for turn in range(5):
             await append(client, "s1", asking(f"c{turn}"))
             bodies = [{"decision": "approved"}, {"decision": "rejected"}] * 4
@@ -250,7 +250,7 @@ class TestDeciding:
 
 class TestInCheckpoints:
     @pytest.mark.parametrize("count", [LISTED - 1, LISTED, LISTED + 1])
-    async def test_at_most_so_many_of_the_newest_are_told(
+    async def test_checkpoint_lists_a_limited_number_of_newest_calls(
         self, client: AsyncClient, count: int
     ) -> None:
         """A caller cannot send more of them either."""
@@ -308,7 +308,7 @@ class TestTimeRunsOut:
         await append(client, "s1", answering("c1"))
         assert ok(await client.get(f"{APPROVALS}/c1"))["answered"] is True
 
-    async def test_the_housekeeping_writes_it_down(
+    async def test_housekeeping_stores_the_expiry(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", asking("c1", "c2", "c3"))
@@ -316,13 +316,13 @@ class TestTimeRunsOut:
         await self.expire_in(dsn, acme, -1)
         await append(client, "s1", asking("c4"))
         before = await every_page(client, APPROVALS)
-        upkeep = CheckpointArchiving(runtime.database, None)
+        archiving = CheckpointArchiving(runtime.database, None)
         due = {"checkpoints_archived": 0, "approvals_expired": 2}
 
-        assert await upkeep.due(acme.tenant_id) == due
+        assert await archiving.due(acme.tenant_id) == due
         assert await every_page(client, APPROVALS) == before
-        assert await upkeep.run(acme.tenant_id) == due
-        assert await upkeep.run(acme.tenant_id) == {"checkpoints_archived": 0} | {
+        assert await archiving.run(acme.tenant_id) == due
+        assert await archiving.run(acme.tenant_id) == {"checkpoints_archived": 0} | {
             "approvals_expired": 0
         }
 
@@ -333,7 +333,7 @@ class TestTimeRunsOut:
         assert rows["c1"]["decided_at"] == rows["c1"]["expires_at"]
         assert rows["c1"]["actor"] is None
 
-    async def test_a_decision_that_meets_the_housekeeping_does_not_undo_it(
+    async def test_decision_during_housekeeping_does_not_undo_the_expiry(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         await append(client, "s1", asking("c1"))

@@ -28,7 +28,7 @@ DAYS = timedelta(days=30)
 
 
 @pytest.fixture
-def upkeep(runtime: Runtime) -> CheckpointArchiving:
+def archiving(runtime: Runtime) -> CheckpointArchiving:
     return CheckpointArchiving(runtime.database, DAYS)
 
 
@@ -48,49 +48,49 @@ async def made_old(
 @pytest.mark.usefixtures("session")
 class TestWhich:
     async def test_those_that_are_old_enough(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         for by in (DAYS - timedelta(minutes=1), DAYS, DAYS + timedelta(days=1)):
             await made_old(client, dsn, acme, by)
         newest = (await checkpoint(client))["checkpoint_id"]
 
-        assert await upkeep.due(acme.tenant_id) == archived(2)
-        assert await upkeep.run(acme.tenant_id) == archived(2)
-        assert await upkeep.run(acme.tenant_id) == archived(0)
+        assert await archiving.due(acme.tenant_id) == archived(2)
+        assert await archiving.run(acme.tenant_id) == archived(2)
+        assert await archiving.run(acme.tenant_id) == archived(0)
 
         rows = await every_page(client, CHECKPOINTS, archived=True)
         assert [row["archived"] for row in rows] == [False, False, True, True]
         assert rows[0]["checkpoint_id"] == newest
 
     async def test_never_the_newest_of_a_session_that_runs(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         old = [await made_old(client, dsn, acme, DAYS + timedelta(hours=3 - n)) for n in range(3)]
         await made_old(client, dsn, acme, DAYS + timedelta(days=9), namespace="planner")
 
-        assert await upkeep.run(acme.tenant_id) == archived(2)
+        assert await archiving.run(acme.tenant_id) == archived(2)
 
         live = await every_page(client, CHECKPOINTS)
         assert {row["namespace"] for row in live} == {"", "planner"}
         assert old[2] in {row["checkpoint_id"] for row in live}
         # Once it has ended, nobody goes on from there.
         ok(await client.post(f"{SESSION}/end"))
-        assert await upkeep.run(acme.tenant_id) == archived(2)
+        assert await archiving.run(acme.tenant_id) == archived(2)
 
     async def test_none_when_they_are_kept_as_they_are(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         for _ in range(2):
             await made_old(client, dsn, acme, DAYS * 1000)
-        upkeep = CheckpointArchiving(runtime.database, None)
+        archiving = CheckpointArchiving(runtime.database, None)
 
-        assert await upkeep.due(acme.tenant_id) == archived(0)
-        assert await upkeep.run(acme.tenant_id) == archived(0)
+        assert await archiving.due(acme.tenant_id) == archived(0)
+        assert await archiving.run(acme.tenant_id) == archived(0)
 
-    async def test_of_one_tenant_alone(
+    async def test_archiving_is_limited_to_its_tenant(
         self,
         client: AsyncClient,
-        upkeep: CheckpointArchiving,
+        archiving: CheckpointArchiving,
         acme: Caller,
         other: Caller,
         dsn: str,
@@ -99,8 +99,8 @@ class TestWhich:
             await made_old(client, dsn, acme)
         before = await kept(dsn, acme)
 
-        assert await upkeep.due(other.tenant_id) == archived(0)
-        assert await upkeep.run(other.tenant_id) == archived(0)
+        assert await archiving.due(other.tenant_id) == archived(0)
+        assert await archiving.run(other.tenant_id) == archived(0)
 
         assert await kept(dsn, acme) == before
 
@@ -113,7 +113,7 @@ async def kept(dsn: str, tenant: Caller) -> dict[str, list[str]]:
 
 class TestWhatStays:
     async def test_it_is_read_and_gone_back_to_as_before(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", "One.", "二。")
         await put_state(client, {"goal": "火车 🚄"})
@@ -125,7 +125,7 @@ class TestWhatStays:
         await checkpoint(client, namespace="planner")
         before = ok(await client.get(f"{CHECKPOINTS}/{one}"))
 
-        assert await upkeep.run(acme.tenant_id) == archived(1)
+        assert await archiving.run(acme.tenant_id) == archived(1)
 
         after = ok(await client.get(f"{CHECKPOINTS}/{one}"))
         assert after["archived_at"].endswith("Z")
@@ -141,11 +141,11 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_it_is_unpacked_while_others_go_on(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
         live = (await checkpoint(client))["checkpoint_id"]
-        await upkeep.run(acme.tenant_id)
+        await archiving.run(acme.tenant_id)
 
         with watched_threads() as ran:
             ok(await client.get(f"{CHECKPOINTS}/{live}"))
@@ -157,14 +157,14 @@ class TestWhatStays:
             assert ran.count("unpack") == 2
 
     @pytest.mark.usefixtures("session")
-    async def test_a_list_shows_it_when_asked_for(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+    async def test_list_shows_archived_checkpoints_on_request(
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         ids = [
             await made_old(client, dsn, acme, DAYS * (6 - n), namespace="ab"[n % 2])
             for n in range(6)
         ]
-        await upkeep.run(acme.tenant_id)
+        await archiving.run(acme.tenant_id)
         live = ids[4:]
 
         def shown(rows: list[dict[str, Any]]) -> list[str]:
@@ -185,11 +185,11 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_it_can_be_a_parent_and_be_deleted(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
         child = (await checkpoint(client, parent_id=one))["checkpoint_id"]
-        await upkeep.run(acme.tenant_id)
+        await archiving.run(acme.tenant_id)
         later = (await checkpoint(client, parent_id=one))["checkpoint_id"]
 
         ok(await client.delete(f"{CHECKPOINTS}/{one}"), 204)
@@ -200,11 +200,11 @@ class TestWhatStays:
 
     @pytest.mark.usefixtures("session")
     async def test_it_goes_with_its_session(
-        self, client: AsyncClient, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+        self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
         await checkpoint(client)
-        await upkeep.run(acme.tenant_id)
+        await archiving.run(acme.tenant_id)
         assert tables_with(one, await dump(dsn, acme.tenant_id)) == ["checkpoint_archive"]
 
         ok(await client.delete(SESSION, params={"confirm": True}))
@@ -219,21 +219,21 @@ class TestAtOnce:
     ) -> None:
         for _ in range(12):
             await made_old(client, dsn, acme)
-        upkeep = CheckpointArchiving(runtime.database, DAYS, batch=2)
+        archiving = CheckpointArchiving(runtime.database, DAYS, batch=2)
 
-        done = await asyncio.gather(*(upkeep.run(acme.tenant_id) for _ in range(4)))
-        rest = await upkeep.run(acme.tenant_id)
+        done = await asyncio.gather(*(archiving.run(acme.tenant_id) for _ in range(4)))
+        rest = await archiving.run(acme.tenant_id)
 
         total = sum(one["checkpoints_archived"] for one in [*done, rest])
         assert total == 11
         rows = await dump(dsn, acme.tenant_id)
         assert (len(rows["checkpoint_archive"]), len(rows["checkpoints"])) == (11, 1)
 
-    async def test_a_session_that_somebody_holds_is_left_for_the_next_time(
+    async def test_locked_session_is_skipped_until_the_next_time(
         self,
         client: AsyncClient,
         runtime: Runtime,
-        upkeep: CheckpointArchiving,
+        archiving: CheckpointArchiving,
         acme: Caller,
         dsn: str,
     ) -> None:
@@ -241,19 +241,19 @@ class TestAtOnce:
             await made_old(client, dsn, acme)
         async with runtime.database.begin(acme.tenant_id) as db:
             await (await db.connection()).exec_driver_sql("SELECT 1 FROM sessions FOR UPDATE")
-            assert await upkeep.run(acme.tenant_id) == archived(0)
+            assert await archiving.run(acme.tenant_id) == archived(0)
 
-        assert await upkeep.run(acme.tenant_id) == archived(1)
+        assert await archiving.run(acme.tenant_id) == archived(1)
 
-    async def test_reading_going_back_and_deleting_meet_it_without_harm(
+    async def test_archiving_during_read_restore_and_delete_does_no_harm(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
-        upkeep = CheckpointArchiving(runtime.database, DAYS, batch=1)
+        archiving = CheckpointArchiving(runtime.database, DAYS, batch=1)
         for _ in range(4):
             ids = [await made_old(client, dsn, acme) for _ in range(6)]
 
             _, *answers = await asyncio.gather(
-                upkeep.run(acme.tenant_id),
+                archiving.run(acme.tenant_id),
                 *(client.get(f"{CHECKPOINTS}/{one}") for one in ids),
                 *(client.post(f"{CHECKPOINTS}/{one}/restore") for one in ids[:2]),
                 client.delete(f"{CHECKPOINTS}/{ids[5]}"),
@@ -263,7 +263,7 @@ class TestAtOnce:
             assert {answer.status_code for answer in answers[6:]} == {200, 204}
             problem(await client.get(f"{CHECKPOINTS}/{ids[5]}"), 404, "checkpoint_not_found")
 
-    async def test_an_erasure_that_meets_it_leaves_nothing(
+    async def test_erasure_during_archiving_leaves_nothing(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         for turn in range(4):
@@ -272,10 +272,10 @@ class TestAtOnce:
                 ok(await client.post("/sessions", json=body), 201)
             for _ in range(6):
                 await made_old(client, dsn, acme)
-            upkeep = CheckpointArchiving(runtime.database, DAYS, batch=1)
+            archiving = CheckpointArchiving(runtime.database, DAYS, batch=1)
 
             _, erased = await asyncio.gather(
-                upkeep.run(acme.tenant_id), client.delete(SESSION, params={"confirm": True})
+                archiving.run(acme.tenant_id), client.delete(SESSION, params={"confirm": True})
             )
 
             ok(erased)
@@ -284,12 +284,12 @@ class TestAtOnce:
 
 
 @pytest.mark.usefixtures("session")
-async def test_the_housekeeping_sees_to_it(
-    client: AsyncClient, runtime: Runtime, upkeep: CheckpointArchiving, acme: Caller, dsn: str
+async def test_housekeeping_archives_old_checkpoints(
+    client: AsyncClient, runtime: Runtime, archiving: CheckpointArchiving, acme: Caller, dsn: str
 ) -> None:
     for _ in range(3):
         await made_old(client, dsn, acme)
-    house = Housekeeping(runtime.database, Retention(deleted=DAYS), checkpoints=upkeep)
+    house = Housekeeping(runtime.database, Retention(deleted=DAYS), checkpoints=archiving)
 
     assert archived(2).items() <= (await house.due(acme.tenant_id)).items()
     assert archived(2).items() <= (await house.run(acme.tenant_id)).items()

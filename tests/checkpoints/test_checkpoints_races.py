@@ -28,7 +28,7 @@ async def holding(runtime: Runtime, caller: Caller) -> AsyncIterator[AsyncConnec
 
 
 class TestRestoreWhileMessagesArrive:
-    async def test_what_waited_for_it_follows_the_checkpoint(
+    async def test_message_that_waited_for_a_restore_follows_the_checkpoint(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", "1")
@@ -50,7 +50,7 @@ class TestRestoreWhileMessagesArrive:
         first = (await every_page(client, f"{SESSION}/messages"))[0]
         assert said["parent_message_id"] == first["message_id"]
 
-    async def test_each_message_is_before_or_after_it(
+    async def test_each_message_is_before_or_after_the_checkpoint(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", "begin")
@@ -77,7 +77,7 @@ class TestRestoreWhileMessagesArrive:
             assert row["window_messages"] == len(shown)
             assert row["window_seq"] == row["last_sequence_no"]
 
-    async def test_of_two_restores_at_once_the_last_one_counts(
+    async def test_last_of_two_restores_at_once_counts(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         made = []

@@ -43,7 +43,7 @@ async def test_the_window_goes_back_and_nothing_is_deleted(
     ]  # fmt: skip
 
 
-async def test_what_is_said_next_follows_the_checkpoint(
+async def test_next_message_follows_the_restored_checkpoint(
     client: AsyncClient, acme: Caller, dsn: str
 ) -> None:
     first = await append(client, "s1", "One.", "Two.")
@@ -61,7 +61,7 @@ async def test_what_is_said_next_follows_the_checkpoint(
     assert [row["content"] for row in branch] == ["One.", "Two.", "Other three.", "Other four."]
 
 
-async def test_an_older_one_and_then_a_newer_one_shows_the_newer_window_again(
+async def test_restoring_an_older_and_then_a_newer_checkpoint_shows_the_newer_window(
     client: AsyncClient, acme: Caller, dsn: str
 ) -> None:
     await append(client, "s1", "1")
@@ -231,7 +231,7 @@ async def test_a_repeated_request_goes_back_once(client: AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("session")
-async def test_a_checkpoint_of_another_session_is_not_there(client: AsyncClient) -> None:
+async def test_checkpoint_of_another_session_is_not_found(client: AsyncClient) -> None:
     ok(await client.post("/sessions", json={"session_id": "s2", "user_id": "ana"}), 201)
     other = ok(await client.post("/sessions/s2/checkpoints", json={}), 201)["checkpoint_id"]
 

@@ -33,7 +33,7 @@ async def pages(client: AsyncClient, **params: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("beyond", "ends"), [(-1, 3), (0, 3), (1, 2)])
-async def test_what_checkpoints_hold_themselves_is_counted(
+async def test_own_bytes_of_checkpoints_limit_a_page(
     client: AsyncClient, acme: Caller, dsn: str, beyond: int, ends: int
 ) -> None:
     for number in (1, 2):
@@ -55,7 +55,7 @@ async def test_what_checkpoints_hold_themselves_is_counted(
     assert await pages(client, limit=1) == [["c3"], ["c2"], ["c1"]]
 
 
-async def test_what_their_values_hold_is_counted_once_a_page(client: AsyncClient) -> None:
+async def test_shared_chunks_are_counted_once_per_page(client: AsyncClient) -> None:
     """Four steps of 1.3 MB of their own each, beside 1.3 MB that all of them have."""
     shared = [noise(65_536, number) for number in range(20)]
     ok(await put(client, "c0", values={"shared": shared}))

@@ -85,7 +85,7 @@ class TestLateWrites:
 
 
 class TestAtOnce:
-    async def test_two_puts_on_one_thread_both_land(self, client: AsyncClient) -> None:
+    async def test_two_puts_to_one_thread_are_both_stored(self, client: AsyncClient) -> None:
         ok(await put(client, "c0", values={"a": [b"shared"]}))
 
         answers = await asyncio.gather(

@@ -109,7 +109,7 @@ class TestPutting:
         assert problem(rootless, 409, "saver_content_missing")["channels"] == ["a"]
         assert await rows(dsn, acme.tenant_id) == before
 
-    async def test_the_content_of_another_session_is_not_taken(self, client: AsyncClient) -> None:
+    async def test_chunks_of_another_session_are_not_used(self, client: AsyncClient) -> None:
         """Otherwise a digest would tell what somebody else has stored."""
         ok(await put(client, "c1", values={"a": [b"secret"]}, session="other"))
 
@@ -126,7 +126,7 @@ class TestPutting:
 
         assert list((await rows(dsn, acme.tenant_id)).values()) == [1, 1, 1, 1]
 
-    async def test_another_put_with_the_id_takes_its_place_and_leaves_nothing_behind(
+    async def test_second_put_with_the_same_id_replaces_the_checkpoint_completely(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         ok(await put(client, "c1", values={"a": [b"one"], "b": [b"shared"]}))
@@ -161,12 +161,12 @@ class TestPutting:
 
         assert problem(refused, 404, "saver_checkpoint_not_found")["checkpoint_id"] == parent
 
-    async def test_a_parent_in_another_namespace_is_none(self, client: AsyncClient) -> None:
+    async def test_parent_in_another_namespace_is_not_found(self, client: AsyncClient) -> None:
         ok(await put(client, "c1", namespace="child"))
 
         problem(await put(client, "c2", "c1"), 404, "saver_checkpoint_not_found")
 
-    async def test_an_ended_session_and_another_users_take_nothing(
+    async def test_put_into_an_ended_or_foreign_session_is_refused(
         self, client: AsyncClient
     ) -> None:
         ok(await put(client, "c1"))
@@ -219,7 +219,7 @@ class TestContent:
             (zlib.compress(b"one") + b"more", "is not one whole zlib stream"),
         ],
     )
-    async def test_a_chunk_is_what_its_digest_says(
+    async def test_chunk_with_a_wrong_digest_is_refused(
         self, client: AsyncClient, packed: bytes, why: str
     ) -> None:
         name = digest(b"one")
@@ -262,7 +262,7 @@ class TestContent:
             ({"unknown": 1}, "body.unknown"),
         ],
     )
-    async def test_what_cannot_be_stored_is_refused_by_name(
+    async def test_invalid_field_is_refused_and_named(
         self, client: AsyncClient, change, field
     ) -> None:
         """NUL in metadata is refused; in blobs it is kept."""
@@ -361,9 +361,7 @@ class TestListing:
     async def test_it_can_be_narrowed(self, thread: AsyncClient, params, expected) -> None:
         assert await listed(thread, **params) == expected
 
-    async def test_pages_follow_one_another_over_namespaces_and_sessions(
-        self, thread: AsyncClient
-    ) -> None:
+    async def test_pages_cover_namespaces_and_sessions_in_order(self, thread: AsyncClient) -> None:
         ok(await thread.post("/sessions/trip/saver/copy", json={"target_session_id": "trip-2"}))
         seen = []
         cursor: dict[str, str] = {}
@@ -393,7 +391,7 @@ class TestListing:
         assert fields(problem(refused, 422, "invalid_request")) == ["query.filter"]
 
     @pytest.mark.parametrize("text", ["no cursor", "W10=", "WyJhIiwxLCJiIl0=", "bnVsbA==", "é"])
-    async def test_a_cursor_is_one_of_this_list(self, thread: AsyncClient, text: str) -> None:
+    async def test_foreign_cursor_is_refused(self, thread: AsyncClient, text: str) -> None:
         refused = await thread.get("/sessions/trip/saver/checkpoints", params={"cursor": text})
 
         problem(refused, 422, "invalid_cursor")

@@ -61,7 +61,7 @@ class TestDeleting:
         assert await listed(client) == []
         assert ok(await client.get("/sessions/trip"))["last_sequence_no"] == 1
 
-    async def test_what_comes_late_brings_nothing_back(
+    async def test_late_write_restores_nothing(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await thread(client)
@@ -76,7 +76,7 @@ class TestDeleting:
 
 
 class TestCopying:
-    async def test_the_copy_is_whole_and_stands_alone(
+    async def test_copy_is_complete_and_independent(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await thread(client)
@@ -94,7 +94,7 @@ class TestCopying:
         assert ok(await client.get("/sessions/trip-2"))["user_id"] == "ana"
         assert await unreferenced(dsn, acme.tenant_id) == []
 
-    async def test_a_target_that_has_more_keeps_it(
+    async def test_target_keeps_its_own_checkpoints(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await thread(client, steps=2)
@@ -108,7 +108,7 @@ class TestCopying:
         ]  # fmt: skip
         assert await unreferenced(dsn, acme.tenant_id) == []
 
-    async def test_it_goes_to_nobody_else(self, client: AsyncClient) -> None:
+    async def test_copy_to_another_user_is_refused(self, client: AsyncClient) -> None:
         await thread(client, steps=1)
         ok(await client.post("/sessions", json={"session_id": "bobs", "user_id": "bob"}), 201)
 
@@ -161,7 +161,7 @@ class TestPruning:
         }  # fmt: skip
         assert await held(client) == [{"a": b"newshared"}]
 
-    async def test_all_of_it_goes_when_asked(
+    async def test_prune_with_delete_removes_everything(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await thread(client)
@@ -182,7 +182,9 @@ class TestPruning:
 
         assert answers == [{"checkpoints": 3}] * 2
 
-    async def test_what_a_delta_channel_is_rebuilt_from_stays(self, client: AsyncClient) -> None:
+    async def test_checkpoints_a_delta_channel_is_rebuilt_from_stay(
+        self, client: AsyncClient
+    ) -> None:
         """LangGraph's own saver refuses such a thread; a naive one empties the channel."""
         parent = None
         for number in range(6):
@@ -210,7 +212,7 @@ class TestPruning:
 
 
 class TestRuns:
-    async def test_what_a_run_put_goes_in_every_thread(
+    async def test_checkpoints_of_a_run_are_deleted_in_every_thread(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await thread(client)

@@ -60,7 +60,7 @@ class TestWhatLeaves:
         assert listed == answer["summary"]
         assert listed["in_context"] is True
 
-    async def test_the_pressure_falls_and_is_told_before_and_after(self, client):
+    async def test_answer_has_the_pressure_before_and_after(self, client):
         await full(client)
 
         answer = await compact(client, "talk")
@@ -79,7 +79,7 @@ class TestWhatLeaves:
         assert answer["evicted"] is None
         assert await summaries(client, "talk") == []
 
-    async def test_with_force_it_happens_all_the_same(self, client):
+    async def test_forced_compaction_ignores_the_trigger(self, client):
         await policy(client, "talk", budget_tokens=4000)
         await converse(client, "talk", 40)
 
@@ -216,7 +216,7 @@ class TestWhatLeaves:
 
         assert answer["evicted"]["from_seq"] == 1
 
-    async def test_what_is_reserved_counts(self, client):
+    async def test_reserved_tokens_count(self, client):
         await policy(client, "talk", budget_tokens=4000, automatic=False, reserved_tokens=3500)
         await converse(client, "talk", 40)
 
@@ -224,7 +224,7 @@ class TestWhatLeaves:
 
 
 class TestAgain:
-    async def test_the_next_one_begins_where_the_last_one_ended(self, client):
+    async def test_next_compaction_begins_where_the_last_ended(self, client):
         """No message is lost, none is told twice."""
         await full(client)
         spans = []
@@ -271,7 +271,7 @@ class TestAgain:
 
 
 class TestOverrides:
-    async def test_a_dry_run_says_it_and_writes_nothing(self, client, dsn, acme):
+    async def test_dry_run_shows_the_eviction_and_writes_nothing(self, client, dsn, acme):
         await full(client)
         before = await counts(dsn, acme.tenant_id)
 
@@ -334,7 +334,7 @@ class TestOverrides:
 
         assert response.status_code == status, response.text
 
-    async def test_the_reason_stands_with_the_summary(self, client):
+    async def test_reason_is_stored_with_the_summary(self, client):
         await full(client)
 
         answer = await compact(client, "talk", reason="nightly")
@@ -367,14 +367,14 @@ class TestReading:
 
         assert found == made
 
-    async def test_an_unknown_one_is_404(self, client):
+    async def test_unknown_summary_is_404(self, client):
         await full(client)
 
         response = await client.get("/sessions/talk/summaries/sum_1")
 
         problem(response, 404, "summary_not_found")
 
-    async def test_one_of_another_session_is_404(self, client):
+    async def test_summary_of_another_session_is_404(self, client):
         await full(client)
         made = (await compact(client, "talk"))["summary"]
         await policy(client, "other")

@@ -157,7 +157,7 @@ class TestKilledWorkers:
         async with start():
             await compacted_once(client, job_id)
 
-    async def test_while_it_rescues(self, client, start, answering):
+    async def test_kill_during_the_rescue_loses_nothing(self, client, start, answering):
         release = threading.Event()
         answering.script(summarises(SUMMARY), held(release, extracts(one_each)))
         job_id = await ordered(client)

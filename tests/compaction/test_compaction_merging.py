@@ -16,7 +16,7 @@ def standing(*levels: int, tokens: int = 10):
 
 
 class TestFolding:
-    async def test_sixteen_evictions_give_one_of_level_two(self, client):
+    async def test_sixteen_evictions_give_a_summary_of_level_two(self, client):
         await policy(client, "talk", budget_tokens=4000, automatic=False, summary_words=30)
         stood = []
         for number in range(17):
@@ -42,7 +42,7 @@ class TestFolding:
         assert stood[15] == [2]
         assert stood[16] == [2, 0]
 
-    async def test_a_folded_one_tells_what_it_stands_for(self, client):
+    async def test_merged_summary_names_the_messages_it_covers(self, client):
         await policy(client, "talk", budget_tokens=4000, automatic=False, summary_words=30)
         parts = []
         for number in range(4):

@@ -105,7 +105,7 @@ class TestWriting:
         assert answer["summary"]["model"] == answer["model"] == "openai/writer"
         assert answer["summary"]["shortened"] is False
 
-    async def test_it_is_shown_exactly_what_leaves(self, client, chat):
+    async def test_model_gets_exactly_the_evicted_messages(self, client, chat):
         chat.otherwise = summarises(SUMMARY)
         await full(client)
 
@@ -126,7 +126,7 @@ class TestWriting:
 
         assert "SECRET-TRACE" not in str(chat.requests[-1].body)
 
-    async def test_the_summaries_before_it_are_read_first(self, client, chat):
+    async def test_model_gets_the_earlier_summaries_first(self, client, chat):
         chat.otherwise = summarises(SUMMARY)
         await full(client)
         first = await compact(client, "talk")
@@ -193,7 +193,7 @@ class TestWriting:
         assert (await compact(client, "talk"))["summary"]["model"] == "openai/cheaper"
         assert chat.requests[-1].body["model"] == "cheaper"
 
-    async def test_an_agent_may_want_the_keyless_one(self, client, chat):
+    async def test_agent_may_choose_the_keyless_summariser(self, client, chat):
         await full(client)
         agent = ok(await client.get("/sessions/talk"))["agent_id"]
         config = {"summary_model": "extractive"}
@@ -237,7 +237,7 @@ class TestFailing:
             (writes("The service is overloaded, please retry."), "bad_answer"),
         ],
     )
-    async def test_on_request_it_is_said_and_nothing_is_changed(
+    async def test_failing_model_is_reported_on_request_and_nothing_changes(
         self, client, chat, behaviour, reason
     ):
         chat.otherwise = behaviour
@@ -272,7 +272,9 @@ class TestFailing:
         assert await summaries(client, "talk") == []
         assert (await window(client, "talk"))["in_context_from"] == 0
 
-    async def test_by_itself_it_is_tried_again_and_history_stays(self, client, chat, worker, dsn):
+    async def test_failing_model_is_tried_again_by_the_job_and_history_stays(
+        self, client, chat, worker, dsn
+    ):
         chat.otherwise = refusal(500)
         await policy(client, "talk", budget_tokens=800)
         job_id = (await converse(client, "talk", 40))["pressure"]["compaction_job_id"]
@@ -286,7 +288,9 @@ class TestFailing:
         assert (await summaries(client, "talk"))[0]["content"] == SUMMARY
         assert (await summaries(client, "talk"))[0]["reason"] == "pressure"
 
-    async def test_the_last_time_the_keyless_one_takes_its_place(self, client, chat, worker, dsn):
+    async def test_keyless_summariser_replaces_the_model_at_the_last_attempt(
+        self, client, chat, worker, dsn
+    ):
         """The window must not grow without bound while a model is away for good."""
         chat.otherwise = refusal(500)
         await policy(client, "talk", budget_tokens=800)
@@ -304,7 +308,7 @@ class TestFailing:
         assert (job["status"], job["result"]["model"]) == ("succeeded", "extractive/1")
         assert (await window(client, "talk"))["in_context_from"] > 0
 
-    async def test_one_append_after_the_other_orders_one_job(self, client, chat, worker):
+    async def test_successive_appends_order_one_job(self, client, chat, worker):
         release = threading.Event()
         chat.otherwise = by_question(summary=held(release, summarises(SUMMARY)), memories=NOTHING)
         await policy(client, "talk", budget_tokens=800)
@@ -318,7 +322,7 @@ class TestFailing:
 
 
 class TestCosts:
-    async def test_what_it_costs_is_in_the_ledger(self, client, chat):
+    async def test_costs_of_a_summary_are_in_the_ledger(self, client, chat):
         chat.otherwise = summarises(SUMMARY)
         await full(client)
 
@@ -329,7 +333,7 @@ class TestCosts:
         assert row["input_tokens"] > 0
         assert row["output_tokens"] > 0
 
-    async def test_what_failed_is_there_too(self, client, chat):
+    async def test_failed_calls_are_in_the_ledger(self, client, chat):
         chat.otherwise = summarises("")
         await full(client)
 
@@ -338,7 +342,7 @@ class TestCosts:
         [row] = await used(client)
         assert (row["calls"], row["failures"]) == (3, 1)
 
-    async def test_the_keyless_one_costs_nothing(self, client, chat, dsn, owner):
+    async def test_keyless_summariser_costs_nothing(self, client, chat, dsn, owner):
         async with service(dsn) as app, client_of(app, owner.key) as keyless:
             await full(keyless)
             assert (await compact(keyless, "talk"))["compacted"] is True
@@ -367,7 +371,9 @@ class TestCosts:
             problem(response, 429, "quota_exhausted")
             assert len(await summaries(client, "talk")) == 1
 
-    async def test_by_itself_it_waits_for_the_next_day(self, dsn, owner, chat, running_server):
+    async def test_job_waits_for_the_next_day_when_the_quota_is_used_up(
+        self, dsn, owner, chat, running_server
+    ):
         chat.otherwise = by_question(summary=summarises(SUMMARY), memories=NOTHING)
         settings = Settings(
             _env_file=None,
@@ -479,7 +485,7 @@ class TestAtOnce:
         rows = await counts(dsn, owner.tenant_id)
         assert rows["session_summaries"] == rows["sessions"] == 0
 
-    async def test_an_event_tells_of_it_in_ids_and_numbers(self, client, chat, dsn, owner):
+    async def test_event_of_a_compaction_has_ids_and_numbers_only(self, client, chat, dsn, owner):
         chat.otherwise = summarises(SUMMARY)
         body = {"url": "https://example.com/hook", "events": ["session.compacted"]}
         ok(await client.post("/webhooks", json=body), 201)

@@ -106,7 +106,7 @@ async def shown_to_the_model(chat) -> list[str]:
 
 
 class TestReading:
-    async def test_exactly_what_left_is_read_and_nothing_of_the_rest(self, client, chat, worker):
+    async def test_exactly_the_evicted_messages_are_extracted(self, client, chat, worker):
         """Without waiting for the session to fall silent."""
         await full(client)
 
@@ -120,7 +120,7 @@ class TestReading:
         said = [one["content"] for one in turns(40)]
         assert await shown_to_the_model(chat) == said[:to_seq]
 
-    async def test_what_was_said_on_a_branch_that_was_left_is_read_too(self, client, chat, worker):
+    async def test_messages_on_a_left_branch_are_extracted_too(self, client, chat, worker):
         """Decision 13: it was said, and what is said on the new branch is said later."""
         await full(client, 4)
         kept = ok(await client.post("/sessions/talk/checkpoints", json={}), 201)
@@ -134,7 +134,7 @@ class TestReading:
         assert await shown_to_the_model(chat) == [one["content"] for one in turns(16)]
         assert (await session(client))["last_extracted_seq"] == 16
 
-    async def test_what_was_read_before_is_not_read_again(self, client, chat, worker):
+    async def test_extracted_messages_are_not_extracted_again(self, client, chat, worker):
         await full(client)
         await extracted(client, "talk")
         asked = len(chat.requests)
@@ -156,7 +156,7 @@ class TestReading:
         assert spans[-1][1] == 40
         assert spans[1][0] == spans[0][1] + 1
 
-    async def test_more_than_one_run_reads_is_read_in_pieces(self, client, chat, worker):
+    async def test_large_eviction_is_extracted_in_several_runs(self, client, chat, worker):
         await full(client, 460, budget_tokens=200)
         chat.otherwise = extracts(lambda _: [])
 
@@ -188,7 +188,7 @@ class TestReading:
         said = [one["content"] for one in turns(60)]
         assert await shown_to_the_model(chat) == said[:to_seq]
 
-    async def test_the_limit_of_automatic_runs_does_not_hold_it_up(self, client, chat, worker):
+    async def test_limit_of_automatic_runs_does_not_delay_the_rescue(self, client, chat, worker):
         """What leaves the window cannot wait for tomorrow."""
         await full(client, 4)
         await extracted(client, "talk")
@@ -219,7 +219,7 @@ class TestWithout:
         assert answer["compacted"] is True
         assert answer["rescue_job_id"] is None
 
-    async def test_nor_is_one_of_an_agent_that_remembers_nothing(self, client, chat):
+    async def test_rescue_is_not_ordered_for_an_agent_without_memory(self, client, chat):
         await full(client)
         agent = (await session(client))["agent_id"]
         ok(await client.patch(f"/agents/{agent}", json={"memory_enabled": False}))

@@ -124,7 +124,7 @@ async def detach_block(
 async def add_block(
     body: BlockCreate, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> BlockRead:
-    """Make a block: text that always stands in the context of the agents it is attached to."""
+    """Create a block: text that is always in the context of the agents it is attached to."""
     return await service.add(principal, body, key=key)
 
 

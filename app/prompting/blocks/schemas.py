@@ -70,7 +70,7 @@ class BlockAppend(Schema):
 
 
 class BlockReplace(Schema):
-    """Puts new text in the place of old text that occurs exactly once."""
+    """Replaces old text, which must occur exactly once, by new text."""
 
     model_config = example(old="Munich", new="Bonn")
     event: ClassVar[Event] = "replace"
@@ -142,7 +142,7 @@ class BlockQuery(PageQuery):
 
 
 class BlockHistoryRead(ReadSchema):
-    """What the block said after one change."""
+    """The text of the block after a change."""
 
     history_no: int
     event: Event

@@ -77,7 +77,7 @@ class CheckpointDraft:
 class CheckpointRepository:
     """Checkpoints of one session. Never begins or ends a transaction.
 
-    `SessionRepository` must have found the session for the caller; and whoever
+    `SessionRepository` must have found the session for the caller; and a caller that
     writes has locked the session's row.
     """
 

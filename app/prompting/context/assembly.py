@@ -235,13 +235,13 @@ def remembered(
     return Remembered((first, second, third), shown)
 
 
-def _is_in_profile(profile: Sequence[ProfileLine], one: Found) -> bool:
+def _is_in_profile(profile: Sequence[ProfileLine], memory: Found) -> bool:
     """Whether the profile contains everything that a memory's line would say.
 
     A memory with a date or a corrected mistake says more than its content; and a correction is
     always shown among the corrections.
     """
-    row = one.row
+    row = memory.row
     if row["memory_type"] == CORRECTION or row["valid_from"] or row["source_error"]:
         return False
     return any(line.repeats(row["memory_id"], row["content"]) for line in profile)

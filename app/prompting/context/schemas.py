@@ -246,7 +246,7 @@ class ContextAnswer(ReadSchema):
     )
     messages: list[dict[str, Any]] = Field(description="As `render` says.")
     summary: str | None = Field(
-        description="What stands for messages that left the window; it is in `prompt` as well."
+        description="Summary of the messages that left the window; it is in `prompt` as well."
     )
     parts: list[Part]
     used: list[UsedMemory] = Field(description="Which memories are in it, in order.")

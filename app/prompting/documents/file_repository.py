@@ -215,9 +215,9 @@ class FileRepository:
         ) or 0
 
     async def orphan(self, file_ids: Collection[str]) -> int:
-        """Let what was read from these files say that its source is gone; how many.
+        """Mark the memories from these files as orphaned; how many were marked.
 
-        The files must be locked: a run that remembers of one holds it until it is stored.
+        The files must be locked: a run that extracts from a file locks it until its end.
         """
         rows = await self._db.scalars(
             update(Memory)

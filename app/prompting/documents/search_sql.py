@@ -67,7 +67,7 @@ def features_statement(plan: PassagePlan) -> tuple[str, list[object], list[Colum
             ranked_similarity=_cosine(plan.asked.vectors, statement),
             words="passages",
         ),
-        # No neighbours and no time of their own: what makes a conversation hang together would
+        # No neighbours and no time of their own: what relates the messages of a conversation would
         # only mislead between pages.
         Column("session", "int8", "CAST(0 AS int8)"),
         Column("said", "timestamptz", "CAST('-infinity' AS timestamptz)"),

@@ -37,7 +37,7 @@ MOST_HITS: Final = 50
 
 
 def _time(value: Any, *, whole_day: bool) -> Any:
-    """A day as its first moment, or as the first behind it; a time without a zone as one in UTC."""
+    """The start of a day, or of the day after it; a time without a zone is read as UTC."""
     if not isinstance(value, str):
         return value
     text = value.strip()

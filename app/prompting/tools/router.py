@@ -30,7 +30,7 @@ ServiceDep = Annotated[ToolService, provided(ToolService)]
 async def list_tools(
     query: Annotated[ToolsQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> ToolsShown:
-    """The tools that a model may be told of, in the shape that its provider takes."""
+    """The tools that a model may call, in the format of its provider."""
     return await service.list_tools(principal, query)
 
 

@@ -27,7 +27,7 @@ class ToolsQuery(Schema):
 
 
 class ToolsShown(ReadSchema):
-    """What a model can be told it may call."""
+    """The tools that a model may call."""
 
     tools: list[dict[str, Any]] = Field(description="Hand them to the provider as they are.")
     names: list[str] = Field(description="The same by name, in that order.")
@@ -64,7 +64,7 @@ class ToolCall(Schema):
 
 
 class ToolAnswer(ReadSchema):
-    """What to tell the model: `result`, or `error` when `ok` is false."""
+    """The answer for the model: `result`, or `error` when `ok` is false."""
 
     tool: str
     ok: bool

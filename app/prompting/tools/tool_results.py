@@ -100,7 +100,7 @@ def message_data(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def passage_line(hit: PassageHit) -> str:
-    """A passage that a search found, without a number; it says where it stands."""
+    """A found passage without its number, with its file and page."""
     page = "" if hit.page is None else f", p. {hit.page}"
     source = f"{escape_line(hit.file_name or hit.folder_name)}{page}"
     return f"[{source}] {escape_line(hit.content)}"
