@@ -82,6 +82,12 @@ class FeedbackService:
         return added
 
     def _clean(self, comment: str | None) -> str | None:
+        """The comment as it is stored.
+
+        Raises:
+            SensitiveCommentError: it holds what is not kept.
+
+        """
         if comment is None:
             return None
         # At most 2,000 characters: a millisecond.

@@ -211,6 +211,7 @@ class GraphEditService:
         relation_id: str,
         expected: int | None,
     ) -> GraphRelation:
+        """A relation that the caller may change, locked. Raises what `patch_relation` does."""
         seen = await timeline.get(relation_id)
         refuse_strangers(principal, seen, relation_id)
         await lock_owner(db, principal, graph_owner(seen))
@@ -223,6 +224,7 @@ class GraphEditService:
     async def _changes(
         self, db: AsyncSession, principal: Principal, row: GraphRelation, body: RelationPatch
     ) -> dict[str, Any]:
+        """The columns that a patch changes. Raises what `patch_relation` does."""
         given = body.model_dump(exclude_unset=True)
         changes = {name: given[name] for name in _PERIOD & given.keys()}
         if body.confidence is not None:
@@ -251,6 +253,7 @@ class GraphEditService:
         owner: GraphOwner,
         statement: RelationStatement,
     ) -> GraphRelation:
+        """The relation that states this now. Raises SameEntityError."""
         writer = GraphWriter(
             db, principal.access, actor=principal.key_id, job_id=None, now=self._now()
         )
@@ -315,6 +318,7 @@ async def writable(
 
 
 async def _refuse_taken(entities: EntityRepository, row: GraphEntity, key: str) -> None:
+    """Check that no other entity of the owner has a name. Raises EntityTakenError."""
     taken = (await entities.by_keys(graph_owner(row), [key])).get(key)
     if taken is not None and taken.entity_id != row.entity_id:
         raise EntityTakenError(taken.entity_id)
@@ -323,6 +327,7 @@ async def _refuse_taken(entities: EntityRepository, row: GraphEntity, key: str) 
 async def _refuse_same_relation(
     timeline: RelationTimeline, row: GraphRelation, changed: dict[str, Any]
 ) -> None:
+    """Check that no other open relation states the same. Raises RelationTakenError."""
     destination_id = changed.get("destination_id", row.destination_id)
     if changed.get("valid_to", row.valid_to) is not None:
         return
@@ -338,7 +343,12 @@ async def _refuse_same_relation(
 async def _relation_owner(
     principal: Principal, entities: EntityRepository, body: RelationCreate
 ) -> GraphOwner:
-    """The owner of a new relation: that of its entities, else as the request says."""
+    """The owner of a new relation: that of its entities, else the one that the request names.
+
+    Raises:
+        DifferentOwnersError: its two entities have different owners.
+
+    """
     ids = [
         entity_id for entity_id in (body.source_id, body.destination_id) if entity_id is not None
     ]
@@ -353,6 +363,7 @@ async def _relation_owner(
 
 
 def _requested_owner(principal: Principal, body: RelationCreate) -> GraphOwner:
+    """The owner that a request names. Raises what `add_relation` does."""
     user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
     scope = body.scope or _scope(user_id, body.project_id, agent_id)
     if scope == "agent":

@@ -211,6 +211,12 @@ class GraphMergeService:
         return answer
 
     async def _around(self, db: AsyncSession, principal: Principal, ids: Sequence[str]) -> Rows:
+        """The rows around entities.
+
+        Raises:
+            TooManyRowsError: there are too many.
+
+        """
         rows = await ChangeRepository(db, principal.access).around(ids, most=self._most_rows + 1)
         counted = sum(map(len, rows.values()))
         if counted > self._most_rows:
@@ -219,6 +225,13 @@ class GraphMergeService:
 
 
 async def _put_back(changes: ChangeRepository, change: GraphChange) -> None:
+    """Restore the rows of a change.
+
+    Raises:
+        InvalidChangeError: it does not fit this graph.
+        ChangedSinceError: rows were changed since.
+
+    """
     before, after = change.before, change.after
     owner = graph_owner(change)
     if not all(_of_graph(rows, owner) for rows in (before, after)):

@@ -88,7 +88,7 @@ RegroupingDep = Annotated[GraphMergeService, provided(GraphMergeService)]
 async def list_entities(
     query: Annotated[EntityQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[EntityRead]:
-    """List who and what is spoken of, newest first."""
+    """List people and things in the graph, newest first."""
     return await service.entities(principal, query)
 
 
@@ -217,7 +217,7 @@ async def undo_graph_change(
 async def list_relations(
     query: Annotated[RelationQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[RelationRead]:
-    """List relations: what held at one moment, by what was known at another."""
+    """List relations: what held at one time, by what was known at another."""
     return await service.relations(principal, query)
 
 
@@ -242,7 +242,7 @@ async def list_relations(
 async def add_relation(
     body: RelationCreate, principal: WriterDep, service: EditingDep, key: IdempotencyKeyDep
 ) -> RelationRead:
-    """State a relation by hand; said again it is confirmed."""
+    """Add a relation; adding it again confirms it."""
     return await service.add_relation(principal, body, key=key)
 
 
@@ -305,7 +305,7 @@ async def list_neighbours(
 async def list_paths(
     query: Annotated[PathQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Paths:
-    """How two entities hang together: the shortest paths, of at most three steps."""
+    """How two entities are related: the shortest paths, of at most three steps."""
     return await service.paths(principal, query)
 
 

@@ -72,13 +72,13 @@ Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT)]
 AsOf = Annotated[
     Timestamp,
     Field(
-        description="What held at this moment, which may lie ahead. Left out: `known_at`, else "
+        description="What held at this time, even in the future. Left out: `known_at`, else "
         "now. " + ZONED
     ),
 ]
 KnownAt = Annotated[
     Timestamp,
-    Field(description="By what was known at this moment. Left out: by what is known now. " + ZONED),
+    Field(description="By what was known at this time. Left out: by what is known now. " + ZONED),
 ]
 
 
@@ -153,7 +153,7 @@ class AliasQuery(Schema):
 
 
 class RelationCreate(Owner):
-    """A relation by hand, between names or between entities there are."""
+    """A relation between names or existing entities."""
 
     model_config = example(
         source="李明",
@@ -172,7 +172,7 @@ class RelationCreate(Owner):
     destination_id: Id | None = None
     destination_type: Type = THING
     confidence: Confidence = 1.0
-    valid_from: Timestamp | None = Field(default=None, description="Null: nobody knows since when.")
+    valid_from: Timestamp | None = Field(default=None, description="Null: since when is unknown.")
     valid_to: Timestamp | None = None
     single: bool = Field(
         default=False,
@@ -199,7 +199,7 @@ class RelationPatch(Schema):
     destination: Name | None = Field(default=None, description="Matched, or made.")
     destination_id: Id | None = None
     confidence: Confidence | None = None
-    valid_from: Timestamp | None = Field(default=None, description="Null: nobody knows since when.")
+    valid_from: Timestamp | None = Field(default=None, description="Null: since when is unknown.")
     valid_to: Timestamp | None = Field(default=None, description="Null: it holds still.")
     reason: Reason | None = None
 

@@ -90,7 +90,12 @@ def characters(row: Memory, changes: dict[str, Any]) -> int:
 
 
 def broken_rules(row: Memory, changes: dict[str, Any], gate: Gate) -> list[GateReason]:
-    """Why these changes may not be made, by rules that need no lock; empty when they may."""
+    """Why these changes may not be made, by rules that need no lock; empty when they may.
+
+    Raises:
+        InvalidValidityError: the memory would end before it begins.
+
+    """
     begin, end = (changes.get(name, getattr(row, name)) for name in ("valid_from", "valid_to"))
     if {"valid_from", "valid_to"} & changes.keys() and begin and end and begin >= end:
         raise InvalidValidityError

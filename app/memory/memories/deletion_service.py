@@ -234,7 +234,12 @@ class BulkDeletion:
     async def _delete_next(
         self, job: ClaimedJob, selection: DeleteSelection, last: str
     ) -> tuple[str | None, int]:
-        """The last id of the next batch, None when there was none, and how many it deleted."""
+        """The last id of the next batch, None when there was none, and how many it deleted.
+
+        Raises:
+            LeaseLostError: the job is no longer this worker's.
+
+        """
         async with self._database.begin(job.tenant_id) as db:
             # A cancelled job stops here instead of at the next heartbeat.
             row = await JobRepository(db, job.tenant_id).get(job.job_id)

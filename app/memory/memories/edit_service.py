@@ -118,6 +118,12 @@ class EditService:
     async def _patch(
         self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
     ) -> MemoryRead:
+        """One try of `patch`.
+
+        Raises:
+            _MovedError: the memory changed meanwhile; the edit is to be judged again.
+
+        """
         changes = patch_values(body)
         # Read first: the vector is made outside the transaction that stores it.
         async with self._work.read(principal) as db:
@@ -230,6 +236,13 @@ class EditService:
         expected: int | None,
         key: IdempotencyKey | None,
     ) -> MemoryRestored:
+        """One try of `restore`.
+
+        Raises:
+            _MovedError: the memory changed meanwhile; the edit is to be judged again.
+            HistoryNotFoundError: there is no such entry for this caller.
+
+        """
         async with self._work.read(principal, key) as db:
             memories = MemoryRepository(db, principal.access)
             seen = await memories.get(memory_id)

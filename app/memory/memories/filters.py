@@ -63,19 +63,21 @@ class _Kind:
 
 
 def _string(value: JsonValue, at: str) -> str:
+    """A string operand. Raises InvalidFilterError."""
     if not isinstance(value, str):
         raise InvalidFilterError("This field takes a string.", field=at)
     return _storable(value, at)
 
 
 def _storable(value: str, at: str) -> str:
-    """Refuse what no UTF-8 database can hold, so that it is our error and not the driver's."""
+    """Refuse what no UTF-8 database can hold, before the driver does. Raises InvalidFilterError."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise InvalidFilterError("A string holds NUL or half a surrogate pair.", field=at)
     return value
 
 
 def _number(value: JsonValue, at: str) -> int | float:
+    """A finite number. Raises InvalidFilterError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidFilterError("This field takes a number.", field=at)
     if isinstance(value, float) and not math.isfinite(value):
@@ -90,6 +92,7 @@ def _real(value: JsonValue, at: str) -> float:
 
 
 def _whole(value: JsonValue, at: str) -> int:
+    """A whole number. Raises InvalidFilterError."""
     number = _number(value, at)
     if number != int(number) or not -_INT8 <= number < _INT8:
         raise InvalidFilterError("This field takes a whole number of 64 bits.", field=at)
@@ -97,6 +100,7 @@ def _whole(value: JsonValue, at: str) -> int:
 
 
 def _time(value: JsonValue, at: str) -> datetime:
+    """A time of ISO 8601. Raises InvalidFilterError."""
     if isinstance(value, str):
         time = _as_time(value)
         if time is not None:
@@ -185,6 +189,7 @@ class _Compiler:
         self._leaves = 0
 
     def group(self, node: JsonValue | Mapping[str, JsonValue], at: str, depth: int) -> str:
+        """A filter object as a condition. Raises InvalidFilterError."""
         if not isinstance(node, Mapping) or not node:
             raise InvalidFilterError("Expected an object with at least one field.", field=at)
         if depth > MAX_DEPTH:
@@ -193,6 +198,7 @@ class _Compiler:
         return _join(parts, "AND")
 
     def _member(self, key: str, value: JsonValue, at: str, depth: int) -> str:
+        """One member of a filter object. Raises InvalidFilterError."""
         here = f"{at}.{_shown(key)}"
         if key in {"AND", "OR"}:
             if not isinstance(value, list) or not value:
@@ -214,6 +220,7 @@ class _Compiler:
         return _join(parts, "AND")
 
     def _leaf(self, key: str, operator: str, operand: JsonValue, at: str, field_at: str) -> str:
+        """One condition on one field. Raises InvalidFilterError."""
         self._leaves += 1
         if self._leaves > MAX_LEAVES:
             raise InvalidFilterError(f"At most {MAX_LEAVES} conditions are allowed.", field=at)
@@ -254,7 +261,7 @@ class _Compiler:
         return f"{self._bind(_string(operand, at), 'text')} = ANY({column})"
 
     def _metadata(self, found: str, operator: str, operand: JsonValue, at: str) -> str:
-        """Compare what is at a path; CASE keeps a cast from ever meeting another type."""
+        """Compare what is at a path; CASE guards each cast. Raises InvalidFilterError."""
         missing = f"coalesce(jsonb_typeof({found}), 'null') = 'null'"
         if operator == "exists":
             return _negated_unless(not _flag(operand, at), missing)
@@ -313,7 +320,7 @@ def _stored(found: str, value: _Scalar) -> tuple[str, str, str]:
 
 
 def _scalar(value: JsonValue, at: str, *, times: bool = True) -> _Scalar:
-    """Read an operand for metadata, whose own type decides what it can match."""
+    """An operand for metadata; its type decides what it can match. Raises InvalidFilterError."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -326,6 +333,7 @@ def _scalar(value: JsonValue, at: str, *, times: bool = True) -> _Scalar:
 
 
 def _values(operand: JsonValue, at: str) -> enumerate[JsonValue]:
+    """The operands of a list operator. Raises InvalidFilterError."""
     if not isinstance(operand, list):
         raise InvalidFilterError("This operator takes a list.", field=at)
     if len(operand) > MAX_VALUES:
@@ -334,17 +342,20 @@ def _values(operand: JsonValue, at: str) -> enumerate[JsonValue]:
 
 
 def _flag(operand: JsonValue, at: str) -> bool:
+    """The operand of `exists`. Raises InvalidFilterError."""
     if not isinstance(operand, bool):
         raise InvalidFilterError("exists takes true or false.", field=at)
     return operand
 
 
 def _check_operator(operator: str, allowed: tuple[str, ...], at: str) -> None:
+    """Check that a field knows an operator. Raises InvalidFilterError."""
     if operator not in allowed:
         raise InvalidFilterError(f"This field knows: {', '.join(allowed)}.", field=at)
 
 
 def _metadata_keys(key: str, at: str) -> list[str]:
+    """The keys of a metadata path. Raises InvalidFilterError."""
     keys = key.split(".")[1:]
     if len(keys) > MAX_PATH or not all(1 <= len(part) <= MAX_KEY_LENGTH for part in keys):
         raise InvalidFilterError(

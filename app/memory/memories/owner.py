@@ -184,6 +184,13 @@ async def refuse_switched_off(
 async def _check_project(
     db: AsyncSession, principal: Principal, project_id: str, owner: MemoryOwner
 ) -> None:
+    """Check that an owner's user may save in a project.
+
+    Raises:
+        ProjectNotFoundError: there is none for this caller, or the user is no member.
+        ReadOnlyMemberError: the user is a viewer.
+
+    """
     projects = ProjectRepository(db, principal.access)
     await projects.get(project_id)
     if owner.user_id is None:

@@ -87,6 +87,12 @@ def final_score(
 
 
 def _check_range(weights: RankWeights | ScopeWeights) -> None:
+    """Check that each weight is 0 to 1.
+
+    Raises:
+        InvalidWeightsError: one is not.
+
+    """
     for each in fields(weights):
         if each.init:
             value = getattr(weights, each.name)

@@ -169,7 +169,7 @@ async def add_memory(
 async def validate_memories(
     body: MemoryCreate, principal: ReaderDep, service: SavingDep
 ) -> MemoryValidated:
-    """Ask what saving as it stands would do, its refusals included; nothing is stored."""
+    """Ask what saving it as it is would do, its refusals included; nothing is stored."""
     return await service.validate(principal, body)
 
 

@@ -377,6 +377,12 @@ def _outcome(
 
 
 def _raise_refusal(candidate: SaveCandidate, outcome: Outcome) -> None:
+    """Raise the refusal of a single statement; nothing when it was accepted.
+
+    Raises:
+        GateRejectedError, DuplicateMemoryError: as in `SaveService.add`.
+
+    """
     if candidate.event != "REJECT":
         return
     decision_id = outcome.decision_id or ""

@@ -122,7 +122,7 @@ class MemoryCreate(Aliases):
     source: Source = "user"
     source_id: Id | None = None
     source_error: (
-        Annotated[Content, Field(description="The mistake that a correction mends.")] | None
+        Annotated[Content, Field(description="The mistake that a correction corrects.")] | None
     ) = None
     evidence: Evidence = []
     visibility: Visibility = "members"
@@ -244,7 +244,7 @@ class MemoryRead(ReadSchema):
         description="How long the extractor thought that it would hold, when it could tell."
     )
     reviewed_at: Timestamp | None = Field(
-        description="When a model last looked whether it still holds, or somebody said it again."
+        description="When a model last looked whether it still holds, or it was said again."
     )
     expires_at: Timestamp | None
     external_id: str | None

@@ -48,7 +48,7 @@ class Selection(PageQuery):
 AsOf = Annotated[
     Timestamp,
     Field(
-        description="What was true at this moment, by what is known now: `valid_from` had come, "
+        description="What was true at this time, by what is known now: `valid_from` had come, "
         "`valid_to` and `expires_at` had not. What was superseded since is among it; what was "
         "archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. " + ZONED
     ),
@@ -58,7 +58,7 @@ AsOf = Annotated[
 KnownAt = Annotated[
     Timestamp,
     Field(
-        description="By the records of this moment: what was stored then, as it read then, and "
+        description="By the records of this time: what was stored then, as it read then, and "
         "nothing that came later. Deleted memories never come back, and who may see what is as "
         "it is now. " + ZONED
     ),
@@ -67,7 +67,7 @@ KnownAt = Annotated[
 
 class MemoryQuery(Selection):
     status: Status = Field(
-        default="active", description="`active`: what counts, now or at the moment asked for."
+        default="active", description="`active`: what counts, now or at the requested time."
     )
     order: Order = "desc"
     as_of: AsOf | None = None
@@ -152,7 +152,7 @@ class ScoreExplained(ReadSchema):
     rerank: float | None = Field(description="The reranker's score, 0 to 1, where it was asked.")
     path: str | None = Field(
         default=None,
-        description="How it hangs together with what the query names, if the graph was asked.",
+        description="How it is related to what the query names, if the graph was asked.",
     )
 
 

@@ -240,6 +240,12 @@ class SearchService:
     def _buckets(
         self, body: SearchRequest, user_id: str | None, agent_id: str | None
     ) -> list[Bucket]:
+        """The buckets to search, with the weight of each.
+
+        Raises:
+            SelectorRequiredError: no scope is named.
+
+        """
         ids = {
             "session": body.session_id,
             "project": body.project_id,
@@ -257,7 +263,12 @@ class SearchService:
         return buckets
 
     async def _is_member(self, principal: Principal, project_id: str, user_id: str | None) -> bool:
-        """Whether more is shown of the project than what is public."""
+        """Whether more is shown of the project than what is public.
+
+        Raises:
+            ProjectNotFoundError: missing, or the user is no member and nothing is public.
+
+        """
         rows = await self._database.fetch(
             principal.tenant_id,
             _MAY_READ_PROJECT,

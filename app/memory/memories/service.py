@@ -294,6 +294,13 @@ class MemoryService:
 def _selection(
     principal: Principal, body: BulkDelete | BulkDeleteQuery, location: str
 ) -> DeleteSelection:
+    """What a bulk delete selects.
+
+    Raises:
+        SelectorRequiredError: nothing narrows the selection.
+        UserNotFoundError, InsufficientScopeError: as in `_own_rows`.
+
+    """
     equal = {name: getattr(body, name) for name in SELECTORS if getattr(body, name) is not None}
     filters = body.filters if isinstance(body, BulkDelete) else None
     if not equal and not filters:
@@ -332,7 +339,12 @@ def _own_rows(principal: Principal, equal: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _refuse_viewer(db: AsyncSession, principal: Principal, equal: Mapping[str, Any]) -> None:
-    """Refuse a caller who may only read what is selected, instead of deleting nothing."""
+    """Refuse a caller who may only read what is selected, instead of deleting nothing.
+
+    Raises:
+        ReadOnlyMemberError: the caller is a viewer of the project.
+
+    """
     access, project_id = principal.access, equal.get("project_id")
     if access.user_id is None or project_id is None or equal.get("scope", "project") != "project":
         return
@@ -367,6 +379,12 @@ async def _remove(
 
 
 def _parsed(filters: str | None) -> dict[str, Any] | None:
+    """The filters of a query string.
+
+    Raises:
+        InvalidFilterError: they are no JSON object.
+
+    """
     if filters is None:
         return None
     try:

@@ -63,7 +63,7 @@ DocumentsDep = Annotated[MemoryDocumentService, provided(MemoryDocumentService)]
 async def get_user_profile(
     user_id: Id, principal: ReaderDep, service: ServiceDep
 ) -> UserProfileRead:
-    """What is known of a user, and what each value stands on; empty when nothing is."""
+    """What is known of a user, and the memories behind each value; empty when nothing is."""
     return await service.of_user(principal, user_id)
 
 
@@ -120,7 +120,7 @@ async def derive_user_profile(
 async def get_project_profile(
     project_id: Id, principal: ReaderDep, service: ServiceDep
 ) -> ProjectProfileRead:
-    """What is known of a project, and what each value stands on; empty when nothing is."""
+    """What is known of a project, and the memories behind each value; empty when nothing is."""
     return await service.of_project(principal, project_id)
 
 

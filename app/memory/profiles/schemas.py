@@ -121,8 +121,8 @@ class ValueRead(ReadSchema):
     """One value, and where it is from."""
 
     value: Any
-    origin: Origin = Field(description="`user`: written by somebody, and never changed by a job.")
-    memory_ids: list[str] = Field(description="The memories it stands on.")
+    origin: Origin = Field(description="`user`: written by a caller, and never changed by a job.")
+    memory_ids: list[str] = Field(description="The memories it was derived from.")
     deriver: str | None = Field(description="What derived it, such as rules/1.")
     update_time: Timestamp
 
@@ -157,7 +157,7 @@ class ProfileChangeRead(ReadSchema):
     event: Literal["SET", "REMOVE"]
     before: Any | None
     after: Any | None
-    origin: Origin = Field(description="Of whoever changed it.")
+    origin: Origin = Field(description="Who changed it: `user` or `derived`.")
     memory_ids: list[str]
     reason: str | None
     actor: str | None = Field(description="Id of the key that did it.")
