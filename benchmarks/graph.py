@@ -106,7 +106,7 @@ class Subjects:
 
 
 async def fill(owner: asyncpg.Connection, relations: int) -> None:
-    """Put a random graph of so many relations in the place of what is there."""
+    """Put a random graph of so many relations instead of the present one."""
     entities = relations // OUT
     await owner.execute("TRUNCATE graph_entities CASCADE")
     await owner.execute("SELECT setseed(0.5)")

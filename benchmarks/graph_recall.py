@@ -204,16 +204,16 @@ async def _drawn(
     access = Access(TENANT)
     for store in dataset.stores:
         held = loaded[store.store_id]
-        place = GraphOwner("user", held.user_id, held.user_id, None, None)
+        owner = GraphOwner("user", held.user_id, held.user_id, None, None)
         statements, mentioned = drawing(store, held)
         texts = {unit.unit_id: unit.text for unit in store.units}
         async with runtime.database.begin(TENANT) as db:
-            writing = GraphWriter(db, access, actor=None, job_id=None, now=utc_now())
-            await writing.store(place, statements)
-            await writing.mention(place, mentioned)
+            writer = GraphWriter(db, access, actor=None, job_id=None, now=utc_now())
+            await writer.store(owner, statements)
+            await writer.mention(owner, mentioned)
             await note_mentions(
                 EntityRepository(db, access),
-                place,
+                owner,
                 [(memory_id, texts[unit]) for unit, memory_id in _memories(held).items()],
             )
 

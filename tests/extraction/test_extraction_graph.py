@@ -10,7 +10,7 @@ from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok
 from tests.support.chat_behaviours import decides, entry, extracts, says, schema_name_of
 from tests.support.databases import migrated_database
-from tests.support.graph import known, names, tidied
+from tests.support.graph import known, names, refreshed
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.service import client_of
@@ -381,7 +381,7 @@ class TestWhatEnds:
         answering(chat, telling(*liked), telling(("The user likes scones.", [])), decision=merges)
         await read(client, "I like tea. I like cake.", "one")
         await read(client, "I like scones.", "two")
-        await tidied(client, model_runtime, dsn, client.tenant_id)
+        await refreshed(client, model_runtime, dsn, client.tenant_id)
         both = {("ana", "likes", "tea"), ("ana", "likes", "cake")}
         assert await known(client) == both
         assert await names(client) == {"ana", "tea", "cake"}
@@ -390,7 +390,7 @@ class TestWhatEnds:
         assert row["content"] == whole
         gone = await client.delete(f"/memories/{row['memory_id']}", params={"hard": True})
         assert gone.is_success, gone.text
-        await tidied(client, model_runtime, dsn, client.tenant_id)
+        await refreshed(client, model_runtime, dsn, client.tenant_id)
         assert await known(client) == set()
         assert await known(client, include_closed=True) == both
 

@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, ok
-from tests.support.graph import known, names, people, state, tidied
+from tests.support.graph import known, names, people, refreshed, state
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -62,7 +62,7 @@ async def test_verbatim_memory_is_read_by_rules(
     memory_id = await save(client, content)
     assert await known(client) == set()
 
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert await known(client) == expected
     entities = await every_page(client, "/graph/entities", q=word)
@@ -85,7 +85,7 @@ async def test_known_names_are_noted_as_mentions(
     made = await state(client, "Ana", "lives_in", name)
     memory_id = await save(client, content)
 
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     path = f"/graph/entities/{made['destination']['entity_id']}/memories"
     assert ok(await client.get(path))["items"] == [memory_id]
@@ -97,7 +97,7 @@ async def test_tenant_may_switch_the_graph_off(
     await execute(dsn, "UPDATE tenants SET config = '{\"graph\": false}' WHERE tenant_id = $1",
         acme.tenant_id)  # fmt: skip
     await save(client, LIVES)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert await known(client) == set()
 
@@ -106,10 +106,10 @@ async def test_edited_memory_replaces_its_relations(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     ok(await client.patch(f"/memories/{memory_id}", json={"content": MOVED}))
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert await homes(client) == {("Bob", "lives_in", "Berlin")}
     [munich] = await every_page(client, "/graph/entities", q="munich")
@@ -125,11 +125,11 @@ async def test_relation_of_archived_memory_closes_and_reopens(
     by_hand = await state(client, "Bob", "likes", "tea")
 
     ok(await client.patch(f"/memories/{memory_id}", json={"status": "archived"}))
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client) == {("Bob", "likes", "tea")}
 
     ok(await client.patch(f"/memories/{memory_id}", json={"status": "active"}))
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client) == {("Bob", "plays", "chess"), ("Bob", "likes", "tea")}
     history = await every_page(client, f"/graph/relations/{made['relation_id']}/history")
     assert [one["version"] for one in history] == [3, 2, 1]
@@ -141,11 +141,11 @@ async def test_relation_of_superseded_memory_ends(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     body = {"content": MOVED}
     ok(await client.post(f"/memories/{memory_id}/supersede", json=body), 201)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert await homes(client) == {("Bob", "lives_in", "Berlin")}
 
@@ -154,7 +154,7 @@ async def test_relation_of_deleted_memory_is_hidden_at_once_and_closed_later(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
     memory_id = await save(client, LIVES)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     params = {"relation": "lives_in"}
     [relation] = ok(await client.get("/graph/relations", params=params))["items"]
     history = f"/graph/relations/{relation['relation_id']}/history"
@@ -172,7 +172,7 @@ async def test_relation_of_deleted_memory_is_hidden_at_once_and_closed_later(
             await client.get("/graph/search", params={"q": "Bob in Munich", "user_id": "ana"})
         )
         assert (found["entities"], found["relations"]) == ([], [])
-        await tidied(client, runtime, dsn, acme.tenant_id)
+        await refreshed(client, runtime, dsn, acme.tenant_id)
 
 
 async def test_hard_deletion_leaves_no_graph_row(
@@ -180,11 +180,11 @@ async def test_hard_deletion_leaves_no_graph_row(
 ) -> None:
     memory_id = await save(client, LIVES)
     kept = await state(client, "Ana", "likes", "tea")
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     gone = await client.delete(f"/memories/{memory_id}", params={"hard": True})
     assert gone.is_success, gone.text
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     async with runtime.database.begin(acme.tenant_id) as db:
         connection = await db.connection()
@@ -213,7 +213,7 @@ async def test_private_memory_leaves_the_project_graph(
     await project(client)
     memory_id = await save(client, LIVES, project_id="apollo", scope="project")
     await save(client, "Bob is the captain.", project_id="apollo", scope="project")
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     key = await make_key(runtime, acme.tenant_id, "write", user_id="ben")
     async with client_of(app, key.key) as ben:
         assert await homes(ben) == {("Bob", "lives_in", "Munich")}
@@ -226,10 +226,10 @@ async def test_private_memory_leaves_the_project_graph(
             near = await ben.get("/graph/neighbours", params={"name": "Bob", "depth": 2})
             assert "Munich" not in near.text
             assert "Munich" not in await paths_seen(ben, "Bob", user_id="ben", project_id="apollo")
-            await tidied(client, runtime, dsn, acme.tenant_id)
+            await refreshed(client, runtime, dsn, acme.tenant_id)
 
         ok(await client.patch(f"/memories/{memory_id}", json={"visibility": "members"}))
-        await tidied(client, runtime, dsn, acme.tenant_id)
+        await refreshed(client, runtime, dsn, acme.tenant_id)
         assert await homes(ben) == {("Bob", "lives_in", "Munich")}
 
 
@@ -243,7 +243,7 @@ async def test_paths_show_no_entity_of_other_callers(
     await state(client, "Bob", "leads", "Apollo", **captain)
     await save(client, "Bob likes rowing.", project_id="apollo", scope="project")
     await save(client, "Bob and Zelda met in Rome.")
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     key = await make_key(runtime, acme.tenant_id, "write", user_id="ben")
     async with client_of(app, key.key) as ben:
         seen = await paths_seen(ben, "Apollo", user_id="ben", project_id="apollo")

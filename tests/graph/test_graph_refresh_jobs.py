@@ -17,7 +17,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.databases import migrated_database
-from tests.support.graph import known, names, people, state, tidied
+from tests.support.graph import known, names, people, refreshed, state
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
@@ -89,13 +89,13 @@ async def test_bulk_deletion_refreshes_the_graph(
     await save(client, LIVES)
     await save(client, PLAYS)
     await state(client, "Dora", "likes", "tea")
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client) == BOB | CAROL | {("Dora", "likes", "tea")}
 
     body = {"user_id": "ana", "confirm": True, "hard": hard}
     assert ok(await client.post("/memories/delete", json=body))["deleted"] == 2
     assert await names(client) == {"Dora", "tea"}
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert await names(client) == {"Dora", "tea"}
     assert await known(client, include_closed=True) == {("Dora", "likes", "tea")}
@@ -110,7 +110,7 @@ async def test_forgetting_refreshes_the_graph(
     await coach(client, source_deleted_days=5)
     gone = (await save(client, LIVES, agent_id="coach"))["memory_id"]
     await save(client, PLAYS, agent_id="coach")
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     await execute(
         dsn,
         "UPDATE memories SET source_deleted_at = now() - $2::interval WHERE memory_id = $1",
@@ -119,7 +119,7 @@ async def test_forgetting_refreshes_the_graph(
 
     step = "source_deleted"
     assert (await forget(client, runtime, dsn, step))[step] == 1
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client) == CAROL
     assert await known(client, include_closed=True) == BOB | CAROL
 
@@ -129,7 +129,7 @@ async def test_forgetting_refreshes_the_graph(
         acme.tenant_id, LONG,
     )  # fmt: skip
     assert (await forget(client, runtime, dsn, "purged"))["purged"] == 1
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client, include_closed=True) == CAROL
     assert await rows(dsn, acme.tenant_id) == {"ana", "Carol", "Bonn"}
 
@@ -141,11 +141,11 @@ async def test_eviction_refreshes_the_graph(
     await save(client, LIVES, agent_id="coach", confidence=0.75)
     await save(client, PLAYS, agent_id="coach", confidence=0.95)
     await execute(dsn, "UPDATE memories SET source = 'ai' WHERE tenant_id = $1", acme.tenant_id)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client) == BOB | CAROL
 
     assert (await forget(client, runtime, dsn, "over_capacity"))["over_capacity"] == 1
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert await known(client) == CAROL
 
@@ -169,13 +169,13 @@ async def test_erasure_of_a_user_refreshes_an_agents_graph(
         "WHERE tenant_id = $1 AND memory_id = $2",
         acme.tenant_id, told,
     )  # fmt: skip
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert {"Bob", "Munich"} <= await names(client)
     before = await known(client)
 
     ok(await client.delete("/users/ana", params={"confirm": True}))
     assert ("Bob", "lives_in", "Munich") not in await known(client, include_closed=True)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     assert ("Bob", "lives_in", "Munich") in before
     kept = {"Refunds", "five days"} | (set() if alone else {"Bob", "Munich"})
@@ -189,7 +189,7 @@ async def test_job_counts_writes_in_every_agents_graph(
     await coach(client)
     await save(client, LIVES)
     await save(client, PLAYS, agent_id="coach")
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
 
     [job] = await every_page(client, "/jobs", kind="graph_tidy")
 
@@ -214,7 +214,7 @@ async def test_refresh_of_a_disabled_tenant_waits(
 
     assert await rows(dsn, acme.tenant_id) == set()
     await service.patch(acme.tenant_id, TenantPatch(status="enabled"), expected=None)
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     assert await known(client) == BOB
 
 
@@ -232,7 +232,7 @@ async def test_refresh_of_a_killed_worker_is_finished_by_another(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, stop: str
 ) -> None:
     first = (await save(client, LIVES))["memory_id"]
-    await tidied(client, runtime, dsn, acme.tenant_id)
+    await refreshed(client, runtime, dsn, acme.tenant_id)
     gone = await client.delete(f"/memories/{first}", params={"hard": True})
     assert gone.is_success, gone.text
     await save(client, PLAYS)

@@ -137,10 +137,10 @@ class TestNearNames:
     async def test_entities_of_other_buckets_are_not_compared(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, embedder: WordLlamaEmbedder
     ) -> None:
-        for place, name in ((ANA, "Acme, Inc."), (BEN, "Acme Inc")):
+        for owner, name in ((ANA, "Acme, Inc."), (BEN, "Acme Inc")):
             [vector] = await embedder.embed([name])
             written = await write(
-                runtime, acme.tenant_id, [said("She", "likes", name)], now=NOW, place=place,
+                runtime, acme.tenant_id, [said("She", "likes", name)], now=NOW, owner=owner,
                 embedding_model=embedder.name, vectors={name_key(name): vector},
             )  # fmt: skip
             assert written.entities_created == 2

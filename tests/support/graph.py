@@ -57,8 +57,8 @@ async def names(client: AsyncClient) -> set[str]:
     return {one["name"] for one in await every_page(client, "/graph/entities")}
 
 
-async def tidied(client: AsyncClient, runtime: Runtime, dsn: str, tenant_id: str) -> None:
-    """Let a worker do at once what is owed to graphs."""
+async def refreshed(client: AsyncClient, runtime: Runtime, dsn: str, tenant_id: str) -> None:
+    """Let a worker do the pending refreshes of graphs at once."""
     due = "UPDATE jobs SET due_at = now() WHERE tenant_id = $1 AND kind = 'graph_tidy'"
     await execute(dsn, due, tenant_id)
     async with working(runtime, dsn, profiles=False):
@@ -72,15 +72,15 @@ async def write(
     statements: list[RelationStatement],
     *,
     now: datetime,
-    place: GraphOwner = ANA,
+    owner: GraphOwner = ANA,
     **rest: Any,
 ) -> WriteResult:
     """Write statements as a run at `now` does."""
     async with runtime.database.begin(tenant_id) as db:
         access = Access(tenant_id)
-        await MemoryRepository(db, access).lock_bucket(place.scope, place.scope_id)
-        writing = GraphWriter(db, access, actor=None, job_id=None, now=now, **rest)
-        return await writing.store(place, statements)
+        await MemoryRepository(db, access).lock_bucket(owner.scope, owner.scope_id)
+        writer = GraphWriter(db, access, actor=None, job_id=None, now=now, **rest)
+        return await writer.store(owner, statements)
 
 
 def said(source: str, relation: str, destination: str, **rest: Any) -> RelationStatement:
