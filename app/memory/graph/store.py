@@ -47,7 +47,7 @@ class GraphStore(Protocol):
     async def mention(
         self, owner: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
     ) -> WriteResult:
-        """Write that memories speak of entities, which are matched or made, without a relation.
+        """Write that memories mention entities, which are matched or made, without a relation.
 
         Args:
             owner: whose graph it is.

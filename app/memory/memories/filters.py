@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from app.errors import UnprocessableError
 
 Bind = Callable[[object, str], str]
-"""Takes a value and its SQL type, returns the typed placeholder that stands for it."""
+"""Takes a value and its SQL type, returns its typed placeholder."""
 
 MAX_DEPTH: Final = 5
 """The outermost object is 1; each AND, OR and NOT goes one deeper."""
@@ -160,7 +160,7 @@ FIELDS: Final[Mapping[str, tuple[str, _Kind]]] = MappingProxyType(
         "evidence": ("evidence", _LIST),
     }
 )
-"""Every field a filter may name, with its column; beside them stands `metadata.<key>`."""
+"""Every field a filter may name, with its column; `metadata.<key>` is allowed besides."""
 
 
 def compile_filters(filters: Mapping[str, JsonValue], bind: Bind) -> str:
@@ -283,7 +283,7 @@ class _Compiler:
 
     def _equal(self, found: str, values: list["_Scalar"]) -> str:
         """Match any of the values, each against what is stored in its own type."""
-        # Without a value the path is still named: PostgreSQL refuses a parameter nobody uses.
+        # Without a value the path is still named: PostgreSQL refuses an unused parameter.
         groups: dict[tuple[str, str, str], list[_Scalar]] = (
             {} if values else {_stored(found, ""): []}
         )

@@ -2,8 +2,8 @@
 a project without their content, and the gate's recorded decisions.
 
 Which memories exist and who may see them is read from the current table; what each of them said is
-read from its history. So a deleted memory never comes back, and nobody reads in the past what they
-may not read now. `timeline_sql.py` searches the same state.
+read from its history. So a deleted memory never comes back, and a caller
+reads nothing of the past that it may not read now. `timeline_sql.py` searches the same state.
 """
 
 from collections.abc import Mapping, Sequence

@@ -113,8 +113,8 @@ class MemoryRepository:
 
     async def transaction_time(self) -> datetime:
         """When this transaction began, by the clock of the database."""
-        moment: datetime = (await self._db.scalars(select(func.now()))).one()
-        return moment
+        time: datetime = (await self._db.scalars(select(func.now()))).one()
+        return time
 
     async def lock_bucket(self, scope: str, scope_id: str) -> None:
         """One writer per bucket until the transaction ends, so that two near duplicates that

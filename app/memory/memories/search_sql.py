@@ -9,7 +9,7 @@ vectors, on whether the key is restricted and on the filters, never on values.
 
 Each bucket is a scan behind `memories_idx_bucket`: for users of up to some 10,000 memories that
 is faster than a shared ANN index and loses no row. Where rows have codes, these
-tell whose vectors are compared (`docs/decisions/0012`). A search `as_of` a moment reads what was
+tell whose vectors are compared (`docs/decisions/0012`). A search `as_of` a time reads what was
 superseded since as well; `timeline_sql.py` has `known_at`.
 """
 
@@ -359,8 +359,8 @@ def some(memory_ids: Sequence[str], statement: SearchStatement) -> str:
 def valid_at(at: datetime, statement: SearchStatement) -> str:
     """What was true at a time, as far as `memories` says; `repository.py` has it too.
 
-    What was superseded since still held then, and what has expired since; what somebody
-    archived was withdrawn.
+    What was superseded or has expired since still held then; what a caller archived
+    was withdrawn.
     """
     time = statement.bind(at, "timestamptz")
     return f"""(memories.status IN ('active', 'superseded')

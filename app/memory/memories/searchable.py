@@ -1,4 +1,4 @@
-"""What of a memory its search reads: its words, who it is about, since when it holds. Pure."""
+"""What a search reads of a memory: its words, its subject, since when it holds. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any, Final
 from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
 
 SPEAKER_KEYS: Final = ("name", "speaker", "subject")
-"""Keys of the metadata that may name whoever says it or it is about; `name` is a message's."""
+"""Keys of the metadata that may name the speaker or the subject; `name` is a message's."""
 
 DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from"})
 """A change of one of these changes the terms."""

@@ -1,8 +1,8 @@
 """The search of what was known at a time, as one statement: slower than the plain search.
 
 Which memories exist and who may see them is read from the current table; what each of them said is
-read from its history. So a deleted memory never comes back, and nobody reads in the past what they
-may not read now.
+read from its history. So a deleted memory never comes back, and a caller
+reads nothing of the past that it may not read now.
 """
 
 from collections.abc import Sequence
