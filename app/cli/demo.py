@@ -5,17 +5,18 @@ from typing import Annotated
 
 import typer
 
-from app.cli.first_key import key_file, read_key
-from app.cli.opening import DataDirOption, data_dir_of, run, settings_with
-from app.console import UNUSABLE, fail
+from app.cli.evaluation_options import service_meant
+from app.cli.opening import DataDirOption, run, settings_with
 from app.evaluation.api import open_api
 from app.evaluation.demo_locomo import play_locomo
 from app.evaluation.demo_story import play_story
 from app.evaluation.locomo import read_conversation
+from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service
 
 UrlOption = Annotated[
     str | None,
     typer.Option(
+        envvar=URL_VARIABLE,
         help="Address of the service; this machine at MEMORY_PORT when left out.",
         show_default=False,
     ),
@@ -23,6 +24,7 @@ UrlOption = Annotated[
 KeyOption = Annotated[
     str | None,
     typer.Option(
+        envvar=KEY_VARIABLE,
         help="API key with the scope admin; the one in the data folder when left out.",
         show_default=False,
     ),
@@ -62,23 +64,14 @@ def demo_command(
 
     Everything goes over the public HTTP API, under ids of its own.
     """
-    settings = settings_with()
-    folder = data_dir or data_dir_of(settings)
-    key = key or read_key(folder)
-    if key is None:
-        fail(
-            f"There is no key in {key_file(folder)}: run `make run` (or `kemem serve`) first, or "
-            "give a key with --key.",
-            code=UNUSABLE,
-        )
-    address = url or f"http://127.0.0.1:{settings.port}"
+    service = service_meant(url, key, settings_with(data_dir=data_dir))
     if locomo is None:
-        run(_story(address, key, keep=keep))
+        run(_story(service, keep=keep))
         return
     talk = read_conversation(locomo, conversation)
 
     async def load_and_ask() -> None:
-        async with open_api(address, key, connections=concurrency) as api:
+        async with open_api(service.base_url, service.key, connections=concurrency) as api:
             await play_locomo(api, talk, questions=limit_questions, concurrency=concurrency)
             if not keep:
                 await api.call("DELETE", f"/users/{talk.user_id}", params={"confirm": True})
@@ -87,6 +80,6 @@ def demo_command(
     run(load_and_ask())
 
 
-async def _story(address: str, key: str, *, keep: bool) -> None:
-    async with open_api(address, key) as api:
+async def _story(service: Service, *, keep: bool) -> None:
+    async with open_api(service.base_url, service.key) as api:
         await play_story(api, keep=keep)

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import depths, search_fields, service_meant
 from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import DataDirOption, run, settings_with
 from app.evaluation.dataset import choose
 from app.evaluation.measurement import describe_run, measure_dataset, read_given
 from app.evaluation.run import Plan
-from kemem.address import KEY_VARIABLE, URL_VARIABLE
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -35,22 +35,6 @@ LocomoOption = Annotated[
         dir_okay=False,
         readable=True,
         help="Evaluate this file in the format of LoCoMo instead, as it is.",
-        show_default=False,
-    ),
-]
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar=URL_VARIABLE,
-        help="Address of the service; this machine at MEMORY_PORT when left out.",
-        show_default=False,
-    ),
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar=KEY_VARIABLE,
-        help="API key with the scope admin; the one in the data folder when left out.",
         show_default=False,
     ),
 ]

@@ -1,4 +1,6 @@
-"""What the options of `kemem eval` mean: depths, fields of a search, and which service."""
+"""What options of `kemem eval` mean: depths, fields of a search; and which service any command
+that calls one is for.
+"""
 
 import json
 from typing import Any
@@ -52,7 +54,7 @@ def search_fields(given: list[str], mode: str | None) -> dict[str, Any]:
 
 
 def service_meant(url: str | None, key: str | None, settings: Settings) -> Service:
-    """The service that is meant, and the key for it; as `kemem demo`, and as the client.
+    """The service of --url and --key, or of KEMEM_URL and KEMEM_API_KEY, as the client finds it.
 
     Raises:
         ConfigurationError: the address is none, or there is no key for it.

@@ -7,7 +7,7 @@ a test compares it with what the command says of itself.
 import gc
 import sys
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -133,6 +133,25 @@ def _stand_in() -> None:
 
 for _name, _listed in COMMANDS.items():
     cli.command(_name, help=_listed.summary, hidden=_listed.hidden)(_stand_in)
+
+
+def _print_version(wanted: bool) -> None:  # Typer passes it by position.
+    if wanted:
+        print(VERSION)
+        raise typer.Exit
+
+
+@cli.callback()
+def options(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of the command itself; each is handled when it is read."""
 
 
 @cli.command()

@@ -27,8 +27,12 @@ from app.settings import Settings
 
 PAGE = 100
 
-tenants_cli = typer.Typer(help="Owners of data and keys.", no_args_is_help=True)
-keys_cli = typer.Typer(help="Who may call: make, list and revoke keys.", no_args_is_help=True)
+tenants_cli = typer.Typer(
+    help="Owners of data and keys.", no_args_is_help=True, add_completion=False
+)
+keys_cli = typer.Typer(
+    help="Who may call: make, list and revoke keys.", no_args_is_help=True, add_completion=False
+)
 
 
 class Scope(StrEnum):

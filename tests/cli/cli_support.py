@@ -24,7 +24,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("MEMORY_", "OPENAI_", "DATABASE_"))
+        if not name.startswith(("MEMORY_", "OPENAI_", "DATABASE_", "KEMEM_"))
     }
     return kept | dict(extra or {})
 

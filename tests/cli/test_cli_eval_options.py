@@ -120,6 +120,9 @@ def invoked(*arguments, env=None):
     ("command", "words"),
     [
         ("eval", ("recall@k", "--locomo", "KEMEM_URL", "KEMEM_API_KEY", "KEY=JSON", "--keep")),
+        ("export", ("KEMEM_URL", "KEMEM_API_KEY")),
+        ("import", ("KEMEM_URL", "KEMEM_API_KEY")),
+        ("demo", ("KEMEM_URL", "KEMEM_API_KEY")),
         ("calibrate", ("neighbour floor", "--model", "MEMORY_EMBEDDING_MODEL", "--json")),
     ],
 )
@@ -158,3 +161,17 @@ def test_the_environment_names_the_service(tmp_path):
     code, said = invoked("eval", tmp_path / "set.json", env=env)
     assert code == 1
     assert "No service answers at http://127.0.0.1:1" in said
+
+
+@pytest.mark.parametrize("arguments", [("export",), ("import", "lines"), ("demo",)])
+def test_the_environment_names_the_service_of_other_commands(arguments, tmp_path):
+    (tmp_path / "lines").write_text("")
+    given = [tmp_path / "lines" if one == "lines" else one for one in arguments]
+    env = {"KEMEM_URL": "https://memory.example", "KEMEM_API_KEY": "", "DATABASE_URL": ""}
+    code, said = invoked(*given, env=env)
+    assert code == 2
+    assert "There is no API key for https://memory.example" in said
+
+    code, said = invoked(*given, env=env | {"KEMEM_API_KEY": "kem a"})
+    assert code == 2
+    assert "The API key from the option --key is not valid" in said

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from app.cli.failures import sentence_for
 from app.cli.main import COMMANDS, cli, load_command
 from app.settings import Settings, variable
+from app.version import VERSION
 
 CALLS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
@@ -25,6 +26,7 @@ def test_every_command_explains_itself(command):
     shown = CliRunner().invoke(cli, [*command, "--help"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0
     assert "Usage" in shown.output
+    assert "--install-completion" not in shown.output
 
 
 def test_every_option_has_a_help_text():
@@ -54,6 +56,13 @@ def test_unknown_command_is_refused():
 
     assert shown.exit_code == 2
     assert "unheard-of" in shown.output
+
+
+@pytest.mark.parametrize("command", ["--version", "version"])
+def test_command_prints_its_version(command):
+    shown = CliRunner().invoke(cli, [command])
+
+    assert (shown.exit_code, shown.output) == (0, f"{VERSION}\n")
 
 
 def test_the_console_command_prints_one_json_document(tmp_path):
