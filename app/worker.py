@@ -65,7 +65,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
         Targets(private=settings.webhook_private_targets),
         httpx2.create_ssl_context(),
         runtime.now,
-        patience=delivery.Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),
+        timeouts=delivery.Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),
     )
     return {
         EXTRACT: factory.get(SessionJobs).extract,
@@ -109,12 +109,12 @@ def profile_jobs(runtime: Runtime) -> ProfileJobs:
 def tickers_of(runtime: Runtime) -> Sequence[Ticker]:
     """What every worker does from time to time."""
     schedule = delivery.DeliverySchedule(runtime.database, runtime.now)
-    upkeep = Recurring(runtime.database, housekeeping.KIND, HOUSEKEEPING_INTERVAL)
+    maintenance = Recurring(runtime.database, housekeeping.KIND, HOUSEKEEPING_INTERVAL)
     forgetting = Recurring(runtime.database, FORGET, HOUSEKEEPING_INTERVAL)
 
     return (
         Ticker("deliveries", DELIVERY_LOOK, schedule.tick),
-        Ticker("housekeeping", HOUSEKEEPING_LOOK, upkeep.tick),
+        Ticker("housekeeping", HOUSEKEEPING_LOOK, maintenance.tick),
         Ticker("forgetting", HOUSEKEEPING_LOOK, forgetting.tick),
     )
 

@@ -70,7 +70,7 @@ async def test_who_reads_nothing_loses_transaction_and_slot(
     await append(client, "talk", "I am ana.")
     await many(dsn, acme, 10_000)
     before = await reading(dsn)
-    hasty = replace(runtime, export_slots=ExportSlots(3, patience=1.0))
+    hasty = replace(runtime, export_slots=ExportSlots(3, stalled_seconds=1.0))
     async with (
         app_of(hasty) as application,
         listening(application) as port,
@@ -96,7 +96,7 @@ async def test_who_reads_slowly_gets_all(
     """Every piece takes a while, and all together longer than a reader may pause."""
     await append(client, "talk", "I am ana.")
     await many(dsn, acme, 2_000)
-    hasty = replace(runtime, export_slots=ExportSlots(3, patience=2.0))
+    hasty = replace(runtime, export_slots=ExportSlots(3, stalled_seconds=2.0))
     pieces: list[bytes] = []
 
     async def slowly(message: Message) -> None:

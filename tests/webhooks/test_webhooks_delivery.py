@@ -166,9 +166,9 @@ class TestAnswers:
     ) -> None:
         receiver.script(behaviour)
         await desk.happen()
-        patience = Timeouts(attempt=timedelta(seconds=0.5))
+        timeouts = Timeouts(attempt=timedelta(seconds=0.5))
 
-        outcome = await desk.deliver(patience=patience)
+        outcome = await desk.deliver(timeouts=timeouts)
 
         row = await desk.delivery()
         if status == 199:
@@ -178,7 +178,7 @@ class TestAnswers:
         assert (row["response_status"], row["error_code"]) == (status, code)
         assert (row["status"], row["attempts"]) == ("pending", 1)
         desk.clock.pass_by(seconds=11)
-        assert await desk.deliver(patience=patience) == {"delivered": 1}
+        assert await desk.deliver(timeouts=timeouts) == {"delivered": 1}
         assert len(set(receiver.event_ids)) == 1
         assert desk.counted == {"failed": 1, "delivered": 1}
 
@@ -229,9 +229,9 @@ class TestAnswers:
         receiver.script(behaviour)
         await desk.happen(2)
 
-        patience = Timeouts(attempt=timedelta(seconds=1.5))
+        timeouts = Timeouts(attempt=timedelta(seconds=1.5))
 
-        assert await desk.deliver(patience=patience) == {"delivered": 2}
+        assert await desk.deliver(timeouts=timeouts) == {"delivered": 2}
         first, _ = await desk.deliveries()
         # Nobody listens to the end of an answer that has none.
         assert (first["duration_ms"] < 1500) is (behaviour is accepting_without_end)
@@ -504,8 +504,8 @@ class TestWorkers:
         """Another worker is trying by then, or has succeeded."""
         receiver.script(slow(60), slow(0.3))
         await desk.happen()
-        impatient = Timeouts(attempt=timedelta(seconds=0.2))
-        late = asyncio.create_task(desk.deliver(patience=impatient))
+        short = Timeouts(attempt=timedelta(seconds=0.2))
+        late = asyncio.create_task(desk.deliver(timeouts=short))
         await receiver.received(1)
         desk.clock.pass_by(seconds=LOST_AFTER.total_seconds() + 1)
         second = asyncio.create_task(desk.deliver())
@@ -542,7 +542,7 @@ class TestWorkers:
         receiver.otherwise = slow(0.05)
         await desk.happen(20)
 
-        done = await desk.deliver(patience=Timeouts(run=timedelta(seconds=0.3)))
+        done = await desk.deliver(timeouts=Timeouts(run=timedelta(seconds=0.3)))
 
         assert 1 <= done["delivered"] < 20
         assert (await desk.deliver())["delivered"] == 20 - done["delivered"]
@@ -554,8 +554,8 @@ class TestWorkers:
     def test_a_run_and_its_last_attempt_fit_into_a_job(
         self, job_timeout: float, attempt: float, run: float
     ) -> None:
-        patience = Timeouts.within(timedelta(seconds=job_timeout))
+        timeouts = Timeouts.within(timedelta(seconds=job_timeout))
 
-        assert patience.attempt.total_seconds() == pytest.approx(attempt)
-        assert patience.run.total_seconds() == pytest.approx(run)
-        assert patience.attempt < LOST_AFTER
+        assert timeouts.attempt.total_seconds() == pytest.approx(attempt)
+        assert timeouts.run.total_seconds() == pytest.approx(run)
+        assert timeouts.attempt < LOST_AFTER

@@ -52,7 +52,7 @@ class Desk:
             "targets": Targets(private=True, resolver=resolve),
             "trusted": ssl.create_default_context(),
             "now": self.clock,
-            "patience": Timeouts(attempt=timedelta(seconds=5)),
+            "timeouts": Timeouts(attempt=timedelta(seconds=5)),
             "chance": lambda: 0.5,
         }
         return Deliverer(self.runtime.database, **(values | changes))

@@ -1,7 +1,7 @@
-"""How a column is written in a line, and how it is read back: the same, to the byte.
+"""How a column is written to a line and read back, without any loss.
 
 PostgreSQL writes the lines. Times are UTC with microseconds, bytes are base64, vectors are
-lists of numbers; what JSON has no form for (sparse vectors, bits, ranges, bytes in lists) is
+lists of numbers; types without a JSON form (sparse vectors, bits, ranges, bytes in lists) are
 the text that PostgreSQL prints.
 """
 
@@ -31,7 +31,7 @@ _SMALL, _BIG = 2**15, 2**63
 
 
 def written(column: Column[Any]) -> ColumnElement[Any]:
-    """The expression that a line shows for a column."""
+    """The expression for a column in a line."""
     if isinstance(column.type, LargeBinary):
         # PostgreSQL breaks base64 into lines of 76.
         return func.translate(func.encode(column, "base64"), "\n", "")
@@ -41,7 +41,7 @@ def written(column: Column[Any]) -> ColumnElement[Any]:
 
 
 def as_stored(column: Column[Any], given: ColumnElement[Any]) -> ColumnElement[Any]:
-    """What is to be stored, of what `json_populate_recordset` has made of a line."""
+    """The expression to store, from what `json_populate_recordset` made of a line."""
     if isinstance(column.type, LargeBinary):
         # It takes base64 for bytes as they are.
         return func.decode(func.encode(given, "escape"), "base64")
@@ -52,7 +52,7 @@ def as_stored(column: Column[Any], given: ColumnElement[Any]) -> ColumnElement[A
 
 
 def fault(column: Column[Any], value: Any) -> str | None:
-    """What is wrong with a value, or None; the rest is PostgreSQL's to find."""
+    """What is wrong with a value, or None; PostgreSQL checks the rest."""
     if value is None:
         if column.nullable or not isinstance(column.type, _NEVER_NULL):
             return None
@@ -107,12 +107,14 @@ def _bytes(_column: Column[Any], value: Any) -> str | None:
 
 
 def _vector(_column: Column[Any], value: Any) -> str | None:
-    fits = isinstance(value, list) and value and all(type(one) in (int, float) for one in value)
+    fits = (
+        isinstance(value, list) and value and all(type(number) in (int, float) for number in value)
+    )
     return None if fits else "must be a list of numbers"
 
 
 def _list(_column: Column[Any], value: Any) -> str | None:
-    fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return None if fits else "must be a list of texts"
 
 

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from app.errors import ConflictError, UnavailableError, UnprocessableError
 
-MOST_TOLD = 100
+MOST_LISTED = 100
 """Faults or conflicts that one answer lists."""
 
 
@@ -17,7 +17,8 @@ class InvalidImportError(UnprocessableError):
     def __init__(self, faults: Sequence[tuple[Sequence[str], str]]) -> None:
         """`faults`: where each is, from the number of its line on, and what it is."""
         errors: list[JsonValue] = [
-            {"location": ["body", *where], "detail": detail} for where, detail in faults[:MOST_TOLD]
+            {"location": ["body", *where], "detail": detail}
+            for where, detail in faults[:MOST_LISTED]
         ]
         super().__init__(
             "Nothing of this part was written; `errors` names the lines.",
@@ -40,7 +41,7 @@ class ErasedError(ConflictError):
     title = "Erased since the export"
 
     def __init__(self, user_ids: Sequence[str]) -> None:
-        listed: list[JsonValue] = [*user_ids[:MOST_TOLD]]
+        listed: list[JsonValue] = [*user_ids[:MOST_LISTED]]
         super().__init__(
             f"{len(user_ids)} users of this part were erased after the export was made. Nothing "
             "of it was written; `restore_erased=true` brings them back.",
@@ -58,7 +59,7 @@ class ImportConflictError(ConflictError):
     )
 
     def __init__(self, conflicts: Sequence[dict[str, JsonValue]]) -> None:
-        listed: list[JsonValue] = [*conflicts[:MOST_TOLD]]
+        listed: list[JsonValue] = [*conflicts[:MOST_LISTED]]
         super().__init__(
             f"{len(conflicts)} rows {self.advice}",
             conflicts=listed,

@@ -53,28 +53,27 @@ NOUNS: Final[Mapping[str, str]] = {
     "file_chunks": "file_chunk",
     "passages": "passage",
 }
-"""What a line calls a row of a table; parents stand before what refers to them."""
+"""Name of a table's row in a line; parents come before the rows that refer to them."""
 
 NOT_EXPORTED: Final[Mapping[str, str]] = {
     "tenants": "an import goes into a tenant that is there, with its own settings",
-    "api_keys": "secrets: keys are made anew where they are to be used",
-    "idempotency_keys": "answers that were given, for a day, to keys that are not exported",
-    "jobs": "work owed to this service; what is unread is found again by itself",
+    "api_keys": "secrets: new keys are made where they are used",
+    "idempotency_keys": "answers kept for a day, for keys that are not exported",
+    "jobs": "work of this service; unread messages are found again automatically",
     "usage": "the ledger of what models of this deployment cost",
     "webhooks": "secrets, and addresses that a copy must not begin to call",
-    "webhook_deliveries": "what was told to those addresses",
+    "webhook_deliveries": "what was sent to those addresses",
     "memory_buckets": "measured here: codes are made again where they help",
     "erasures": "receipts of this service about people who are gone from it",
 }
 
-# Rows that others hang on, and that a narrower export knows by name only.
+# Owners of other rows; a narrower export has those it only refers to as stubs.
 ANCHORS: Final = ("agents", "users", "projects")
 
-# What a table belongs to where no foreign key says so.
+# Parents of tables that have no foreign key to them.
 BELONGS: Final[Mapping[str, tuple[str, str]]] = {"memory_history": ("memory_id", "memories")}
 
-# Worked out by the service behind the scenes: it may have moved on since an import, and is no
-# other content.
+# Computed in the background: they may have changed since an import, which is no conflict.
 DERIVED: Final = frozenset(
     {
         "embedding", "embedding_model", "code", "terms", "term_count", "word_count",
@@ -85,17 +84,17 @@ DERIVED: Final = frozenset(
 VECTORS: Final = frozenset({"embedding", "embedding_model", "code"})
 
 NO_MODEL: Final = ""
-"""Stands beside a memory without a vector: of no embedder, so that `kemem reembed` makes one."""
+"""Model of a memory without a vector: no embedder's name, so `kemem reembed` makes a vector."""
 
 RECEIPTS: Final = metadata.tables["erasures"]
-"""Read, never written: who is gone, as the hash of an id."""
+"""Read, never written: hashes of erased ids."""
 
 TABLES: Final[Mapping[str, Table]] = {name: metadata.tables[name] for name in NOUNS}
 TABLE_OF: Final[Mapping[str, Table]] = {noun: TABLES[name] for name, noun in NOUNS.items()}
 
 
 def columns_of(table: Table, *, vectors: bool = True) -> list[Column[object]]:
-    """What a line shows of a row, sorted by name."""
+    """Columns that a line holds, sorted by name."""
     return sorted(
         (
             column
@@ -112,7 +111,7 @@ def key_of(table: Table) -> list[Column[object]]:
 
 
 def stub_columns(table: Table) -> list[Column[object]]:
-    """The least of a row that others can hang on."""
+    """The columns without which a row cannot exist."""
     return [
         column
         for column in columns_of(table)
@@ -127,7 +126,7 @@ def references_of(table: Table) -> list[ForeignKeyConstraint]:
 
 
 def reference_columns(key: ForeignKeyConstraint) -> dict[str, str]:
-    """Columns of a foreign key and those they point at, without the tenant."""
+    """Columns of a foreign key and the columns they refer to, without the tenant."""
     return {
         element.parent.name: element.column.name
         for element in key.elements
@@ -136,7 +135,7 @@ def reference_columns(key: ForeignKeyConstraint) -> dict[str, str]:
 
 
 def self_reference(table: Table) -> Column[object] | None:
-    """The column by which a row refers to another of its table."""
+    """The column by which a row refers to a row of the same table; None without one."""
     for key in references_of(table):
         if key.referred_table is table:
             [name] = reference_columns(key)

@@ -31,12 +31,12 @@ MESSAGES: Final = TABLES["messages"]
 SESSIONS: Final = TABLES["sessions"]
 
 _REFUSALS: Final = {"22", "23", "54"}
-"""Classes of SQLSTATE that say something about a value: it cannot be read, it breaks a rule, it is
-larger than PostgreSQL can hold."""
+"""Classes of SQLSTATE about a value: it cannot be read, it breaks a rule, it is larger than
+PostgreSQL can hold."""
 
 
 class RefusedRowsError(Exception):
-    """PostgreSQL does not take them; the transaction goes on without them."""
+    """PostgreSQL refuses the rows; the transaction goes on without them."""
 
 
 class ImportRepository:
@@ -47,7 +47,7 @@ class ImportRepository:
         self._tenant_id = tenant_id
 
     async def insert(self, table: Table, names: Sequence[str], rows: Sequence[bytes]) -> set[Key]:
-        """Write what is not there yet; the keys of what was written.
+        """Write the rows whose keys are not taken; the keys of the written rows.
 
         Args:
             table: whose rows.
@@ -99,7 +99,7 @@ class ImportRepository:
         return {tuple(from_json(key)): from_json(one) for key, one in found}
 
     async def present(self, table: Table, names: Sequence[str], rows: Sequence[Row]) -> set[Key]:
-        """Which of the values of some columns are there."""
+        """Those of the given values of some columns that are stored."""
         given = _given(table, names, to_json([dict(row) for row in rows]))
         found = await self._db.scalars(
             select(cast(func.json_build_array(*(written(table.c[name]) for name in names)), Text))
@@ -109,9 +109,9 @@ class ImportRepository:
         return {tuple(from_json(one)) for one in found}
 
     async def raise_counters(self, session_ids: Collection[str]) -> None:
-        """Let no number of a message that is there be given again by these sessions.
+        """Raise the counters of sessions, so that no number of a stored message is given again.
 
-        One that was left as it is may be older than the messages that hang on it.
+        A session that was skipped may be older than its imported messages.
         """
         newest = (
             select(MESSAGES.c.session_id, func.max(MESSAGES.c.sequence_no).label("number"))
@@ -133,8 +133,8 @@ class ImportRepository:
         )
 
     async def erased(self, user_ids: Collection[str], since: datetime | None) -> list[str]:
-        """Which users were erased from then on; ever, where that is not known."""
-        hashes = {subject_hash(self._tenant_id, "user", one): one for one in user_ids}
+        """Users of these that were erased since then, sorted; at any time when `since` is None."""
+        hashes = {subject_hash(self._tenant_id, "user", user_id): user_id for user_id in user_ids}
         statement = select(RECEIPTS.c.subject_hash).where(
             RECEIPTS.c[TENANT] == self._tenant_id,
             RECEIPTS.c.subject_hash == any_(literal(list(hashes), ARRAY(LargeBinary))),
@@ -142,7 +142,7 @@ class ImportRepository:
         if since is not None:
             statement = statement.where(RECEIPTS.c.create_time >= since)
         found = await self._db.scalars(statement)
-        return sorted({hashes[one] for one in found})
+        return sorted({hashes[digest] for digest in found})
 
 
 def _given(table: Table, names: Sequence[str], rows: bytes) -> FromClause:
@@ -165,7 +165,7 @@ def _class_of(error: DBAPIError) -> str:
 
 
 def _why(error: DBAPIError) -> str:
-    """Which rule; never the value, which is somebody's words."""
+    """The violated rule; never the value, which is content."""
     constraint = violated_constraint(error) if isinstance(error, IntegrityError) else None
     return (
         "holds a value that its column cannot hold"

@@ -1,4 +1,7 @@
-"""Use cases of an import. One transaction for a part: all of it is there afterwards, or nothing."""
+"""Use cases of an import. A part is written in one transaction: all of its rows, or none.
+
+Rows that exist are compared with the lines; see `is_same` and `is_other_row`.
+"""
 
 import asyncio
 from collections import Counter
@@ -10,7 +13,7 @@ from pydantic import JsonValue
 from sqlalchemy import ForeignKeyConstraint, Table
 
 from app.governance.exports.errors import (
-    MOST_TOLD,
+    MOST_LISTED,
     AnotherRowError,
     ErasedError,
     ImportConflictError,
@@ -38,35 +41,36 @@ log = structlog.get_logger()
 
 Row = Mapping[str, Any]
 
-# Agents and users are known by their ids alone: callers choose them, and mean the same ones.
+# Callers choose the ids of agents and users, so the same id means the same agent or user.
 _PARENTS: Final = frozenset(
     {key.referred_table.name for table in TABLES.values() for key in references_of(table)}
     | {parent for _, parent in BELONGS.values()}
 ) - {"agents", "users"}
 
-# They stay as they are as long as a row lives, and an import keeps them.
-_MARKS: Final = ("create_time", "user_id", "scope", "scope_id")
+# Fixed for the life of a row, and kept by an import.
+_FIXED: Final = ("create_time", "user_id", "scope", "scope_id")
 
 
 def is_same(line: Row, row: Row) -> bool:
-    """Whether a row is there as a line says it; a line need not say every column."""
+    """Whether a stored row has the content of a line; a line need not have every column."""
     return not _differing(line, row)
 
 
 def difference(table: Table, line: Row, row: Row) -> str:
-    """How a row differs from a line; names of columns, never what they say."""
-    told = f"differs in {', '.join(_differing(line, row))}"
-    return f"is another row of this id: {told}" if is_another(table, line, row) else told
+    """How a stored row differs from a line: names of columns, never their values."""
+    detail = f"differs in {', '.join(_differing(line, row))}"
+    return f"is another row of this id: {detail}" if is_other_row(table, line, row) else detail
 
 
-def is_another(table: Table, line: Row, row: Row) -> bool:
-    """Whether a row is not an older or newer form of a line, and others may hang on it.
+def is_other_row(table: Table, line: Row, row: Row) -> bool:
+    """Whether a stored row is not a version of the line, but a different row with the same id.
 
-    It was made at another time, or for somebody else: what hangs on the line is not its own.
+    It was created at another time, or for another owner, and other rows may refer to it: those
+    that refer to the line must not be attached to it.
     """
     return table.name in _PARENTS and any(
         line.get(name) is not None and row.get(name) is not None and line[name] != row[name]
-        for name in _MARKS
+        for name in _FIXED
     )
 
 
@@ -90,14 +94,14 @@ class ImportService:
     ) -> ImportReport:
         """Write the rows of a part as they were, with their times, versions and numbers.
 
-        Repeatable: what is there already stays as it is.
+        Safe to repeat: rows that exist are not changed. A dry run writes nothing.
 
         Raises:
-            InvalidImportError: a line is not valid, or refers to what is not there.
-            ImportConflictError: rows are there with another content, and none may be skipped.
-            AnotherRowError: under an id that others hang on, there is another row.
-            ErasedError: users in it were erased since, and are not to be brought back.
-            KeyRestrictedError: the key acts for one user.
+            InvalidImportError: a line is not valid, or refers to a row that does not exist.
+            ImportConflictError: rows exist with other content, and none may be skipped.
+            AnotherRowError: an id that other rows refer to belongs to a different row here.
+            ErasedError: users of the part were erased since the export.
+            KeyRestrictedError: the key is restricted to an agent or a user.
             MemoryDisabledError: writing is switched off.
 
         """
@@ -127,7 +131,7 @@ class ImportService:
 
 
 class _Writing:
-    """What became of the lines of a part so far."""
+    """Writes groups of lines and counts what was done with them."""
 
     def __init__(self, repository: ImportRepository, query: RowImportQuery) -> None:
         self._repository = repository
@@ -144,12 +148,12 @@ class _Writing:
             inserted=dict(self._inserted),
             unchanged=dict(self._unchanged),
             skipped=dict(self._skipped),
-            conflicts=self._conflicts[:MOST_TOLD],
+            conflicts=self._conflicts[:MOST_LISTED],
             dry_run=self._dry_run,
         )
 
     def refuse_conflicts(self) -> None:
-        """Raises ImportConflictError or AnotherRowError when there are any that cannot stay."""
+        """Raises ImportConflictError or AnotherRowError when the part cannot be written."""
         if self._conflicts and not self._skipping:
             raise ImportConflictError(self._conflicts)
         if self._others:
@@ -168,9 +172,9 @@ class _Writing:
             new = await self._repository.insert(left[0].table, names, [line.json for line in left])
         except RefusedRowsError as error:
             if len(group) == 1:
-                told = f"this {group[0].noun} {error}"
-                raise InvalidImportError([group[0].fault("row", detail=told)]) from error
-            # Which of them it was; or one refers to another of them, which is skipped.
+                detail = f"this {group[0].noun} {error}"
+                raise InvalidImportError([group[0].fault("row", detail=detail)]) from error
+            # Find the refused line; or a line refers to another of the group, which is skipped.
             for line in left:
                 await self.write([line])
             return
@@ -197,27 +201,27 @@ class _Writing:
             elif line.stub or is_same(line.row, row):
                 self._unchanged[line.noun] += 1
             else:
-                told = self._skip(line, difference(table, line.row, row))
-                if is_another(table, line.row, row):
-                    self._others.append(told)
+                conflict = self._skip(line, difference(table, line.row, row))
+                if is_other_row(table, line.row, row):
+                    self._others.append(conflict)
 
     def _skip(self, line: ExportedLine, detail: str) -> dict[str, JsonValue]:
-        told: dict[str, JsonValue] = {
+        conflict: dict[str, JsonValue] = {
             "line": line.number,
             "type": line.noun,
             "key": {column.name: line.row[column.name] for column in key_of(line.table)},
             "detail": detail,
         }
         self._skipped[line.noun] += 1
-        self._conflicts.append(told)
-        return told
+        self._conflicts.append(conflict)
+        return conflict
 
     async def _with_parents(self, group: Sequence[ExportedLine]) -> list[ExportedLine]:
-        """The lines without those that refer to what is neither there nor among them.
+        """The lines without those that refer to a row that is neither stored nor in the group.
 
         Raises:
             InvalidImportError: there are such lines, and none may be skipped.
-            ImportConflictError: as above, and lines before are why.
+            ImportConflictError: the same, because lines before were skipped.
 
         """
         found: list[tuple[ExportedLine, str, str]] = []
@@ -239,7 +243,7 @@ class _Writing:
     async def _missing(
         self, key: ForeignKeyConstraint, group: Sequence[ExportedLine]
     ) -> list[tuple[ExportedLine, str, str]]:
-        """Lines whose reference leads nowhere, each with its column and what is missing."""
+        """Lines whose reference has no row, each with its column and what is missing."""
         pairs = reference_columns(key)
         target = key.referred_table
         wanted: dict[tuple[Any, ...], list[ExportedLine]] = {}
@@ -270,7 +274,7 @@ async def _refuse_erased(repository: ImportRepository, part: ImportPart) -> None
 
 
 def _names_nothing(noun: str, value: Sequence[Any]) -> str:
-    named = ", ".join(str(one)[:64] for one in value)
+    named = ", ".join(str(part)[:64] for part in value)
     return f"there is no {noun} {named}"
 
 

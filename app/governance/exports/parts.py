@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
 from app.governance.exports.columns_sql import fault
-from app.governance.exports.errors import MOST_TOLD, InvalidImportError
+from app.governance.exports.errors import MOST_LISTED, InvalidImportError
 from app.governance.exports.exported_tables import (
     TABLE_OF,
     columns_of,
@@ -30,13 +30,13 @@ _DECLARED: Final = re.compile(r":([1-9][0-9]{0,5})\Z")
 
 
 class VectorLengths:
-    """How long the vectors of each model are: as its name says, else as the first in a part."""
+    """Length of each model's vectors: from its name, else from the first vector in the part."""
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}
 
     def faults(self, row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """What is wrong with the vector of a checked row, and the code of it: column and why."""
+        """Faults of the vector of a checked row and of its code: column and reason."""
         vector, model, code = row.get("embedding"), row.get("embedding_model"), row.get("code")
         if vector is None or not model:
             return
@@ -54,7 +54,7 @@ Fault = tuple[Sequence[str], str]
 
 @dataclass(frozen=True, slots=True)
 class ExportedLine:
-    """One row that is to be there; `stub` when any row of its key will do."""
+    """A row to be written; a `stub` only needs a row with its key to exist."""
 
     number: int
     noun: str
@@ -77,18 +77,18 @@ class ExportedLine:
 
 @dataclass(frozen=True, slots=True)
 class ImportPart:
-    """Rows to be written, and when they were exported; unknown where the manifest does not say."""
+    """Rows to be written, and when they were exported: None where the manifest has no time."""
 
     lines: list[ExportedLine]
     created_at: datetime | None
 
     def user_ids(self) -> set[str]:
-        """Whose rows they are, and who stands in them."""
+        """Users that the rows belong or refer to."""
         return {line.row["user_id"] for line in self.lines if line.row.get("user_id") is not None}
 
 
 def read_part(body: bytes) -> ImportPart:
-    """The rows of a part: a manifest, rows, and the end, when the part is a whole export.
+    """The rows of a part: manifest, rows, and an end line when the part is a whole export.
 
     Raises:
         InvalidImportError: names the lines, counted from 1.
@@ -120,7 +120,7 @@ def read_part(body: bytes) -> ImportPart:
                 found.append(line)
         except ValueError as error:
             faults.append(([str(number)], str(error)))
-        if len(faults) >= MOST_TOLD or (faults and number == 1):
+        if len(faults) >= MOST_LISTED or (faults and number == 1):
             break
     if not body.strip():
         faults.append((["1"], "must be the manifest of an export"))
@@ -130,7 +130,7 @@ def read_part(body: bytes) -> ImportPart:
 
 
 def groups(lines: Sequence[ExportedLine]) -> Iterator[list[ExportedLine]]:
-    """Neighbours that one statement can write: of a table, with the same columns."""
+    """Runs of lines that one statement can write: of a table, with the same columns."""
     for _, group in groupby(lines, lambda line: (line.noun, line.stub, frozenset(line.row))):
         yield list(group)
 
@@ -141,7 +141,7 @@ def _object(text: bytes) -> dict[str, Any]:
     except ValueError:
         raise ValueError("is not readable as JSON") from None
     if not isinstance(value, dict):
-        raise ValueError("must be a JSON object")  # noqa: TRY004 (told to the caller)
+        raise ValueError("must be a JSON object")  # noqa: TRY004 (the message is shown to the caller)
     return value
 
 
@@ -154,12 +154,12 @@ def _check_manifest(value: dict[str, Any]) -> datetime | None:
     if "created_at" not in value:
         return None
     try:
-        moment = datetime.fromisoformat(value["created_at"])
+        created_at = datetime.fromisoformat(value["created_at"])
     except (TypeError, ValueError):
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        created_at = None
+    if created_at is None or created_at.tzinfo is None:
         raise ValueError("must say in `created_at` a time with its offset")
-    return moment
+    return created_at
 
 
 def _check_end(
@@ -188,12 +188,12 @@ def _line(
     line = ExportedLine(number, noun, row, stub, _row_in(text, noun, row))
     wrong = list(_faults(table, line))
     if not wrong:
-        wrong = [line.fault("row", name, detail=told) for name, told in lengths.faults(row)]
+        wrong = [line.fault("row", name, detail=detail) for name, detail in lengths.faults(row)]
     return line, wrong
 
 
 def _row_in(text: bytes, noun: str, row: dict[str, Any]) -> bytes:
-    """The bytes of a row where the line is written as an export writes it, else the row again."""
+    """The bytes of the row as the line has them, else the row serialised again."""
     for begin in (b'{"row":', b'{"parent":true,"row":'):
         end = f',"type":"{noun}"}}'.encode()
         if text.startswith(begin) and text.endswith(end):

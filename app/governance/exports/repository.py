@@ -37,14 +37,14 @@ PAGE: Final = 100
 BULKY_PAGE: Final = 4
 """Rows held at a time: of ordinary tables, and of those with bytes, a mebibyte each."""
 
-PATIENCE_SECONDS: Final = 600
+FETCH_TIMEOUT_SECONDS: Final = 600
 """How long PostgreSQL may sort before the first row of a table; the default is for requests."""
 
 _LAST: Final = 2**31 - 1
 
 
 class ExportRepository:
-    """Reads; never begins or ends a transaction, which has to be a snapshot."""
+    """Reads rows of a scope. Never begins or ends the transaction, which must be a snapshot."""
 
     def __init__(self, db: AsyncSession, scope: ExportScope) -> None:
         self._db = db
@@ -53,7 +53,7 @@ class ExportRepository:
     async def rows(
         self, table: Table, *, vectors: bool, stubs: bool = False
     ) -> AsyncIterator[list[str]]:
-        """Each row of the scope as JSON, some at a time; those that others refer to first."""
+        """Rows of the scope as JSON, a page at a time; rows precede those that refer to them."""
         size = BULKY_PAGE if _is_bulky(table) else PAGE
         for statement in self._statements(table, vectors=vectors, stubs=stubs):
             async for page in self._read(statement, size):
@@ -69,7 +69,9 @@ class ExportRepository:
         driver = connection.driver_connection
         assert driver is not None  # noqa: S101 (the transaction is open)
         await driver.execute(f"DECLARE export NO SCROLL CURSOR FOR {compiled}")
-        while page := await driver.fetch(f"FETCH {size} FROM export", timeout=PATIENCE_SECONDS):
+        while page := await driver.fetch(
+            f"FETCH {size} FROM export", timeout=FETCH_TIMEOUT_SECONDS
+        ):
             yield [row[0] for row in page]
         await driver.execute("CLOSE export")
 
@@ -98,7 +100,7 @@ class ExportRepository:
         )
 
     def _chain(self, table: Table, key: Column[Any], target: ColumnElement[Any]) -> Any:
-        """How many rows stand before each that refers to another."""
+        """Depth of each row in its chain of references."""
         inside = (
             select(key.label("key"), target.label("target"))
             .where(self._scope.rows(table), or_(target.is_not(None), key.in_(self._targets(table))))

@@ -1,4 +1,4 @@
-"""/v1/export and /v1/import"""
+"""/v1/export and /v1/import."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ _LINES: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/ExportLine"}}
 
 
 PIECE_BYTES: Final = 65_536
-"""How much is sent at a time: little enough that a slow reader takes it long before the limit."""
+"""How much is sent at a time: small enough for a slow reader to take in time."""
 
 
 class _StalledError(Exception):
@@ -56,8 +56,8 @@ class _StalledError(Exception):
 
 
 class _Lines(StreamingResponse):
-    """A stream whose source is closed with it, also when the caller hangs up in the middle or
-    stops reading; the answer then has no end.
+    """A stream that closes its source, also when the caller disconnects or stops reading; the
+    answer then has no end line.
     """
 
     media_type = MEDIA_TYPE
@@ -66,18 +66,18 @@ class _Lines(StreamingResponse):
         self,
         first: bytes,
         rest: AsyncIterator[bytes],
-        patience: float,
+        stalled_seconds: float,
         status_code: int = 200,
     ) -> None:
         self._rest = rest
-        self._patience = patience
+        self._stalled_seconds = stalled_seconds
         super().__init__(_cut(first, rest), status_code, headers={"Cache-Control": "no-store"})
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
             try:
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._stalled_seconds):
                     await send(message)
             except TimeoutError:
                 raise _StalledError from None
@@ -86,7 +86,7 @@ class _Lines(StreamingResponse):
             async with aclosing(self._rest):  # type: ignore[type-var] # a generator
                 await super().__call__(scope, receive, send_in_time)
         except _StalledError:
-            # The server hangs up on an answer that was not ended.
+            # The server closes the connection of an answer that was not ended.
             log.warning("export_stalled")
 
 
@@ -116,7 +116,7 @@ async def export_rows(
     principal: OwnReaderDep,
     service: Annotated[ExportService, provided(ExportService)],
 ) -> StreamingResponse:
-    """Stream everything, or what is one user's, agent's or project's, as it is at this moment."""
+    """Stream all rows, or those of one user, agent or project, as one snapshot."""
     lines = service.export(principal, query)
     # What can be refused is refused before the answer begins.
     return _Lines(await anext(lines), lines, service.stalled_seconds)
@@ -140,5 +140,5 @@ async def import_rows(
     service: Annotated[ImportService, provided(ImportService)],
     key: IdempotencyKeyDep,
 ) -> ImportReport:
-    """Write the rows of an export, or of a part of one that begins with its manifest."""
+    """Write the rows of an export, or of a part that begins with the manifest."""
     return await service.add(principal, await request.body(), query, key=key)

@@ -7,18 +7,18 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 from app.platform.values.fields import Id, ReadSchema, Schema
 
 FORMAT = 1
-"""Of the lines; another number means that an import has to read them otherwise."""
+"""Version of the lines; an import refuses other versions."""
 
 MEDIA_TYPE = "application/x-ndjson"
 
 
 class ExportQuery(Schema):
-    user_id: Id | None = Field(default=None, description="Everything that is one user's.")
-    agent_id: Id | None = Field(default=None, description="Everything that is one agent's.")
-    project_id: Id | None = Field(default=None, description="What is shared in one project.")
+    user_id: Id | None = Field(default=None, description="All rows of one user.")
+    agent_id: Id | None = Field(default=None, description="All rows of one agent.")
+    project_id: Id | None = Field(default=None, description="All rows shared in one project.")
     vectors: bool = Field(
         default=True,
-        description="Without them the file is smaller; `kemem reembed` makes them anew.",
+        description="Without them the file is smaller; `kemem reembed` makes them again.",
     )
 
     @model_validator(mode="after")
@@ -32,8 +32,8 @@ class RowImportQuery(Schema):
     dry_run: bool = Field(default=False, description="Check and count; write nothing.")
     on_conflict: Literal["fail", "skip"] = Field(
         default="fail",
-        description="What becomes of rows that are there with another content: the part is "
-        "refused, or they are left as they are, and what needs a row that was left out with them.",
+        description="What to do with rows that exist with other content: refuse the part, or "
+        "skip them, together with the rows that refer to a skipped row.",
     )
     restore_erased: bool = Field(
         default=False,
@@ -65,7 +65,7 @@ class ExportLine(ReadSchema):
     type: str = Field(description="`manifest`, a kind of row such as `memory`, or `end`.")
     row: dict[str, Any] | None = Field(default=None, description="Its columns.")
     parent: bool | None = Field(
-        default=None, description="Only stands for a row that others refer to."
+        default=None, description="True: a stub, exported because other rows refer to it."
     )
     format: int | None = Field(default=None, description="Of a manifest: of these lines.")
     schema_: str | None = Field(
@@ -74,10 +74,14 @@ class ExportLine(ReadSchema):
     scope: dict[str, str] | None = Field(default=None, description="Of a manifest: whose rows.")
     kinds: list[str] | None = Field(default=None, description="Of a manifest: kinds of row.")
     embedding_models: list[str] | None = Field(
-        default=None, description="Of a manifest: which made the vectors."
+        default=None, description="Of a manifest: models that made the vectors."
     )
-    vectors: bool | None = Field(default=None, description="Of a manifest: whether they are in.")
-    created_at: str | None = Field(default=None, description="Of a manifest: the moment shown.")
+    vectors: bool | None = Field(
+        default=None, description="Of a manifest: whether vectors are included."
+    )
+    created_at: str | None = Field(
+        default=None, description="Of a manifest: the time of the snapshot."
+    )
     service: str | None = Field(default=None, description="Of a manifest: the release.")
     counts: dict[str, int] | None = Field(default=None, description="Of the end: rows by kind.")
     rows_sha256: str | None = Field(
@@ -87,16 +91,16 @@ class ExportLine(ReadSchema):
 
 
 class ImportReport(ReadSchema):
-    """What became of the lines of one part."""
+    """Result of importing one part."""
 
     inserted: Annotated[
         dict[str, int], Field(description="Rows that are new.", examples=[{"memory": 17}])
     ]
-    unchanged: dict[str, int] = Field(description="Rows that were there as they are.")
+    unchanged: dict[str, int] = Field(description="Rows that existed with the same content.")
     skipped: dict[str, int] = Field(
-        description="Rows that are there with another content, or need one that is not there."
+        description="Rows that exist with other content, or refer to a row that does not exist."
     )
     conflicts: list[dict[str, JsonValue]] = Field(
-        description="The first hundred of the skipped: line, kind, key and why."
+        description="The first hundred skipped rows: line, kind, key and reason."
     )
     dry_run: bool

@@ -1,7 +1,7 @@
 """Which rows an export holds: all, or those of one user, agent or project, and their anchors.
 
-A row belongs to whom its own column names; one without such a column goes with what it hangs
-on. Agents, users and projects that only stand in such a row go along as stubs.
+A row belongs to the owner in its own column; a row without such a column goes with its parent.
+Agents, users and projects that are only referred to are exported as stubs.
 """
 
 from dataclasses import dataclass
@@ -33,22 +33,22 @@ Kind = Literal["tenant", "user", "agent", "project"]
 
 @dataclass(frozen=True, slots=True)
 class ExportScope:
-    """Whose rows; `one` is the id of the user, agent or project."""
+    """Whose rows; `owner_id` is the id of the user, agent or project, empty for a tenant."""
 
     tenant_id: str
     kind: Kind
-    one: str = ""
+    owner_id: str = ""
 
     def shown(self) -> dict[str, str]:
         """As the manifest says it; the tenant is not named, since an import may change it."""
-        return {"kind": self.kind} | ({f"{self.kind}_id": self.one} if self.one else {})
+        return {"kind": self.kind} | ({f"{self.kind}_id": self.owner_id} if self.owner_id else {})
 
     def rows(self, table: Table) -> ColumnElement[bool]:
-        """Rows of a table that are exported whole."""
+        """Condition for the rows of a table that are exported whole."""
         return and_(table.c[TENANT] == self.tenant_id, self._own(table))
 
     def stubs(self, table: Table) -> ColumnElement[bool]:
-        """Rows that only something exported refers to."""
+        """Condition for the rows that are exported only because exported rows refer to them."""
         if self.kind == "tenant" or table.name not in ANCHORS:
             return false()
         named: list[ColumnElement[bool]] = []
@@ -64,12 +64,12 @@ class ExportScope:
         [(name, target)] = reference_columns(key).items()
         found = [self._within(table, target, child, name, self.rows(child))]
         if child.name in ANCHORS:
-            # A user who is a stub has a home too.
+            # A user that is a stub has a home agent too.
             found.append(self._within(table, target, child, name, self.stubs(child)))
         return found
 
     def holds(self, key: ForeignKeyConstraint) -> ColumnElement[bool]:
-        """Whether what a foreign key points at is exported too."""
+        """Condition that the row a foreign key refers to is exported too."""
         target = key.referred_table
         if self.kind == "tenant" or target.name in ANCHORS:
             return true()
@@ -95,12 +95,12 @@ class ExportScope:
         if table.name in ("agents", "projects"):
             return false()
         if table.name == "memory_history":
-            return or_(table.c.user_id == self.one, self._by_parent(table))
+            return or_(table.c.user_id == self.owner_id, self._by_parent(table))
         if "user_id" not in table.c:
             return self._by_parent(table)
         if table.name == "memory_feedback":
-            return and_(table.c.user_id == self.one, self._by_parent(table))
-        return table.c.user_id == self.one
+            return and_(table.c.user_id == self.owner_id, self._by_parent(table))
+        return table.c.user_id == self.owner_id
 
     def _of_agent(self, table: Table) -> ColumnElement[bool]:
         if table.name in ("users", "projects", "project_members", "profiles"):
@@ -108,21 +108,21 @@ class ExportScope:
         if table.name == "blocks":
             attached = TABLES["agent_blocks"]
             return self._within(
-                table, "block_id", attached, "block_id", attached.c.agent_id == self.one
+                table, "block_id", attached, "block_id", attached.c.agent_id == self.owner_id
             )
         if "agent_id" not in table.c:
             return self._by_parent(table)
         if table.name == "agent_folders":
-            return and_(table.c.agent_id == self.one, self._by_parent(table))
-        return table.c.agent_id == self.one
+            return and_(table.c.agent_id == self.owner_id, self._by_parent(table))
+        return table.c.agent_id == self.owner_id
 
     def _of_project(self, table: Table) -> ColumnElement[bool]:
-        """What is shared there; conversations are their users'."""
+        """Rows shared in the project; conversations belong to their users."""
         if table.name in ("agents", "users", "sessions", "blocks", "agent_blocks"):
             return false()
         if "project_id" not in table.c:
             return self._by_parent(table)
-        own = table.c.project_id == self.one
+        own = table.c.project_id == self.owner_id
         return and_(own, table.c.scope == "project") if "scope" in table.c else own
 
     def _by_parent(self, table: Table) -> ColumnElement[bool]:
@@ -144,5 +144,5 @@ class ExportScope:
         found: Select[tuple[object]] = select(target.c[there]).where(
             target.c[TENANT] == self.tenant_id, target.c[there].is_not(None), rows
         )
-        # Its own table again, not the one around it.
+        # Selects from the table again, not from the row of the outer query.
         return table.c[name].in_(found.correlate(None))

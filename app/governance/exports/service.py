@@ -1,4 +1,7 @@
-"""Use cases of an export: one snapshot, streamed row by row, with a manifest and an end."""
+"""Use cases of an export: one snapshot, streamed row by row, from a manifest to an end line.
+
+A running export holds a connection of the pool, so slots limit how many run at a time.
+"""
 
 import asyncio
 import hashlib
@@ -38,25 +41,25 @@ seconds."""
 
 
 class ExportSlots:
-    """Counts those that run, one of a tenant: nobody can hold them all. One per process.
+    """Limits how many exports run, one of a tenant, so that no tenant takes all. One per process.
 
     Args:
-        connections: how many the pool has; all but one may be an export's.
-        patience: how long a reader may take nothing, in seconds.
+        connections: how many the pool has; exports may use all but one.
+        stalled_seconds: how long a reader may take nothing.
 
     """
 
-    def __init__(self, connections: int, *, patience: float = STALLED_SECONDS) -> None:
-        self.patience = patience
+    def __init__(self, connections: int, *, stalled_seconds: float = STALLED_SECONDS) -> None:
+        self.stalled_seconds = stalled_seconds
         self._free = min(MOST_EXPORTS, max(1, connections - 1))
         self._tenants: set[str] = set()
 
     @contextmanager
     def taken(self, tenant_id: str) -> Iterator[None]:
-        """One more runs inside.
+        """Hold a slot inside the block.
 
         Raises:
-            ExportsBusyError: the tenant has one already, or there are as many as there may be.
+            ExportsBusyError: an export of the tenant is running, or all slots are taken.
 
         """
         if not self._free or tenant_id in self._tenants:
@@ -75,32 +78,32 @@ class ExportService:
         self._database = database
         self._slots = slots
         self._now = now
-        self.stalled_seconds = slots.patience
+        self.stalled_seconds = slots.stalled_seconds
 
     async def export(self, principal: Principal, query: ExportQuery) -> AsyncIterator[bytes]:
         """The lines of an export, in pieces of a few rows; the first is the manifest.
 
-        All of it is of one moment. Nothing is held but a page of rows, and the transaction ends
-        with the reading.
+        All rows come from one snapshot. No more than a page of rows is in memory, and the
+        transaction ends when the reading ends.
 
         Raises:
             UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: before the first line.
-            InsufficientScopeError: only a key of the user may do without admin.
-            KeyRestrictedError: the key is one agent's, or one user's who asks for more.
-            ExportsBusyError: enough exports are running, or one of this tenant.
+            InsufficientScopeError: the key has no `admin`; a user's own key needs none.
+            KeyRestrictedError: the key is an agent's, or a user's that asks for more than the user.
+            ExportsBusyError: all slots are taken, or an export of this tenant is running.
 
         """
         scope = _scope(principal, query)
         schema = await asyncio.to_thread(head)
-        # Not later than the snapshot: who is erased after it was erased after this moment.
-        moment = self._now()
+        # Not later than the snapshot: what is erased after the snapshot is erased after this time.
+        created_at = self._now()
         with self._slots.taken(principal.tenant_id):
             async with self._database.begin(principal.tenant_id, snapshot=True) as db:
                 await _find(db, principal, scope)
                 models = (await TenantRepository(db, principal.tenant_id).get()).embedding_models
                 stream = _Stream()
                 manifest = {
-                    "created_at": moment.astimezone(UTC).isoformat(timespec="seconds"),
+                    "created_at": created_at.astimezone(UTC).isoformat(timespec="seconds"),
                     "embedding_models": sorted(models) if query.vectors else [],
                     "format": FORMAT,
                     "kinds": list(NOUNS.values()),
@@ -123,7 +126,7 @@ class ExportService:
 
 
 class _Stream:
-    """Lines, and what is known of those that were written."""
+    """Lines, with the counts and hashes of those written so far."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -131,26 +134,26 @@ class _Stream:
         self._rows = hashlib.sha256()
 
     def manifest(self, line: bytes) -> bytes:
-        told = line + b"\n"
-        self._everything.update(told)
-        return told
+        written = line + b"\n"
+        self._everything.update(written)
+        return written
 
     def rows(self, noun: str, page: list[str], *, stubs: bool = False) -> bytes:
         begin = '{"parent":true,"row":' if stubs else '{"row":'
-        told = "".join(f'{begin}{row},"type":"{noun}"}}\n' for row in page).encode()
+        written = "".join(f'{begin}{row},"type":"{noun}"}}\n' for row in page).encode()
         self.counts[noun] += len(page)
-        self._everything.update(told)
-        self._rows.update(told)
-        return told
+        self._everything.update(written)
+        self._rows.update(written)
+        return written
 
     def end(self) -> bytes:
-        told = {
+        end = {
             "counts": dict(sorted(self.counts.items())),
             "rows_sha256": self._rows.hexdigest(),
             "sha256": self._everything.hexdigest(),
             "type": "end",
         }
-        return to_json(told) + b"\n"
+        return to_json(end) + b"\n"
 
 
 def _scope(principal: Principal, query: ExportQuery) -> ExportScope:
@@ -170,13 +173,18 @@ def _scope(principal: Principal, query: ExportQuery) -> ExportScope:
 
 
 async def _find(db: AsyncSession, principal: Principal, scope: ExportScope) -> None:
-    """Whether there is such a user, agent or project for the caller."""
+    """Check that the user, agent or project exists for the caller.
+
+    Raises:
+        UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: it does not.
+
+    """
     match scope.kind:
         case "user":
-            await UserRepository(db, principal.access).get(scope.one)
+            await UserRepository(db, principal.access).get(scope.owner_id)
         case "agent":
-            await AgentRepository(db, principal.access).get(scope.one)
+            await AgentRepository(db, principal.access).get(scope.owner_id)
         case "project":
-            await ProjectRepository(db, principal.access).get(scope.one)
+            await ProjectRepository(db, principal.access).get(scope.owner_id)
         case "tenant":
             return

@@ -1,1 +1,1 @@
-"""Letting go by policy: what is over, dirty or too much is archived, and told why."""
+"""Forgetting by policy: what has expired or exceeds a limit is archived, with its reason."""

@@ -1,4 +1,4 @@
-"""The handler of the job that forgets: for every tenant once an hour, and when it is ordered."""
+"""The handler of the job `forget`: for every tenant once an hour, and when it is ordered."""
 
 from typing import Any
 
@@ -19,16 +19,17 @@ class ForgettingJobs:
         self._forgetting = forgetting
 
     async def forget(self, job: ClaimedJob) -> dict[str, Any]:
-        """What went, by step, and in all. An attempt that goes on where another was
-        interrupted counts its own.
+        """Rows forgotten, by step and in total. An attempt that continues an interrupted one
+        counts only its own rows.
 
         Raises:
-            LeaseLostError: the job is not this worker's any more; what is done stays so.
+            LeaseLostError: another worker has the job, or it was cancelled; what is committed
+                stays.
 
         """
 
         async def allowed(db: AsyncSession) -> None:
-            # Cancelled, it stops here, and not only with the next heartbeat.
+            # A cancelled job stops here, without waiting for the next heartbeat.
             row = await JobRepository(db, job.tenant_id).get(job.job_id)
             if row.lease_token != job.lease_token:
                 raise LeaseLostError
@@ -36,7 +37,7 @@ class ForgettingJobs:
         wanted = job.payload.get("steps")
         counts = await self._forgetting.run(
             job.tenant_id,
-            [one for one in STEPS if wanted is None or one in wanted],
+            [step for step in STEPS if wanted is None or step in wanted],
             job.payload.get("agent_id"),
             job_id=job.job_id,
             allowed=allowed,

@@ -124,7 +124,7 @@ class ForgettingRepository:
         return conditions.get(step, false())
 
     def _forgotten(self) -> ColumnElement[bool]:
-        """Archived by one of these steps long ago, and nobody has touched it since."""
+        """Archived by one of these steps long ago, and not changed since."""
         line = exists().where(
             MemoryHistory.tenant_id == self._tenant_id,
             MemoryHistory.memory_id == Memory.memory_id,
@@ -136,7 +136,7 @@ class ForgettingRepository:
         return and_(Memory.status == "archived", line)
 
     async def due(self, step: Step, group: Group, sample: int) -> Due:
-        """How many there are, and the first ids."""
+        """How many memories a step would change, and the first ids."""
         chosen = self.chosen(step, group)
         count = await self._db.scalar(select(func.count()).select_from(Memory).where(chosen))
         ids = await self._db.scalars(
@@ -145,7 +145,9 @@ class ForgettingRepository:
         return Due(int(count or 0), ids.all())
 
     async def lock(self, step: Step, group: Group, limit: int) -> Sequence[str]:
-        """Ids of some of them, locked; those that somebody else holds are left out."""
+        """Ids of at most `limit` of these memories, locked, sorted; rows locked elsewhere are
+        skipped.
+        """
         rows = await self._db.scalars(
             select(Memory.memory_id)
             .where(self.chosen(step, group))
@@ -157,7 +159,7 @@ class ForgettingRepository:
 
 
 def still_active(memory_ids: Sequence[str]) -> ColumnElement[bool]:
-    """Those of the memories that nobody has ended meanwhile."""
+    """Condition for those of the memories that are still active."""
     return and_(
         Memory.status == "active",
         Memory.memory_id == func.any(cast(list(memory_ids), ARRAY(Text))),
@@ -181,7 +183,7 @@ class RetentionRepository:
         return and_(Session.tenant_id == self._tenant_id, of_group(Session.agent_id, group))
 
     def _old_messages(self, group: Group) -> ColumnElement[bool]:
-        """Old enough, read for memories or never to be, and in no window any more."""
+        """Old enough, read by extraction or excluded from it, and outside the window."""
         days = group.policy.message_retention_days
         if days == 0 or not group.policy.enabled:
             return false()
@@ -194,7 +196,7 @@ class RetentionRepository:
         )
 
     async def messages_due(self, group: Group, sample: int) -> Due:
-        """How many messages are old, with those that a call of a tool still holds back."""
+        """How many messages are old, and the first ids; includes those kept back by a tool call."""
         chosen = self._old_messages(group)
         counted = select(func.count()).select_from(Message).join(Session, _ITS_SESSION)
         count = await self._db.scalar(counted.where(chosen))
@@ -210,7 +212,7 @@ class RetentionRepository:
     async def sessions_with_old_messages(
         self, group: Group, *, after: str, limit: int
     ) -> Sequence[str]:
-        """The next sessions by id that have any."""
+        """Ids of the next sessions that have old messages, sorted."""
         rows = await self._db.scalars(
             select(Message.session_id)
             .join(Session, _ITS_SESSION)
@@ -222,7 +224,7 @@ class RetentionRepository:
         return rows.all()
 
     async def old_messages(self, group: Group, session_id: str, limit: int) -> Sequence[str]:
-        """Ids of the first of them in a session, in the order of the conversation."""
+        """Ids of the first old messages of a session, in the order of the conversation."""
         rows = await self._db.scalars(
             select(Message.message_id)
             .join(Session, _ITS_SESSION)
@@ -233,7 +235,7 @@ class RetentionRepository:
         return rows.all()
 
     def _old_rows(self, step: Step, group: Group, now: Any) -> ColumnElement[bool]:
-        """Archived checkpoints long put away, or copies of a state that a newer one follows."""
+        """Checkpoints archived long ago, or snapshots of a state that have a newer one."""
         table, _ = _TABLES[step]
         days = group.policy.checkpoint_retention_days
         if days == 0 or not group.policy.enabled:
@@ -260,7 +262,9 @@ class RetentionRepository:
         return Due(int(count or 0), ids.all())
 
     async def delete_rows(self, step: Step, group: Group, limit: int) -> int:
-        """Delete some of them, none that somebody else holds; how many it were."""
+        """Delete at most `limit` of these rows, none that is locked elsewhere; how many were
+        deleted.
+        """
         table, key = _TABLES[step]
         ids = (
             select(key)
@@ -279,7 +283,7 @@ class RetentionRepository:
         return len(rows.all())
 
     async def quiet_threads(self, group: Group, *, after: str, limit: int) -> Sequence[str]:
-        """The next sessions by id whose newest step is old, and which have more than that."""
+        """Ids of the next sessions whose newest step is old and not the only one, sorted."""
         days = group.policy.checkpoint_retention_days
         if days == 0 or not group.policy.enabled:
             return []
@@ -303,7 +307,7 @@ class RetentionRepository:
         return rows.all()
 
     async def is_quiet(self, session_id: str, days: int) -> bool:
-        """Whether nobody has gone on with a thread for so long; ask it under the lock."""
+        """Whether a thread was not continued for so long; call it while the session is locked."""
         newest = select(func.max(SaverCheckpoint.create_time)).where(
             SaverCheckpoint.tenant_id == self._tenant_id, SaverCheckpoint.session_id == session_id
         )

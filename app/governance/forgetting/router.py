@@ -1,4 +1,4 @@
-"""/v1/forgetting"""
+"""/v1/forgetting."""
 
 from typing import Annotated
 
@@ -29,14 +29,14 @@ ServiceDep = Annotated[ForgettingService, provided(ForgettingService)]
 
 @router.get("")
 async def get_forgetting(principal: AdminDep, service: ServiceDep) -> ForgettingRead:
-    """What is forgotten by itself, for every agent that says so, and what the last runs did."""
+    """Show what is forgotten automatically, by agent, and the results of the last runs."""
     return await service.get(principal)
 
 
 @router.post(
     "/run",
     responses={
-        202: {"model": ForgettingRunRead, "description": "Without dry_run: the job is owed."},
+        202: {"model": ForgettingRunRead, "description": "Without dry_run: the job is ordered."},
         **responses_for(AgentNotFoundError, *IDEMPOTENCY_ERRORS),
     },
 )
@@ -47,8 +47,8 @@ async def run_forgetting(
     response: Response,
     key: IdempotencyKeyDep,
 ) -> ForgettingRunRead:
-    """Say what would be forgotten now, step by step; with `dry_run` false, order it."""
+    """Show what would be forgotten now, step by step; with `dry_run` false, order the job."""
     if body.dry_run:
-        return await service.look(principal, body, key=key)
+        return await service.preview(principal, body, key=key)
     response.status_code = 202
     return await service.order(principal, body, key=key)

@@ -13,23 +13,24 @@ Step = Literal[
 ]  # fmt: skip
 
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
-"""In the order in which they are taken: what is archived now is removed another day."""
+"""In the order of a run: what is archived in one run is deleted in a later one."""
 
 
 class ForgettingRunCreate(Schema):
     model_config = example(dry_run=True, steps=["over_capacity"], eviction="hybrid")
 
     dry_run: bool = Field(
-        default=True, description="Only say what would go. False orders the job, due at once."
+        default=True,
+        description="Only show what would be forgotten. False orders the job, due at once.",
     )
     steps: Annotated[list[Step], Field(min_length=1)] | None = Field(
         default=None, description="All when left out."
     )
-    agent_id: Id | None = Field(default=None, description="Only what is of this agent.")
+    agent_id: Id | None = Field(default=None, description="Only rows of this agent.")
     eviction: Eviction | None = Field(
         default=None,
-        description="With `dry_run`: what beyond the cap would go if this chose, beside what "
-        "goes by the policy in force.",
+        description="With `dry_run`: compares what this eviction would archive beyond the cap with "
+        "what the policy in force archives.",
     )
 
     @model_validator(mode="after")
@@ -46,20 +47,20 @@ class Candidate(ReadSchema):
 
 class StepRead(ReadSchema):
     step: Step
-    due: int = Field(description="How many would go now.")
+    due: int = Field(description="How many would be forgotten now.")
     sample: list[Candidate] = Field(description="The first of them.")
 
 
 class Shadow(ReadSchema):
-    """What the other way to choose would do, beside the policy in force."""
+    """What another eviction would archive, compared with the policy in force."""
 
     eviction: Eviction
     buckets: int = Field(description="Buckets beyond their cap that were compared.")
-    both: int = Field(description="Memories of these that go either way.")
-    only_policy: list[str] = Field(description="Ids that go by the policy in force alone.")
-    only_shadow: list[str] = Field(description="Ids that would go by `eviction` alone.")
+    both: int = Field(description="Memories that both would archive.")
+    only_policy: list[str] = Field(description="Ids that only the policy in force would archive.")
+    only_shadow: list[str] = Field(description="Ids that only `eviction` would archive.")
     truncated: bool = Field(
-        description="Whether there is more than this says: buckets that hold more than 50,000 "
+        description="Whether the comparison is incomplete: buckets that hold more than 50,000 "
         "memories together are not all compared, and at most 200 ids of each way are shown."
     )
 
@@ -86,7 +87,7 @@ class PolicyRead(ReadSchema):
 class LastRun(ReadSchema):
     job_id: str
     status: str
-    result: dict[str, Any] | None = Field(description="What went, by step.")
+    result: dict[str, Any] | None = Field(description="Rows forgotten, by step.")
     error_code: str | None
     due_at: Timestamp
     started_at: Timestamp | None
@@ -94,7 +95,7 @@ class LastRun(ReadSchema):
 
 
 class ForgettingRead(ReadSchema):
-    policy: PolicyRead = Field(description="For whatever is of no agent, or of one that is silent.")
-    agents: dict[str, PolicyRead] = Field(description="Of agents that say something themselves.")
+    policy: PolicyRead = Field(description="For rows of no agent, or of an agent without a policy.")
+    agents: dict[str, PolicyRead] = Field(description="Of agents with a policy of their own.")
     purge_days: int = Field(description="How long what was archived here, or deleted, is kept.")
     last_runs: list[LastRun] = Field(description="Newest first.")

@@ -1,4 +1,4 @@
-"""Use cases of forgetting: see what is in force and what was done, look ahead, order a run."""
+"""Use cases of forgetting: show the policies and the last runs, preview a run, order a run."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ SHOWN_RUNS: Final = 10
 
 
 class ForgettingService:
-    """For whole tenants, so a restricted key may do none of it."""
+    """Works on whole tenants, so a restricted key may use none of it."""
 
     def __init__(self, work: Work, forgetting: Forgetting, purge_days: int) -> None:
         self._work = work
@@ -40,7 +40,12 @@ class ForgettingService:
         self._purge_days = purge_days
 
     async def get(self, principal: Principal) -> ForgettingRead:
-        """The policies in force, and what the last runs did. Raises KeyRestrictedError."""
+        """The policies in force, and the last runs, newest first.
+
+        Raises:
+            KeyRestrictedError: the key is restricted to an agent or a user.
+
+        """
         _refuse_restricted(principal)
         policies = await self._forgetting.policies(principal.tenant_id)
         async with self._work.read(principal) as db:
@@ -49,18 +54,22 @@ class ForgettingService:
             )
         return ForgettingRead(
             policy=PolicyRead(**asdict(policies.tenant)),
-            agents={one: PolicyRead(**asdict(said)) for one, said in policies.agents.items()},
+            agents={
+                agent_id: PolicyRead(**asdict(policy))
+                for agent_id, policy in policies.agents.items()
+            },
             purge_days=self._purge_days,
-            last_runs=[LastRun.model_validate(one) for one in runs[:SHOWN_RUNS]],
+            last_runs=[LastRun.model_validate(run) for run in runs[:SHOWN_RUNS]],
         )
 
-    async def look(
+    async def preview(
         self, principal: Principal, body: ForgettingRunCreate, *, key: IdempotencyKey | None = None
     ) -> ForgettingRunRead:
-        """What a run would do now.
+        """What a run would do now; changes nothing.
 
         Raises:
-            KeyRestrictedError, AgentNotFoundError: nothing was looked at.
+            KeyRestrictedError: the key is restricted to an agent or a user.
+            AgentNotFoundError: there is no such agent.
 
         """
         _refuse_restricted(principal)
@@ -78,10 +87,11 @@ class ForgettingService:
     async def order(
         self, principal: Principal, body: ForgettingRunCreate, *, key: IdempotencyKey | None = None
     ) -> ForgettingRunRead:
-        """Owe a run at once; one that waits already is joined.
+        """Order a run, due at once; joins the same run when it is pending already.
 
         Raises:
-            KeyRestrictedError, AgentNotFoundError: nothing was ordered.
+            KeyRestrictedError: the key is restricted to an agent or a user.
+            AgentNotFoundError: there is no such agent.
 
         """
         _refuse_restricted(principal)
@@ -96,10 +106,10 @@ class ForgettingService:
 
 
 def _order(principal: Principal, body: ForgettingRunCreate) -> Order:
-    """The whole run joins the one that recurs; a part of it is work of its own."""
+    """A whole run has the key of the recurring job; a part of it has a key of its own."""
     payload: dict[str, object] = {}
     if body.steps is not None:
-        payload["steps"] = [one for one in STEPS if one in body.steps]
+        payload["steps"] = [step for step in STEPS if step in body.steps]
     if body.agent_id is not None:
         payload["agent_id"] = body.agent_id
     key = KIND

@@ -1,8 +1,8 @@
-"""What the forget job does, step by step, in small transactions that may be repeated.
+"""The steps of the job `forget`, in small transactions that may be repeated.
 
-Memories are archived first and removed another day; whatever goes leaves a line in the history
-with a code for its reason. Two that run at once pass each other by: what the one holds, the
-other leaves out.
+Memories are archived first and deleted in a later run; each change is recorded in the history with
+a code for its reason. Two runs at once do not disturb each other: each skips the rows that the
+other has locked.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -51,17 +51,17 @@ MOST_COMPARED: Final = 50_000
 """Memories that a comparison ranks."""
 
 Allowed = Callable[[AsyncSession], Awaitable[None]]
-"""Asked at the beginning of each transaction; raises when the work is to stop."""
+"""Called at the beginning of each transaction; raises when the work is to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgettingRules:
-    """What the deployment says.
+    """Rules of the deployment.
 
     Args:
-        policy: for whoever says nothing of his own.
+        policy: for agents without a policy of their own.
         purge_age: how long archived memories are kept.
-        windows: how windows are counted again after messages went.
+        windows: how windows are counted again after messages were deleted.
 
     """
 
@@ -70,12 +70,12 @@ class ForgettingRules:
     windows: WindowPolicy
 
 
-async def _anyhow(_db: AsyncSession) -> None:
-    """Nobody stops it."""
+async def _always_allowed(_db: AsyncSession) -> None:
+    """The work is never stopped."""
 
 
 class Forgetting:
-    """One tenant at a time; the service goes on answering."""
+    """Forgets one tenant's rows at a time, while the service goes on answering."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class Forgetting:
         batch: int = BATCH,
         most_compared: int = MOST_COMPARED,
     ) -> None:
-        """Forget in `database`, at most `batch` rows in one transaction; two ways to choose are
-        compared for buckets that hold `most_compared` memories together.
+        """Forget in `database`, at most `batch` rows in one transaction; evictions are compared
+        for buckets that hold at most `most_compared` memories together.
         """
         self._database = database
         self._rules = rules
@@ -94,7 +94,7 @@ class Forgetting:
         self._most_compared = most_compared
 
     async def policies(self, tenant_id: str) -> Policies:
-        """What is in force for a tenant and its agents."""
+        """The policies in force for a tenant and its agents."""
         async with self._database.begin(tenant_id) as db:
             return await PolicyRepository(db, tenant_id).get(self._rules.policy)
 
@@ -113,7 +113,7 @@ class Forgetting:
                 count += due.rows
                 ids += due.ids[: SAMPLE - len(ids)]
             reason = REASONS.get(step, "retention")
-            sample = [Candidate(id=one, reason=reason) for one in ids]
+            sample = [Candidate(id=row_id, reason=reason) for row_id in ids]
             found.append(StepRead(step=step, due=count, sample=sample))
         return found
 
@@ -141,10 +141,10 @@ class Forgetting:
     async def compare(
         self, tenant_id: str, eviction: Eviction, agent_id: str | None = None
     ) -> Shadow:
-        """What another way to choose would do beyond the caps; changes nothing.
+        """What another eviction would archive beyond the caps; changes nothing.
 
-        One statement per policy. Of many crowded buckets only the first are compared, and the
-        answer says so.
+        One statement per policy. Of many crowded buckets only the first are compared; then the
+        result is `truncated`.
         """
         groups = (await self.policies(tenant_id)).groups(agent_id)
         done = list[Compared]()
@@ -164,15 +164,15 @@ class Forgetting:
                 )
                 rows -= found.read
                 done.append(found)
-        acted = [one for found in done for one in found.first]
-        shadow = [one for found in done for one in found.second]
+        acted = [memory_id for found in done for memory_id in found.first]
+        shadow = [memory_id for found in done for memory_id in found.second]
         return Shadow(
             eviction=eviction,
-            buckets=sum(one.buckets for one in done),
-            both=sum(one.both for one in done),
+            buckets=sum(found.buckets for found in done),
+            both=sum(found.both for found in done),
             only_policy=acted[:MOST_SHOWN],
             only_shadow=shadow[:MOST_SHOWN],
-            truncated=any(one.left_out for one in done)
+            truncated=any(found.left_out for found in done)
             or max(len(acted), len(shadow)) > MOST_SHOWN,
         )
 
@@ -190,7 +190,7 @@ class Forgetting:
         async for session_id in self._quiet(tenant_id, group):
             async with self._database.begin(tenant_id) as db:
                 steps = await SaverThreadRepository(db, tenant_id, session_id).steps()
-            count += len({(one.namespace, one.checkpoint_id) for one in steps} - kept(steps))
+            count += len({(step.namespace, step.checkpoint_id) for step in steps} - kept(steps))
             ids.append(session_id)
         return Due(count, ids[:SAMPLE])
 
@@ -201,8 +201,8 @@ class Forgetting:
                 found = await RetentionRepository(db, tenant_id).quiet_threads(
                     group, after=after, limit=self._batch
                 )
-            for one in found:
-                yield one
+            for session_id in found:
+                yield session_id
             if len(found) < self._batch:
                 return
             after = found[-1]
@@ -216,18 +216,18 @@ class Forgetting:
         agent_id: str | None = None,
         *,
         job_id: str | None = None,
-        allowed: Allowed = _anyhow,
+        allowed: Allowed = _always_allowed,
     ) -> dict[str, int]:
-        """Forget what is due; how much, by step.
+        """Forget what is due; how many rows, by step.
 
-        Safe to repeat and to run twice at once: each row goes once.
+        Safe to repeat and to run twice at once: each row is forgotten once.
 
         Args:
             tenant_id: whose.
             steps: which, in order.
-            agent_id: only what is of this agent.
+            agent_id: only rows of this agent.
             job_id: the job that does it, for the history.
-            allowed: asked in every transaction whether to go on.
+            allowed: called in every transaction; raises to stop.
 
         """
         groups = (await self.policies(tenant_id)).groups(agent_id)
@@ -244,7 +244,7 @@ class Forgetting:
             case "purged":
                 return await _all(partial(self._purge, work, group))
             case "messages":
-                return await self._let_messages_go(work, group)
+                return await self._delete_old_messages(work, group)
             case "archived_checkpoints" | "snapshots":
                 return await _all(partial(self._delete_rows, work, step, group))
             case "saver_checkpoints":
@@ -264,19 +264,19 @@ class Forgetting:
 
     async def _trim(self, work: "_Work", group: Group) -> int:
         total = 0
-        for place in await self._crowded(work.tenant_id, group):
-            total += await _all(partial(self._trim_bucket, work, group.policy, place))
+        for bucket in await self._crowded(work.tenant_id, group):
+            total += await _all(partial(self._trim_bucket, work, group.policy, bucket))
         return total
 
-    async def _trim_bucket(self, work: "_Work", policy: ForgettingPolicy, place: Crowded) -> int:
+    async def _trim_bucket(self, work: "_Work", policy: ForgettingPolicy, bucket: Crowded) -> int:
         async with self._database.begin(work.tenant_id) as db:
             await work.allowed(db)
-            # Whoever saves here waits, so that nobody is counted twice.
+            # Saves to this bucket wait, so that no memory is counted twice.
             await MemoryRepository(db, Access(work.tenant_id)).lock_bucket(
-                place.scope, place.scope_id
+                bucket.scope, bucket.scope_id
             )
             ids = await EvictionRepository(db, Access(work.tenant_id)).weakest(
-                place._asdict(),
+                bucket._asdict(),
                 keep=policy.max_facts,
                 eviction=policy.eviction,
                 limit=self._batch,
@@ -308,7 +308,7 @@ class Forgetting:
                 step, group, self._batch
             )
 
-    async def _let_messages_go(self, work: "_Work", group: Group) -> int:
+    async def _delete_old_messages(self, work: "_Work", group: Group) -> int:
         total, after = 0, ""
         while True:
             async with self._database.begin(work.tenant_id) as db:
@@ -316,12 +316,12 @@ class Forgetting:
                     group, after=after, limit=self._batch
                 )
             for session_id in found:
-                total += await _all(partial(self._let_go, work, group, session_id))
+                total += await _all(partial(self._delete_messages_of, work, group, session_id))
             if len(found) < self._batch:
                 return total
             after = found[-1]
 
-    async def _let_go(self, work: "_Work", group: Group, session_id: str) -> int:
+    async def _delete_messages_of(self, work: "_Work", group: Group, session_id: str) -> int:
         """Delete old messages of one session, and count its window again."""
         access = Access(work.tenant_id)
         async with self._database.begin(work.tenant_id) as db:
@@ -358,14 +358,14 @@ class Forgetting:
                     continue
                 thread = SaverThreadRepository(db, work.tenant_id, session_id)
                 steps = await thread.steps()
-                here = {(one.namespace, one.checkpoint_id) for one in steps}
+                here = {(step.namespace, step.checkpoint_id) for step in steps}
                 total += await thread.remove(here - kept(steps))
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """One run: whose, and on whose behalf."""
+    """A run: its tenant and its job."""
 
     tenant_id: str
     job_id: str | None
@@ -384,8 +384,8 @@ def _bounded(policy: ForgettingPolicy) -> bool:
 
 
 def whole(old: Collection[str], traffic: Sequence[ToolMessage]) -> set[str]:
-    """Those of the old messages that may go: never half of a call and its results."""
-    here = {str(one.message_id) for one in traffic}
+    """Those of the old messages that may be deleted: never a tool call without its results."""
+    here = {str(message.message_id) for message in traffic}
     return set(old) - closure(here - set(old), traffic)
 
 

@@ -1,4 +1,4 @@
-"""What has to go with time: by a job of each tenant once an hour, and by `kemem purge`."""
+"""Maintenance of a tenant's rows: an hourly job of each tenant, and `kemem purge`."""
 
 from dataclasses import asdict
 from typing import Any
@@ -20,12 +20,12 @@ KIND = "housekeeping"
 
 MEMORIES_READ = 20_000
 MESSAGES_READ = 20_000
-"""How many older rows one run reads for searches, some 20 s of work; `kemem reembed` reads all of
-them at once."""
+"""How many older rows one run indexes for searches, some 20 s of work; `kemem reembed` indexes all
+of them at once."""
 
 
-def _nobody(_count: int) -> None:
-    """Nobody watches a job."""
+def _ignore(_count: int) -> None:
+    """A job reports no progress."""
 
 
 class Housekeeping:
@@ -42,13 +42,13 @@ class Housekeeping:
         quantisation: QuantisationService | None = None,
         checkpoints: CheckpointArchiving | None = None,
     ) -> None:
-        """Keep `database` in order, at most `batch` rows in one transaction.
+        """Maintain `database`, at most `batch` rows in one transaction.
 
         Args:
             memories: makes missing search terms, for some memories on each run.
             messages: the same for messages.
             quantisation: makes and clears the codes of large buckets.
-            checkpoints: archives old ones, and ends approvals that nobody gave.
+            checkpoints: archives old checkpoints, and expires approvals without an answer.
 
         """
         self._database = database
@@ -76,7 +76,7 @@ class Housekeeping:
         return counts
 
     async def run(
-        self, tenant_id: str, *, removed: Removed = _nobody, job_id: str | None = None
+        self, tenant_id: str, *, removed: Removed = _ignore, job_id: str | None = None
     ) -> dict[str, int]:
         """Archive what has expired and remove what is old; rows by name.
 
@@ -84,7 +84,7 @@ class Housekeeping:
 
         Args:
             tenant_id: whose.
-            removed: told after each batch how many rows it were.
+            removed: called after each batch with the number of its rows.
             job_id: the job that does it, for the history of memories.
 
         """

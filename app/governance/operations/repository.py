@@ -1,4 +1,4 @@
-"""SQL across the tables of work: jobs counted, and what is old enough to go."""
+"""SQL of operations: jobs counted, and rows that are old enough to be deleted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ class Retention:
     """How long each kind of row is kept once it is over.
 
     Args:
-        deleted: what was deleted, refused or expired: the setting MEMORY_PURGE_DAYS.
+        deleted: memories that were deleted, refused or expired: the setting MEMORY_PURGE_DAYS.
         jobs: jobs that succeeded or were cancelled.
-        upkeep: those that only did maintenance or notified webhooks, of which there are many.
-        dead_jobs: jobs that somebody should have looked at.
+        maintenance: succeeded jobs of maintenance and webhooks, of which there are many.
+        dead_jobs: jobs that failed for good.
         extraction_runs: the log of which model read what.
-        deliveries: what webhooks were told.
-        dead_deliveries: what they could not be told.
+        deliveries: events that webhooks received.
+        dead_deliveries: events that could not be delivered.
         usage: the ledger; a year can be compared with the one before.
 
     """
 
     deleted: timedelta
     jobs: timedelta = timedelta(days=7)
-    upkeep: timedelta = timedelta(hours=6)
+    maintenance: timedelta = timedelta(hours=6)
     dead_jobs: timedelta = timedelta(days=30)
     extraction_runs: timedelta = timedelta(days=90)
     deliveries: timedelta = timedelta(days=7)
@@ -46,15 +46,15 @@ class Retention:
     usage: timedelta = timedelta(days=400)
 
 
-UPKEEP = ("deliver", "housekeeping")
-"""Kinds of job that come by the thousand and say nothing once they are done."""
+MAINTENANCE_KINDS = ("deliver", "housekeeping")
+"""Kinds of job that are frequent and of no interest once they succeeded."""
 
 
 class ExpiredRows(NamedTuple):
-    """Rows of one table that may go.
+    """Rows of one table that may be deleted.
 
     Args:
-        key: the columns that, with the tenant, tell them apart.
+        key: the columns of the primary key beside the tenant.
 
     """
 
@@ -64,23 +64,23 @@ class ExpiredRows(NamedTuple):
 
 
 OLD: Final = ("jobs", "extraction_runs", "webhook_deliveries", "usage")
-"""Names of what may go."""
+"""Names of the tables whose old rows are deleted."""
 
 
 def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
-    """What may go, by the names of `OLD`."""
+    """Rows that may be deleted, by the names of `OLD`."""
     jobs = or_(
         and_(Job.status.in_(("succeeded", "cancelled")), Job.finished_at <= now - retention.jobs),
         and_(
             Job.status == "succeeded",
-            Job.kind.in_(UPKEEP),
-            Job.finished_at <= now - retention.upkeep,
+            Job.kind.in_(MAINTENANCE_KINDS),
+            Job.finished_at <= now - retention.maintenance,
         ),
         and_(
             Job.status == "succeeded",
             Job.kind == FORGET,
             Job.result["total"].astext == "0",
-            Job.finished_at <= now - retention.upkeep,
+            Job.finished_at <= now - retention.maintenance,
         ),
         and_(Job.status == "dead", Job.finished_at <= now - retention.dead_jobs),
     )
@@ -93,7 +93,7 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
             WebhookDelivery.status == "dead",
             WebhookDelivery.update_time <= now - retention.dead_deliveries,
         ),
-        # A webhook that is enabled again after a month is not told a month's news.
+        # A webhook that is enabled again after a month is not sent a month of events.
         and_(
             WebhookDelivery.status == "pending",
             WebhookDelivery.create_time <= now - retention.dead_deliveries,
@@ -126,7 +126,7 @@ class JobMaintenanceRepository:
         self._tenant_id = tenant_id
 
     async def count(self, name: str, retention: Retention) -> int:
-        """How many there are of what `OLD` names."""
+        """How many rows of the table `name`, one of `OLD`, are old enough to be deleted."""
         old = _old_rows(retention, func.now())[name]
         statement = (
             select(func.count())
@@ -136,7 +136,7 @@ class JobMaintenanceRepository:
         return int(await self._db.scalar(statement) or 0)
 
     async def delete(self, name: str, retention: Retention, limit: int) -> int:
-        """Delete at most `limit` of them, none that somebody else holds; how many it were."""
+        """Delete at most `limit` of these rows, and none that is locked; how many were deleted."""
         old = _old_rows(retention, await clock_of(self._db))[name]
         chosen = (
             select(*old.key)
@@ -158,7 +158,7 @@ class JobMaintenanceRepository:
 
 
 class JobCount(NamedTuple):
-    """Jobs of one kind in one status; `due` of them could run now, `oldest` since when."""
+    """Jobs of one kind in one status; `due` of them could run now, the first since `oldest`."""
 
     kind: str
     status: JobStatus
@@ -168,14 +168,14 @@ class JobCount(NamedTuple):
 
 
 class JobStatsRepository:
-    """Counts of the jobs a caller may see. Never begins or ends a transaction."""
+    """Counts of the jobs that a caller may see. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, access: Access) -> None:
         self._db = db
         self._access = access
 
     async def counts(self) -> Sequence[JobCount]:
-        """By kind and status."""
+        """Counts by kind and status, sorted; no entry where there is no job."""
         access = self._access
         conditions = [Job.tenant_id == access.tenant_id]
         if access.user_id is not None:

@@ -1,4 +1,4 @@
-"""/v1/jobs"""
+"""/v1/jobs."""
 
 from typing import Annotated
 
@@ -40,13 +40,13 @@ async def list_jobs(
 
 @router.get("/stats")
 async def get_job_stats(principal: ReaderDep, service: ServiceDep) -> JobStats:
-    """Count jobs by kind and status, and say how long the first has been waiting."""
+    """Count jobs by kind and status, and show since when the first has been due."""
     return await service.stats(principal)
 
 
 @router.get("/{job_id}", responses=responses_for(JobNotFoundError))
 async def get_job(job_id: Id, principal: ReaderDep, service: ServiceDep) -> JobRead:
-    """One job: how it stands, what came of it, or why it failed."""
+    """Get a job: its status, its result, or why it failed."""
     return await service.get(principal, job_id)
 
 
@@ -70,5 +70,5 @@ async def retry_job(
 async def cancel_job(
     job_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> JobRead:
-    """Call a job off; what it has not committed is not done."""
+    """Cancel a job; what it has not committed is not done."""
     return await service.cancel(principal, job_id, key=key)

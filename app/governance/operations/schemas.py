@@ -1,4 +1,4 @@
-"""Jobs as they cross HTTP; never what they work on, which may be somebody's words."""
+"""Jobs as they cross HTTP; never the content they work on."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,14 +26,14 @@ class JobRead(ReadSchema):
     agent_id: str | None
     user_id: str | None
     session_id: str | None
-    signals: list[str] = Field(description="What was noticed in the messages it is about.")
+    signals: list[str] = Field(description="What was noticed in the messages of the job.")
     creator: str | None = Field(description="Id of the key that asked for it.")
     due_at: Timestamp
     waiting_since: Timestamp
     deferred_reason: str | None = Field(
         description="Why it waits, when that is no debounce: after a failure, or for a quota."
     )
-    run_again: bool = Field(description="Whether it was asked for again while it runs.")
+    run_again: bool = Field(description="Whether it was ordered again while it runs.")
     attempts: int
     max_attempts: int
     error_code: str | None
@@ -50,5 +50,5 @@ class JobStats(ReadSchema):
     by_status: dict[JobStatus, int]
     by_kind: dict[str, dict[JobStatus, int]]
     due: int = Field(description="Jobs that could run now and wait for a worker.")
-    oldest_due: Timestamp | None = Field(description="Since when the first of them could.")
-    dead: int = Field(description="Jobs that somebody has to look at.")
+    oldest_due: Timestamp | None = Field(description="Since when the first of them has been due.")
+    dead: int = Field(description="Jobs that failed for good and need attention.")

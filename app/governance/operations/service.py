@@ -1,4 +1,4 @@
-"""Use cases of jobs: see what is owed, try again, call off."""
+"""Use cases of jobs: list, retry, cancel."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ class JobService:
         self._work = work
 
     async def list_jobs(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
-        """Jobs, newest first."""
+        """A page of jobs, newest first; empty when the filter asks for what the key may not see."""
         start = decode_time(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         own = _restriction(principal.access)
@@ -44,20 +44,25 @@ class JobService:
         )
 
     async def get(self, principal: Principal, job_id: str) -> JobRead:
-        """One job. Raises JobNotFoundError."""
+        """The job.
+
+        Raises:
+            JobNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
-            row = await _seen(JobRepository(db, principal.tenant_id), principal.access, job_id)
+            row = await _visible(JobRepository(db, principal.tenant_id), principal.access, job_id)
             return JobRead.model_validate(row)
 
     async def retry(
         self, principal: Principal, job_id: str, *, key: IdempotencyKey | None = None
     ) -> JobRead:
-        """Owe a dead or cancelled job again, at once.
+        """Make a dead or cancelled job pending again, due at once.
 
         Raises:
             JobNotFoundError: there is none for this caller.
-            JobNotRetryableError: it is not over, it succeeded, or its work is gone.
-            JobAlreadyLiveError: another job does the same by now.
+            JobNotRetryableError: it has not ended, it succeeded, or its subject is deleted.
+            JobAlreadyLiveError: another job of the same kind and key is live.
 
         """
         row = await self._change(principal, job_id, key, lambda jobs: jobs.retry(job_id))
@@ -67,11 +72,11 @@ class JobService:
     async def cancel(
         self, principal: Principal, job_id: str, *, key: IdempotencyKey | None = None
     ) -> JobRead:
-        """Stop owing a job; one that runs can commit nothing any more.
+        """Cancel a job; a running job can commit nothing any more.
 
         Raises:
             JobNotFoundError: there is none for this caller.
-            JobNotCancellableError: it is over.
+            JobNotCancellableError: it has ended.
 
         """
         row = await self._change(principal, job_id, key, lambda jobs: jobs.cancel(job_id))
@@ -87,12 +92,12 @@ class JobService:
     ) -> JobRead:
         async with self._work.write(principal, key, while_disabled=True) as unit:
             jobs = JobRepository(unit.db, principal.tenant_id)
-            await _seen(jobs, principal.access, job_id)
+            await _visible(jobs, principal.access, job_id)
             shown = JobRead.model_validate(await change(jobs))
             return unit.answer(shown, 200, user_id=shown.user_id)
 
     async def stats(self, principal: Principal) -> JobStats:
-        """Counts over the jobs the caller may see."""
+        """Counts of the jobs that the caller may see; `oldest_due` is None when none is due."""
         async with self._work.read(principal) as db:
             rows = await JobStatsRepository(db, principal.access).counts()
         by_status: dict[JobStatus, int] = dict.fromkeys(get_args(JobStatus), 0)
@@ -115,7 +120,7 @@ def _restriction(access: Access) -> dict[str, str]:
     return {name: value for name, value in own.items() if value is not None}
 
 
-async def _seen(jobs: JobRepository, access: Access, job_id: str) -> Job:
+async def _visible(jobs: JobRepository, access: Access, job_id: str) -> Job:
     row = await jobs.get(job_id)
     if any(getattr(row, name) != value for name, value in _restriction(access).items()):
         raise JobNotFoundError(job_id)

@@ -64,15 +64,15 @@ class Holdings:
         self._tenant_id = tenant_id
 
     def of_user(self, user_id: str) -> list[Holding]:
-        """All that is the person's or was said by them, whoever it counts for."""
+        """All rows that belong to the user or were said by the user, whatever their scope."""
         sessions = self._ids(Session, Session.session_id, Session.user_id == user_id)
-        # What all users of an agent share may have been heard in a session of theirs.
-        heard = and_(Memory.source == EXTRACTED, Memory.source_id.in_(sessions))
+        # What all users of an agent share may have been extracted from a session of the user.
+        extracted = and_(Memory.source == EXTRACTED, Memory.source_id.in_(sessions))
         folders = self._ids(Folder, Folder.folder_id, Folder.user_id == user_id)
         # And a document of theirs may have been read for a project or an agent.
         files = self._ids(File, File.file_id, File.folder_id.in_(folders))
         read = and_(Memory.source == READ, Memory.source_id.in_(files))
-        theirs = or_(Memory.user_id == user_id, Memory.session_id.in_(sessions), heard, read)
+        theirs = or_(Memory.user_id == user_id, Memory.session_id.in_(sessions), extracted, read)
         memories = self._ids(Memory, Memory.memory_id, theirs)
         return [
             ("decisions", GateDecision, or_(
@@ -190,9 +190,9 @@ class Holdings:
         memories = self._ids(Memory, Memory.memory_id, own)
         folders = self._ids(Folder, Folder.folder_id, Folder.agent_id == agent_id)
         decisions, *rest = self._memories(own)
-        heard = or_(GateDecision.agent_id == agent_id, GateDecision.session_id.in_(sessions))
+        extracted = or_(GateDecision.agent_id == agent_id, GateDecision.session_id.in_(sessions))
         return [
-            ("decisions", GateDecision, or_(decisions[2], heard)),
+            ("decisions", GateDecision, or_(decisions[2], extracted)),
             ("answers", StoredAnswer, _names("agent_id", agent_id)),
             *_short_term(sessions, shown=memories),
             ("attached_blocks", AgentBlock, AgentBlock.agent_id == agent_id),
@@ -250,8 +250,8 @@ class Holdings:
         memories = self._ids(Memory, Memory.memory_id, own)
         stands = self._among(GraphRelation.memory_ids, Memory, Memory.memory_id, own)
         if said is not None:
-            heard = Message.session_id.in_(said)
-            evidence = self._among(GraphRelation.evidence, Message, Message.message_id, heard)
+            extracted = Message.session_id.in_(said)
+            evidence = self._among(GraphRelation.evidence, Message, Message.message_id, extracted)
             stands = or_(stands, evidence)
         spoken_of = GraphMention.memory_id.in_(memories)
         return [

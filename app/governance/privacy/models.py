@@ -1,4 +1,4 @@
-"""The table of receipts: that somebody or something was erased, and how much."""
+"""The table of receipts: what kind of subject was erased, and how many rows."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from app.platform.database.base import Base, Id, TenantOwned
 
 
 class Erasure(TenantOwned, Base):
-    """What stays of an erasure: counts, and the hash of an id, by which who knows it finds it."""
+    """Receipt of an erasure: counts, and a hash by which a caller that knows the id finds it."""
 
     __tablename__ = "erasures"
     __table_args__ = (
@@ -22,7 +22,7 @@ class Erasure(TenantOwned, Base):
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     erasure_id: Mapped[str] = mapped_column(Id, primary_key=True)
     kind: Mapped[str] = mapped_column(String(20))
-    # Of kind and id, keyed by the tenant: whoever was erased is not named here.
+    # Of kind and id, keyed by the tenant: the erased subject is not named here.
     subject_hash: Mapped[bytes] = mapped_column(LargeBinary)
     deleted: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"))
     actor: Mapped[str | None] = mapped_column(Id)

@@ -1,4 +1,4 @@
-"""SQL for letting go of all that hangs on one thing, and for the receipts that stay."""
+"""SQL that erases all rows of one subject, and the receipts that stay."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -45,15 +45,15 @@ class ErasureRepository:
         self._tenant_id = tenant_id
 
     async def users_at_home(self, agent_id: str) -> int:
-        """How many users call this agent their home."""
+        """How many users have this agent as their home."""
         return await self._count(User, User.agent_id == agent_id)
 
     async def count(self, holdings: Sequence[Holding]) -> dict[str, int]:
-        """Rows by name; the thing itself is not counted."""
+        """Rows by name; the subject's own row is not counted."""
         return {name: await self._count(table, rows) for name, table, rows in holdings[:-1]}
 
     async def memory_ids(self, holdings: Sequence[Holding]) -> Sequence[str]:
-        """Ids of the memories among them that somebody could still see."""
+        """Ids of the memories among the holdings that are not deleted yet."""
         [own] = [rows for _, table, rows in holdings if table is Memory]
         found = await self._db.scalars(
             select(Memory.memory_id).where(
@@ -62,8 +62,8 @@ class ErasureRepository:
         )
         return found.all()
 
-    async def told_of(self, holdings: Sequence[Holding]) -> list[dict[str, Any]]:
-        """Id, scope and scope's id of the memories among them: what is derived from them."""
+    async def owners_of(self, holdings: Sequence[Holding]) -> list[dict[str, Any]]:
+        """Id, scope and scope id of the memories among the holdings, deleted ones too."""
         [own] = [rows for _, table, rows in holdings if table is Memory]
         found = await self._db.execute(
             select(Memory.memory_id, Memory.scope, Memory.scope_id).where(
@@ -73,8 +73,10 @@ class ErasureRepository:
         return [dict(row) for row in found.mappings()]
 
     async def orphan(self, holdings: Sequence[Holding]) -> int:
-        """Let memories that stay say that the file or session they were read from is gone; how
-        many. Files are locked first, so that none is being read; the sessions are already.
+        """Mark memories that stay and whose file or session is erased; how many were marked.
+
+        Files are locked first, so that none is being read; the sessions are locked already.
+
         """
         files = self._ids(File.file_id, _among(holdings, File))
         await self._db.execute(files.order_by(File.file_id).with_for_update())
@@ -86,7 +88,7 @@ class ErasureRepository:
                 Memory.tenant_id == self._tenant_id,
                 Memory.status != "deleted",
                 Memory.source_deleted_at.is_(None),
-                or_(read, self._heard_in(sessions)),
+                or_(read, self._extracted_in(sessions)),
                 _among(holdings, Memory).is_not(true()),
             )
             .values(source_deleted_at=await clock_of(self._db))
@@ -95,10 +97,10 @@ class ErasureRepository:
         )
         return len(rows.all())
 
-    def _heard_in(self, sessions: Select[Any]) -> ColumnElement[bool]:
-        """What extraction drew from sessions, and no message of another says as well.
+    def _extracted_in(self, sessions: Select[Any]) -> ColumnElement[bool]:
+        """Memories extracted from these sessions alone: no message elsewhere is evidence of them.
 
-        What a client saved and calls a model's names no message, or has no session of ours.
+        A memory that a client saved as a model's has no evidence, or no session of ours.
         """
         elsewhere = exists().where(
             Message.tenant_id == self._tenant_id,
@@ -117,12 +119,12 @@ class ErasureRepository:
         return select(key).where(key.class_.tenant_id == self._tenant_id, rows)
 
     async def delete(self, holdings: Sequence[Holding]) -> dict[str, int]:
-        """Remove it all, the thing itself last; keys are revoked. Returns how many rows went."""
+        """Delete the holdings, the subject itself last; keys are revoked. Rows deleted, by name."""
         await self._clear_references(holdings)
         gone = {}
         now = await clock_of(self._db)
         for name, table, rows in holdings:
-            # A key is only revoked, and names nobody any more: what it did bears its id.
+            # A key is only revoked and loses its names: history entries refer to its id.
             statement = (
                 update(ApiKey).values(
                     revoked_at=func.coalesce(ApiKey.revoked_at, now),

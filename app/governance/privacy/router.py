@@ -1,4 +1,4 @@
-"""/v1/erasures"""
+"""/v1/erasures."""
 
 from typing import Annotated
 
@@ -26,5 +26,5 @@ ServiceDep = Annotated[ErasureService, provided(ErasureService)]
 async def list_erasures(
     query: Annotated[ErasureListQuery, Query()], principal: AdminDep, service: ServiceDep
 ) -> Page[ErasureRead]:
-    """List receipts of what was erased, newest first; `kind` and `id` find those of one id."""
+    """List receipts of erasures, newest first; `kind` and `id` find those of one subject."""
     return await service.receipts(principal, query)

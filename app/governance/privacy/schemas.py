@@ -10,7 +10,7 @@ from app.platform.values.pagination import PageQuery
 class ErasureListQuery(PageQuery):
     kind: ErasureKind | None = None
     id: Id | None = Field(
-        default=None, description="What was erased, by its id; needs `kind` beside it."
+        default=None, description="Id of what was erased; needs `kind` beside it."
     )
 
     @field_validator("id")
@@ -22,7 +22,7 @@ class ErasureListQuery(PageQuery):
 
 
 class ErasureRead(ReadSchema):
-    """A receipt as it is kept: it does not say who or what was erased."""
+    """A receipt of an erasure: it does not name what was erased."""
 
     erasure_id: str
     kind: ErasureKind
@@ -30,7 +30,7 @@ class ErasureRead(ReadSchema):
         description="HMAC-SHA-256 of kind, U+001F and id, keyed by the tenant's id, in hexadecimal "
         "digits."
     )
-    deleted: dict[str, int] = Field(description="Rows that went, by what they were.")
+    deleted: dict[str, int] = Field(description="Rows deleted, by kind.")
     actor: str | None = Field(description="Id of the key that asked for it.")
     create_time: Timestamp
 

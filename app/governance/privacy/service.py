@@ -1,4 +1,4 @@
-"""Use cases of erasure. One transaction each: all of it goes, or nothing does."""
+"""Use cases of erasure. One transaction each: all of it is deleted, or nothing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,13 +30,13 @@ from app.platform.work.unit import Work
 log = structlog.get_logger()
 
 ATTEMPTS = 3
-"""How often an erasure is begun when it ran into another request."""
+"""How often an erasure is tried when it conflicts with another request."""
 
 REPEATED = {"40P01", "23503"}
-"""Codes of PostgreSQL after which an erasure begins again: a deadlock, and a new reference to a row
-that was to be deleted."""
+"""SQLSTATEs after which an erasure is tried again: a deadlock, and a new reference to a row that
+was to be deleted."""
 
-# What a person would miss. The rest is our own book-keeping about it.
+# Content, which needs `confirm`. The rest is our own bookkeeping.
 HELD = (
     "memories", "messages", "sessions", "members", "memberships", "blocks", "folders", "files",
     "entities", "profiles",
@@ -48,74 +48,78 @@ class ErasureService:
         self._work = work
 
     async def delete(
-        self, principal: Principal, kind: ErasureKind, one: str, query: ErasureQuery
+        self, principal: Principal, kind: ErasureKind, subject_id: str, query: ErasureQuery
     ) -> Receipt:
-        """Delete an agent, a user, a project or a session and all that hangs on it, for good.
+        """Erase an agent, a user, a project or a session and all that belongs to it, for good.
 
-        A user's words go from everywhere: memories, their history, verdicts, messages and
-        kept answers, though the user was never stored; and the user's keys are revoked. A
-        receipt stays that names nobody.
-        With a session go its messages and its own memories, with a project what was shared
-        there, with an agent its sessions and private memories.
+        A user's content is deleted everywhere: memories, their history, verdicts, messages and
+        kept answers, also when the user itself was never stored; the user's keys are revoked.
+        A session's messages and own memories are deleted with it, a project's shared rows, an
+        agent's sessions and private memories. A receipt stays that does not name the erased.
+        With `dry_run` the counts are returned and nothing is deleted.
 
         Raises:
             AgentNotFoundError, UserNotFoundError, ProjectNotFoundError,
             SessionNotFoundError: there is none for this caller.
             InsufficientRoleError: the acting user is no owner of the project.
-            AgentInUseError: users are at home with the agent.
+            AgentInUseError: the agent is the home of users.
             ConfirmationRequiredError: it holds something, and `confirm` is not set.
         """
         for _ in range(ATTEMPTS - 1):
             try:
-                return await self._delete(principal, kind, one, query)
+                return await self._delete(principal, kind, subject_id, query)
             except DatabaseBusyError as error:
-                # A session that was opened meanwhile may be locked after its user.
+                # A session that was opened meanwhile may have locked its user first.
                 if not _may_be_repeated(error):
                     raise
-        return await self._delete(principal, kind, one, query)
+        return await self._delete(principal, kind, subject_id, query)
 
     async def _delete(
-        self, principal: Principal, kind: ErasureKind, one: str, query: ErasureQuery
+        self, principal: Principal, kind: ErasureKind, subject_id: str, query: ErasureQuery
     ) -> Receipt:
         async with self._work.write(principal, while_disabled=True) as unit:
             erasure = ErasureRepository(unit.db, principal.tenant_id)
-            holdings = await self._holdings(unit.db, erasure, principal, kind, one)
+            holdings = await self._holdings(unit.db, erasure, principal, kind, subject_id)
             counts = await erasure.count(holdings)
             held = {name: count for name, count in counts.items() if name in HELD and count}
             if query.dry_run:
-                return Receipt(kind=kind, id=one, deleted=counts, dry_run=True)
+                return Receipt(kind=kind, id=subject_id, deleted=counts, dry_run=True)
             if held and not query.confirm:
                 raise ConfirmationRequiredError(kind, held)
             lost = await erasure.memory_ids(holdings)
-            told = await erasure.told_of(holdings)
+            remembered = await erasure.owners_of(holdings)
             await erasure.orphan(holdings)
             gone = await erasure.delete(holdings)
-            self._owe(unit.db, principal, [row for row in told if _scope(row) != (kind, one)])
-            # Whoever keeps a copy has to hear of it, and not whose the memories were.
+            self._order_refreshes(
+                unit.db, principal, [row for row in remembered if _scope(row) != (kind, subject_id)]
+            )
+            # Receivers that keep copies are notified, without the owners of the memories.
             await OutboxRepository(unit.db, principal.tenant_id).publish(
                 [
                     Event("memory.deleted", {"memory_id": memory_id, "event": "DELETE"})
                     for memory_id in lost
                 ]
             )
-            kept = await erasure.add_receipt(kind, one, gone, actor=principal.key_id)
+            kept = await erasure.add_receipt(kind, subject_id, gone, actor=principal.key_id)
         log.info("erasure_completed", kind=kind, erasure_id=kept.erasure_id, **gone)
-        return Receipt(kind=kind, id=one, deleted=gone, dry_run=False, erasure_id=kept.erasure_id)
+        return Receipt(
+            kind=kind, id=subject_id, deleted=gone, dry_run=False, erasure_id=kept.erasure_id
+        )
 
-    def _owe(
-        self, db: AsyncSession, principal: Principal, told: Sequence[Mapping[str, Any]]
+    def _order_refreshes(
+        self, db: AsyncSession, principal: Principal, remembered: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Have what others still know told anew: profiles and graphs that stood on it too."""
-        refresh_profiles(db, principal.tenant_id, told, principal.key_id, gone=True)
+        """Order the refresh of profiles and graphs that were derived from the memories too."""
+        refresh_profiles(db, principal.tenant_id, remembered, principal.key_id, gone=True)
         graphs = pending_graphs(db, principal.tenant_id, principal.key_id)
-        for row in told:
+        for row in remembered:
             graphs.note(row)
 
     async def receipts(self, principal: Principal, query: ErasureListQuery) -> Page[ErasureRead]:
-        """What was erased, newest first, or the receipts of one id.
+        """A page of receipts, newest first; with `kind` and `id` those of one subject.
 
         Raises:
-            KeyRestrictedError: the key is one agent's or one user's.
+            KeyRestrictedError: the key is restricted to an agent or a user.
 
         """
         if principal.access.restricted:
@@ -141,34 +145,36 @@ class ErasureService:
         erasure: ErasureRepository,
         principal: Principal,
         kind: ErasureKind,
-        one: str,
+        subject_id: str,
     ) -> list[Holding]:
-        """What hangs on it, after locking it; nothing new can be hung on it meanwhile.
+        """What belongs to it, after locking it; nothing can be added to it meanwhile.
 
-        Locks are taken as an append takes them: sessions, then whose they are.
+        Locks are taken in the order of an append: sessions, then their owners.
         """
         sessions = SessionRepository(db, principal.access)
         held = Holdings(principal.tenant_id)
         if kind == "session":
-            await sessions.get(one, lock=True)
-            return held.of_session(one)
+            await sessions.get(subject_id, lock=True)
+            return held.of_session(subject_id)
         if kind == "user":
-            await sessions.lock_all_of(user_id=one)
-            return await self._of_user(db, erasure, principal, one)
+            await sessions.lock_all_of(user_id=subject_id)
+            return await self._of_user(db, erasure, principal, subject_id)
         if kind == "project":
-            await ProjectRepository(db, principal.access).managed(one, "delete_project", lock=True)
-            return held.of_project(one)
-        await sessions.lock_all_of(agent_id=one)
-        await AgentRepository(db, principal.access).get(one, lock=True)
-        users = await erasure.users_at_home(one)
+            await ProjectRepository(db, principal.access).managed(
+                subject_id, "delete_project", lock=True
+            )
+            return held.of_project(subject_id)
+        await sessions.lock_all_of(agent_id=subject_id)
+        await AgentRepository(db, principal.access).get(subject_id, lock=True)
+        users = await erasure.users_at_home(subject_id)
         if users:
-            raise AgentInUseError(one, users)
-        return held.of_agent(one)
+            raise AgentInUseError(subject_id, users)
+        return held.of_agent(subject_id)
 
     async def _of_user(
         self, db: AsyncSession, erasure: ErasureRepository, principal: Principal, user_id: str
     ) -> list[Holding]:
-        """As above. Of someone unknown a verdict or a kept answer may be left, or a key."""
+        """The same for a user. An unknown user may have a verdict, a kept answer or a key left."""
         holdings = Holdings(principal.tenant_id).of_user(user_id)
         try:
             await UserRepository(db, principal.access).get(user_id, lock=True)
@@ -183,6 +189,6 @@ def _scope(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _may_be_repeated(error: DatabaseBusyError) -> bool:
-    """Whether somebody was in the way whom the next attempt sees."""
+    """Whether the conflicting request has ended, so that another attempt sees its result."""
     driver = getattr(error.__cause__, "orig", None)
     return getattr(driver, "sqlstate", None) in REPEATED

@@ -1,4 +1,4 @@
-"""When a delivery that failed is tried again, and when a webhook is given up."""
+"""When a failed delivery is retried, and when a webhook is disabled."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,7 @@ DELAYS = (
 )
 MOST_ATTEMPTS = len(DELAYS) + 1
 JITTER = 0.1
-"""Delays vary by a tenth, so that what failed together does not come back together."""
+"""Delays vary by a tenth, so that attempts that failed together are not repeated together."""
 
 LONGEST_WAIT = timedelta(hours=24)
 """What a receiver may ask for in `Retry-After`."""
@@ -44,10 +44,10 @@ def next_attempt(
 
 
 def pause_after(failures: int, retry_after: timedelta | None) -> timedelta | None:
-    """How long to leave a receiver alone that failed `failures` times in a row, if at all.
+    """How long to pause a receiver after `failures` in a row; None for no pause.
 
-    One bad event must not hold up those behind it, so a pause needs several; but a receiver
-    that is down would otherwise cost a timeout for each event that waits.
+    A pause needs several failures, since one bad event must not delay the others; without a
+    pause a receiver that is down would cost a timeout for each pending event.
     """
     if retry_after:
         return retry_after
@@ -64,8 +64,8 @@ def read_retry_after(value: str, *, at: datetime) -> timedelta | None:
             # More digits than a day has seconds say no more than "long".
             asked = timedelta(seconds=int(value.strip()[:6]))
         else:
-            moment = parsedate_to_datetime(value)
-            asked = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - at
+            retry_at = parsedate_to_datetime(value)
+            asked = (retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - at
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return min(max(asked, timedelta(0)), LONGEST_WAIT)

@@ -1,8 +1,8 @@
-"""Sending what the outbox owes: at least once, and never inside a transaction.
+"""Sends pending deliveries: at least once, and never inside a transaction.
 
-An attempt is three steps: one transaction takes a delivery and counts the attempt, the request
-goes out, the next writes down what came of it and takes the one after. Whoever dies in between
-leaves a delivery that comes round again, with the same event id.
+An attempt has three steps: a transaction claims a delivery and counts the attempt, the request is
+sent, and the next transaction stores the result and claims the next delivery. When a worker dies
+in between, the delivery is sent again with the same event id.
 """
 
 import json
@@ -36,24 +36,25 @@ from app.platform.outbox.models import Webhook
 log = structlog.get_logger()
 
 KIND = "deliver"
-AFTER_OTHERS = 50
-"""Its priority in the queue: a receiver that hangs must not hold up what is remembered."""
 """Of the jobs; their key is the webhook, so that one worker at a time sends to it."""
 
+PRIORITY = 50
+"""Below other jobs: a receiver that does not answer must not delay what is remembered."""
+
 LOST_AFTER = timedelta(seconds=30)
-"""When an attempt nobody reported on is made again. Longer than any attempt takes."""
+"""When an attempt without a result is repeated. Longer than any attempt takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long an attempt may take, and how long a run goes on before it lets others work."""
+    """How long an attempt may take, and after which time a run starts no further attempt."""
 
     attempt: timedelta = timedelta(seconds=10)
     run: timedelta = timedelta(seconds=10)
 
     @classmethod
     def within(cls, job_timeout: timedelta) -> "Timeouts":
-        """As much as a job may have: the last attempt of a run must end in time."""
+        """Timeouts that fit into a job's: the last attempt of a run must end in time."""
         return cls(attempt=min(cls().attempt, job_timeout / 3), run=min(cls().run, job_timeout / 3))
 
 
@@ -65,10 +66,10 @@ class _Ending(NamedTuple):
 
 
 class Deliverer:
-    """Sends to one webhook after another, as jobs of the queue ask for it.
+    """Sends the due deliveries of a webhook; the handler of the jobs `deliver`.
 
     Args:
-        trusted: whose certificates are believed.
+        trusted: the certificate authorities.
         chance: a random number from 0 to 1.
 
     """
@@ -80,14 +81,14 @@ class Deliverer:
         trusted: ssl.SSLContext,
         now: Callable[[], datetime],
         *,
-        patience: Timeouts = Timeouts(),
+        timeouts: Timeouts = Timeouts(),
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._database = database
         self._targets = targets
         self._trusted = trusted
         self._now = now
-        self._patience = patience
+        self._timeouts = timeouts
         self._chance = chance
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
@@ -95,57 +96,57 @@ class Deliverer:
         return await self.deliver(job.tenant_id, job.key)
 
     async def deliver(self, tenant_id: str, webhook_id: str) -> dict[str, int]:
-        """Send what is due to one webhook, for a while; how many attempts ended how.
+        """Send what is due to one webhook for `timeouts.run`; numbers of attempts by outcome.
 
-        What is left then, or fails, is due later. A webhook that is disabled, paused or gone
-        is sent nothing.
+        What remains or fails is due later. Nothing is sent to a webhook that is disabled,
+        paused or deleted. Safe to repeat.
         """
         outcomes: Counter[str] = Counter()
-        ends = monotonic() + self._patience.run.total_seconds()
-        seconds = self._patience.attempt.total_seconds()
+        ends = monotonic() + self._timeouts.run.total_seconds()
+        seconds = self._timeouts.attempt.total_seconds()
         async with self._database.begin(tenant_id) as db:
-            taken = await self._take(DeliveryRepository(db, tenant_id, webhook_id))
+            claimed = await self._claim(DeliveryRepository(db, tenant_id, webhook_id))
         async with Sender.opened(self._targets, self._trusted, seconds=seconds) as sender:
-            while taken is not None:
-                result = await self._try(sender, taken)
-                # One transaction for what came of this one and for the next: half the commits.
+            while claimed is not None:
+                result = await self._try(sender, claimed)
+                # One transaction for this result and for the next claim: half the commits.
                 async with self._database.begin(tenant_id) as db:
                     deliveries = DeliveryRepository(db, tenant_id, webhook_id)
                     webhooks = WebhookRepository(db, tenant_id)
-                    ending = await self._record(webhooks, deliveries, taken, result)
-                    following = await self._take(deliveries) if monotonic() < ends else None
+                    ending = await self._record(webhooks, deliveries, claimed, result)
+                    following = await self._claim(deliveries) if monotonic() < ends else None
                 outcomes[ending.outcome] += 1
-                _tell(webhook_id, taken, result, ending)
-                taken = following
+                _report(webhook_id, claimed, result, ending)
+                claimed = following
         return dict(outcomes)
 
-    async def _take(self, deliveries: DeliveryRepository) -> ClaimedDelivery | None:
+    async def _claim(self, deliveries: DeliveryRepository) -> ClaimedDelivery | None:
         now = self._now()
-        return await deliveries.take(now, lost_at=now + LOST_AFTER)
+        return await deliveries.claim(now, lost_at=now + LOST_AFTER)
 
-    async def _try(self, sender: Sender, taken: ClaimedDelivery) -> Result:
-        if taken.attempts > MOST_ATTEMPTS:
-            # Each attempt took its worker along, or its report; one more would too.
+    async def _try(self, sender: Sender, claimed: ClaimedDelivery) -> Result:
+        if claimed.attempts > MOST_ATTEMPTS:
+            # No attempt left a result; its worker died each time, and would again.
             return Result("worker_lost")
-        if not self._targets.allow_scheme_of(taken.url):
+        if not self._targets.allow_scheme_of(claimed.url):
             return Result("address_refused")
-        now, body = self._now(), _body(taken.payload)
-        keys = [taken.secret, taken.old_secret] if taken.old_secret else [taken.secret]
+        now, body = self._now(), _body(claimed.payload)
+        keys = [claimed.secret, claimed.old_secret] if claimed.old_secret else [claimed.secret]
         headers = {
             "content-type": "application/json",
             "user-agent": "KeMem-Webhooks",
-            **signed_headers(keys, event_id=taken.event_id, at=now, body=body),
+            **signed_headers(keys, event_id=claimed.event_id, at=now, body=body),
         }
-        return await sender.post(taken.url, body, headers, at=now)
+        return await sender.post(claimed.url, body, headers, at=now)
 
     async def _record(
         self,
         webhooks: WebhookRepository,
         deliveries: DeliveryRepository,
-        taken: ClaimedDelivery,
+        claimed: ClaimedDelivery,
         result: Result,
     ) -> _Ending:
-        """Write down what came of an attempt: the webhook first, as a deletion locks them."""
+        """Store the result of an attempt: the webhook first, in the lock order of a deletion."""
         now = self._now()
         known = {
             "response_status": result.response_status,
@@ -153,39 +154,39 @@ class Deliverer:
             "duration_ms": result.duration_ms,
         }
         if result.error_code is None:
-            if taken.failing:
+            if claimed.failing:
                 await webhooks.note_success(deliveries.webhook_id)
             await deliveries.close(
-                taken, status="delivered", delivered_at=now, next_attempt_at=None, **known
+                claimed, status="delivered", delivered_at=now, next_attempt_at=None, **known
             )
             return _Ending("delivered")
         webhook = await webhooks.note_failure(deliveries.webhook_id, now)
-        disabled = webhook is not None and _restrain(webhook, result, now)
-        again = None
+        disabled = webhook is not None and _restrict(webhook, result, now)
+        retry_at = None
         if not result.gone:
-            again = next_attempt(
-                taken.attempts, at=now, retry_after=result.retry_after, chance=self._chance()
+            retry_at = next_attempt(
+                claimed.attempts, at=now, retry_after=result.retry_after, chance=self._chance()
             )
-        status = "dead" if again is None else "pending"
-        await deliveries.close(taken, status=status, next_attempt_at=again, **known)
-        return _Ending("dead" if again is None else "failed", disabled)
+        status = "dead" if retry_at is None else "pending"
+        await deliveries.close(claimed, status=status, next_attempt_at=retry_at, **known)
+        return _Ending("dead" if retry_at is None else "failed", disabled)
 
 
 class DeliverySchedule:
-    """Finding what is due; every worker may do it."""
+    """Orders jobs for due deliveries; every worker may run it."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database
         self._now = now
 
     async def schedule_due(self) -> int:
-        """Order a job for every webhook that has something to send; how many it were."""
+        """Order a job for every webhook with due deliveries; how many. Safe to repeat."""
         due = await WebhookDirectory(self._database).due(self._now(), KIND)
         for tenant_id, rows in groupby(due, key=lambda row: str(row["tenant_id"])):
             async with self._database.begin(tenant_id) as db:
                 jobs = JobRepository(db, tenant_id)
                 for row in rows:
-                    await jobs.schedule(Order(KIND, row["webhook_id"], priority=AFTER_OTHERS))
+                    await jobs.schedule(Order(KIND, row["webhook_id"], priority=PRIORITY))
         return len(due)
 
     async def tick(self) -> None:
@@ -194,17 +195,17 @@ class DeliverySchedule:
 
 
 def _body(payload: dict[str, Any]) -> bytes:
-    """The same bytes each time; PostgreSQL keeps no order of keys."""
+    """The same bytes each time: JSONB does not keep the order of keys."""
     ordered = {name: payload[name] for name in ("id", "type", "create_time", "data")}
     return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _tell(webhook_id: str, taken: ClaimedDelivery, result: Result, ending: _Ending) -> None:
+def _report(webhook_id: str, claimed: ClaimedDelivery, result: Result, ending: _Ending) -> None:
     WEBHOOK_DELIVERIES.labels(ending.outcome).inc()
     log.info(
         "webhook_attempted",
         webhook_id=webhook_id,
-        delivery_id=taken.delivery_id,
+        delivery_id=claimed.delivery_id,
         outcome=ending.outcome,
         error_code=result.error_code,
         response_status=result.response_status,
@@ -214,8 +215,8 @@ def _tell(webhook_id: str, taken: ClaimedDelivery, result: Result, ending: _Endi
         log.warning("webhook_disabled", webhook_id=webhook_id, error_code=result.error_code)
 
 
-def _restrain(webhook: Webhook, result: Result, now: datetime) -> bool:
-    """Leave a locked webhook alone for a while, or for good; whether it is disabled now."""
+def _restrict(webhook: Webhook, result: Result, now: datetime) -> bool:
+    """Pause or disable a locked webhook after a failure; whether this disabled it."""
     pause = pause_after(webhook.failures, result.retry_after)
     if pause is not None:
         webhook.paused_until = now + pause

@@ -41,11 +41,11 @@ ORDER BY w.tenant_id, w.webhook_id
 
 
 class ClaimedDelivery(NamedTuple):
-    """A delivery to be tried, and where and how, as the webhook was when it was taken.
+    """A delivery to be sent, with the webhook's address and secrets when it was claimed.
 
     Args:
-        attempts: with this one.
-        old_secret: signs too, when there is one.
+        attempts: including this one.
+        old_secret: signs too; None when it has expired.
         failing: whether the last attempt at the webhook failed.
 
     """
@@ -67,7 +67,9 @@ class WebhookDirectory:
         self._database = database
 
     async def due(self, now: datetime, kind: str) -> list[asyncpg.Record]:
-        """`tenant_id` and `webhook_id` of those without a live job of this kind."""
+        """`tenant_id` and `webhook_id` of webhooks with due deliveries and no live job of
+        `kind`.
+        """
         return await self._database.look_up(_DUE, now, kind)
 
 
@@ -79,8 +81,13 @@ class WebhookRepository:
         self._tenant_id = tenant_id
 
     async def add(self, webhook: Webhook) -> None:
-        """Raises TooManyWebhooksError."""
-        # Two that arrive together must count each other.
+        """Store a webhook; its server defaults are loaded.
+
+        Raises:
+            TooManyWebhooksError: the tenant has `MOST_WEBHOOKS` already.
+
+        """
+        # Two requests at once must count each other's webhook.
         name = f"{self._tenant_id}\x1fwebhooks"
         await self._db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 2))))
         count = await self._db.scalar(
@@ -94,7 +101,7 @@ class WebhookRepository:
         await self._db.refresh(webhook)
 
     async def get(self, webhook_id: str, *, lock: bool = False) -> Webhook:
-        """The webhook; locked, it can still be told of events meanwhile.
+        """The webhook; events can be published to it while it is locked.
 
         Raises:
             WebhookNotFoundError: the tenant has no such webhook.
@@ -126,13 +133,24 @@ class WebhookRepository:
     async def patch(
         self, webhook_id: str, changes: dict[str, Any], *, expected: int | None
     ) -> Webhook:
-        """The changed webhook. Raises WebhookNotFoundError, VersionConflictError."""
+        """The changed webhook.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+            VersionConflictError: its version is not `expected`.
+
+        """
         webhook = await self.get(webhook_id, lock=True)
         await apply_changes(self._db, webhook, changes, expected=expected)
         return webhook
 
     async def remove(self, webhook_id: str) -> None:
-        """With all its deliveries. Raises WebhookNotFoundError."""
+        """Delete a webhook with all its deliveries.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+
+        """
         gone = await self._db.execute(
             delete(Webhook).where(self._is(webhook_id)).returning(Webhook.webhook_id)
         )
@@ -140,7 +158,7 @@ class WebhookRepository:
             raise WebhookNotFoundError(webhook_id)
 
     async def note_success(self, webhook_id: str) -> None:
-        """Forget the failures before; what never failed is not written."""
+        """Clear the failures; writes nothing when there are none."""
         await self._db.execute(
             update(Webhook)
             .where(self._is(webhook_id), Webhook.failures > 0)
@@ -148,7 +166,7 @@ class WebhookRepository:
         )
 
     async def note_failure(self, webhook_id: str, at: datetime) -> Webhook | None:
-        """Count a failed attempt; the webhook, locked, or None when it is gone."""
+        """Count a failed attempt; the webhook, locked, or None when it was deleted."""
         webhook = await self._db.scalar(
             select(Webhook).where(self._is(webhook_id)).with_for_update(key_share=True)
         )
@@ -172,16 +190,21 @@ class DeliveryRepository:
         self._tenant_id = tenant_id
         self.webhook_id = webhook_id
 
-    def _mine(self) -> ColumnElement[bool]:
+    def _own(self) -> ColumnElement[bool]:
         return and_(
             WebhookDelivery.tenant_id == self._tenant_id,
             WebhookDelivery.webhook_id == self.webhook_id,
         )
 
     async def get(self, delivery_id: str) -> WebhookDelivery:
-        """Raises DeliveryNotFoundError."""
+        """The delivery.
+
+        Raises:
+            DeliveryNotFoundError: the webhook has no such delivery.
+
+        """
         delivery = await self._db.scalar(
-            select(WebhookDelivery).where(self._mine(), WebhookDelivery.delivery_id == delivery_id)
+            select(WebhookDelivery).where(self._own(), WebhookDelivery.delivery_id == delivery_id)
         )
         if delivery is None:
             raise DeliveryNotFoundError(delivery_id)
@@ -196,7 +219,7 @@ class DeliveryRepository:
         event_type: str | None,
     ) -> Sequence[WebhookDelivery]:
         """Newest first, one more than `limit` when another page follows."""
-        statement = select(WebhookDelivery).where(self._mine())
+        statement = select(WebhookDelivery).where(self._own())
         if status is not None:
             statement = statement.where(WebhookDelivery.status == status)
         if event_type is not None:
@@ -213,8 +236,8 @@ class DeliveryRepository:
         return rows.all()
 
     async def repeat(self, delivery: WebhookDelivery) -> WebhookDelivery:
-        """A new delivery of the same event."""
-        again = WebhookDelivery(
+        """Store a new delivery of the same event, due at once."""
+        repeated = WebhookDelivery(
             tenant_id=self._tenant_id,
             delivery_id=new_id("dlv"),
             webhook_id=self.webhook_id,
@@ -223,22 +246,22 @@ class DeliveryRepository:
             payload=delivery.payload,
             user_id=delivery.user_id,
         )
-        self._db.add(again)
+        self._db.add(repeated)
         await self._db.flush()
-        await self._db.refresh(again)
-        return again
+        await self._db.refresh(repeated)
+        return repeated
 
-    async def take(self, now: datetime, *, lost_at: datetime) -> ClaimedDelivery | None:
-        """The next one that is due, its attempt counted, or None.
+    async def claim(self, now: datetime, *, lost_at: datetime) -> ClaimedDelivery | None:
+        """Claim the next due delivery and count its attempt; None when nothing is due.
 
-        What was never tried comes in the order of its creation. Others that ask take another;
-        this one comes round again at `lost_at` when nobody says what came of it. A webhook
+        Deliveries without an attempt come in the order of their creation. Concurrent callers
+        claim different ones. A delivery that is not closed is due again at `lost_at`. A webhook
         that is disabled or paused has nothing due.
         """
         due = (
             select(WebhookDelivery.delivery_id)
             .where(
-                self._mine(),
+                self._own(),
                 WebhookDelivery.status == "pending",
                 WebhookDelivery.next_attempt_at <= now,
             )
@@ -250,7 +273,7 @@ class DeliveryRepository:
         rows = await self._db.execute(
             update(WebhookDelivery)
             .where(
-                self._mine(),
+                self._own(),
                 WebhookDelivery.delivery_id == due,
                 Webhook.tenant_id == self._tenant_id,
                 Webhook.webhook_id == WebhookDelivery.webhook_id,
@@ -275,19 +298,19 @@ class DeliveryRepository:
         row = rows.one_or_none()
         return None if row is None else ClaimedDelivery(*row)
 
-    async def close(self, taken: ClaimedDelivery, **values: Any) -> None:
-        """Write what came of an attempt.
+    async def close(self, claimed: ClaimedDelivery, **values: Any) -> None:
+        """Store the result of an attempt.
 
-        A success counts whoever reports it. A failure counts only from the last that took the
-        delivery: another may be trying it right now.
+        A success always counts. A failure counts only from the last claim of the delivery:
+        another worker may be sending it now.
         """
         statement = update(WebhookDelivery).where(
-            self._mine(),
-            WebhookDelivery.delivery_id == taken.delivery_id,
+            self._own(),
+            WebhookDelivery.delivery_id == claimed.delivery_id,
             WebhookDelivery.status == "pending",
         )
         if values["status"] != "delivered":
-            statement = statement.where(WebhookDelivery.attempts == taken.attempts)
+            statement = statement.where(WebhookDelivery.attempts == claimed.attempts)
         await self._db.execute(
             statement.values(**values).execution_options(synchronize_session=False)
         )

@@ -45,7 +45,7 @@ ServiceDep = Annotated[WebhookService, provided(WebhookService)]
 async def add_webhook(
     body: WebhookCreate, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> WebhookWithSecret:
-    """Have an address told of events; the secret that signs them is shown once."""
+    """Create a webhook; the secret that signs its requests is shown once."""
     return await service.add(principal, body, key=key)
 
 
@@ -59,7 +59,7 @@ async def list_webhooks(
 
 @router.get("/{webhook_id}", responses=responses_for(WebhookNotFoundError))
 async def get_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) -> WebhookRead:
-    """One webhook, and whether it is failing."""
+    """Get a webhook, and whether it is failing."""
     return await service.get(principal, webhook_id)
 
 
@@ -74,13 +74,13 @@ async def update_webhook(
     service: ServiceDep,
     version: VersionDep,
 ) -> WebhookRead:
-    """Change a webhook; what is left out stays. Enabled again, it is sent what waited."""
+    """Change a webhook; omitted fields stay. When enabled again, pending events are sent."""
     return await service.patch(principal, webhook_id, body, expected=version)
 
 
 @router.delete("/{webhook_id}", status_code=204, responses=responses_for(WebhookNotFoundError))
 async def delete_webhook(webhook_id: Id, principal: AdminDep, service: ServiceDep) -> None:
-    """Delete a webhook with the log of its deliveries; what waits is not sent."""
+    """Delete a webhook with the log of its deliveries; pending events are not sent."""
     await service.remove(principal, webhook_id)
 
 
@@ -103,7 +103,7 @@ async def rotate_webhook_secret(
 async def test_webhook(
     webhook_id: Id, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> DeliveryRead:
-    """Send `webhook.test`; what came of it is in the deliveries a moment later."""
+    """Send the event `webhook.test`; see the result in the deliveries shortly after."""
     return await service.test(principal, webhook_id, key=key)
 
 
@@ -116,7 +116,7 @@ async def list_webhook_deliveries(
     principal: AdminDep,
     service: ServiceDep,
 ) -> Page[DeliveryRead]:
-    """List what a webhook was told or is owed, newest first; those that arrived are kept a week."""
+    """List a webhook's deliveries, newest first; delivered ones are kept a week."""
     return await service.list_deliveries(principal, webhook_id, query)
 
 
@@ -134,5 +134,5 @@ async def redeliver_webhook_delivery(
     service: ServiceDep,
     key: IdempotencyKeyDep,
 ) -> DeliveryRead:
-    """Send an event again as a new delivery; `event_id` stays, so receivers know it."""
+    """Send an event again as a new delivery; `event_id` stays, so receivers recognise it."""
     return await service.redeliver(principal, webhook_id, delivery_id, key=key)

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, HttpUrl, UrlConstraints
 
-from app.platform.outbox.events import EventType, ToldType
+from app.platform.outbox.events import EventType, PublishedType
 from app.platform.values.fields import Description, ReadSchema, Schema, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
-WantedType = Literal["*", ToldType]
+WantedType = Literal["*", PublishedType]
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 
 

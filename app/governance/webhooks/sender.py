@@ -31,12 +31,12 @@ PREFIX = "whsec_"
 
 GONE = 410
 MOST_BODY_BYTES = 1024
-"""Of an answer's body; it is read so that the connection can be used again, and never kept."""
+"""Of an answer's body: read so that the connection can be reused, then dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an attempt. `error_code` is None when it succeeded."""
+    """Result of an attempt. `error_code` is None when it succeeded."""
 
     error_code: str | None
     response_status: int | None = None
@@ -73,7 +73,7 @@ class Sender:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, at: datetime
     ) -> Result:
-        """What the receiver answered; a failure of any kind is an outcome too."""
+        """Send one request; its result. Failures of the network are results, not exceptions."""
         started = perf_counter()
         answer: dict[str, Any] = {"error_code": None}
         try:
@@ -150,18 +150,18 @@ def new_secret() -> str:
 def signed_headers(
     keys: Sequence[str], *, event_id: str, at: datetime, body: bytes
 ) -> dict[str, str]:
-    """The headers that let a receiver tell `body` is ours, new, and not seen before.
+    """Headers by which a receiver verifies that `body` is from here, recent and not a repetition.
 
     Args:
         keys: the secrets; one signature each, so that a receiver may hold either.
         event_id: the same whenever the event is sent again.
 
     """
-    moment = str(int(at.timestamp()))
-    signed = f"{event_id}.{moment}.".encode() + body
+    timestamp = str(int(at.timestamp()))
+    signed = f"{event_id}.{timestamp}.".encode() + body
     return {
         "webhook-id": event_id,
-        "webhook-timestamp": moment,
+        "webhook-timestamp": timestamp,
         "webhook-signature": " ".join(_sign(key, signed) for key in keys),
     }
 

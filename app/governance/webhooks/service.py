@@ -1,4 +1,4 @@
-"""Use cases of webhooks and of the log of what they were told."""
+"""Use cases of webhooks and of the log of their deliveries."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -44,11 +44,13 @@ class WebhookService:
     async def add(
         self, principal: Principal, body: WebhookCreate, *, key: IdempotencyKey | None = None
     ) -> WebhookWithSecret:
-        """Create a webhook; its secret is shown here and never again.
+        """Create a webhook; its secret is in this answer only.
+
+        Safe to repeat with the idempotency key; the repeated answer has no secret.
 
         Raises:
             TargetRefusedError: the address may not be called.
-            TooManyWebhooksError: the tenant has as many as it may.
+            TooManyWebhooksError: the tenant has as many webhooks as allowed.
 
         """
         url = str(body.url)
@@ -70,13 +72,23 @@ class WebhookService:
         return shown
 
     async def get(self, principal: Principal, webhook_id: str) -> WebhookRead:
-        """Raises WebhookNotFoundError."""
+        """The webhook, without its secret.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+
+        """
         async with self._work.read(principal) as db:
             webhook = await WebhookRepository(db, principal.tenant_id).get(webhook_id)
             return WebhookRead.model_validate(webhook)
 
     async def list_webhooks(self, principal: Principal, query: PageQuery) -> Page[WebhookRead]:
-        """Webhooks, newest first."""
+        """A page of webhooks, newest first, without their secrets.
+
+        Raises:
+            InvalidCursorError: the cursor is not one of this list.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await WebhookRepository(db, principal.tenant_id).list_webhooks(
@@ -92,10 +104,11 @@ class WebhookService:
     async def patch(
         self, principal: Principal, webhook_id: str, body: WebhookPatch, *, expected: int | None
     ) -> WebhookRead:
-        """The changed webhook; enabling it forgets why it was disabled.
+        """Change a webhook; enabling it clears its failures and its pause.
 
         Raises:
-            WebhookNotFoundError, VersionConflictError.
+            WebhookNotFoundError: the tenant has no such webhook.
+            VersionConflictError: its version is not `expected`.
             TargetRefusedError: the new address may not be called.
 
         """
@@ -116,7 +129,12 @@ class WebhookService:
             return WebhookRead.model_validate(webhook)
 
     async def remove(self, principal: Principal, webhook_id: str) -> None:
-        """With all its deliveries, sent or not. Raises WebhookNotFoundError."""
+        """Delete a webhook with all its deliveries, sent or not.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+
+        """
         async with self._work.write(principal, while_disabled=True) as unit:
             await WebhookRepository(unit.db, principal.tenant_id).remove(webhook_id)
         log.info("webhook_deleted", webhook_id=webhook_id)
@@ -124,7 +142,7 @@ class WebhookService:
     async def rotate_secret(
         self, principal: Principal, webhook_id: str, *, key: IdempotencyKey | None = None
     ) -> WebhookWithSecret:
-        """Give a webhook a new secret; for a day the one before signs too.
+        """Give a webhook a new secret; for a day the previous secret signs too.
 
         Raises:
             WebhookNotFoundError: the tenant has no such webhook.
@@ -148,18 +166,18 @@ class WebhookService:
     async def test(
         self, principal: Principal, webhook_id: str, *, key: IdempotencyKey | None = None
     ) -> DeliveryRead:
-        """Owe the webhook an event `webhook.test`, sent the way all others are.
+        """Order the delivery of an event `webhook.test`, sent like all other events.
 
         Raises:
             WebhookNotFoundError: the tenant has no such webhook.
-            DisabledError: nothing is sent to it.
+            DisabledError: the webhook is disabled.
 
         """
         tenant_id = principal.tenant_id
         async with self._work.write(principal, key, while_disabled=True) as unit:
             webhook = await self._enabled(WebhookRepository(unit.db, tenant_id), webhook_id)
             event = Event("webhook.test", {"webhook_id": webhook_id})
-            delivery_id = await OutboxRepository(unit.db, tenant_id).tell(webhook_id, event)
+            delivery_id = await OutboxRepository(unit.db, tenant_id).publish_to(webhook_id, event)
             if delivery_id is None:
                 raise DisabledError("webhook", webhook_id)
             webhook.paused_until = None
@@ -169,7 +187,13 @@ class WebhookService:
     async def list_deliveries(
         self, principal: Principal, webhook_id: str, query: DeliveryQuery
     ) -> Page[DeliveryRead]:
-        """What the webhook was told or is owed, newest first. Raises WebhookNotFoundError."""
+        """A page of a webhook's deliveries, sent or pending, newest first.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+            InvalidCursorError: the cursor is not one of this list.
+
+        """
         start = decode_time(query.cursor)
         tenant_id = principal.tenant_id
         async with self._work.read(principal) as db:
@@ -192,24 +216,31 @@ class WebhookService:
         *,
         key: IdempotencyKey | None = None,
     ) -> DeliveryRead:
-        """Send an event again, whatever came of it; a new delivery with the same event id.
+        """Order a new delivery of an event, whatever the result of the first; the event id stays.
 
         Raises:
-            WebhookNotFoundError, DeliveryNotFoundError: there is none.
-            DisabledError: nothing is sent to the webhook.
+            WebhookNotFoundError: the tenant has no such webhook.
+            DeliveryNotFoundError: the webhook has no such delivery.
+            DisabledError: the webhook is disabled.
 
         """
         tenant_id = principal.tenant_id
         async with self._work.write(principal, key, while_disabled=True) as unit:
             webhook = await self._enabled(WebhookRepository(unit.db, tenant_id), webhook_id)
             deliveries = DeliveryRepository(unit.db, tenant_id, webhook_id)
-            again = await deliveries.repeat(await deliveries.get(delivery_id))
+            delivery = await deliveries.repeat(await deliveries.get(delivery_id))
             webhook.paused_until = None
-            shown = DeliveryRead.model_validate(again)
-            return unit.answer(shown, 202, user_id=again.user_id)
+            shown = DeliveryRead.model_validate(delivery)
+            return unit.answer(shown, 202, user_id=delivery.user_id)
 
     async def _enabled(self, webhooks: WebhookRepository, webhook_id: str) -> Webhook:
-        """Locked, since somebody who asks now shall not wait for the end of a pause."""
+        """The webhook, locked: the caller ends its pause.
+
+        Raises:
+            WebhookNotFoundError: the tenant has no such webhook.
+            DisabledError: it is disabled.
+
+        """
         webhook = await webhooks.get(webhook_id, lock=True)
         if not webhook.enabled:
             raise DisabledError("webhook", webhook_id)

@@ -27,10 +27,10 @@ from app.governance.webhooks.errors import TargetRefusedError
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
-# What Python calls global, or some of its releases do, and nobody on the internet is reached by.
+# Networks that Python, or some of its releases, calls global, but that are not on the internet.
 _SPECIAL: tuple[IPv4Network | IPv6Network, ...] = tuple(
-    ip_network(one)
-    for one in (
+    ip_network(network)
+    for network in (
         "100.64.0.0/10",  # Shared by a provider's customers; some clouds keep metadata there.
         "168.63.129.16/32",  # Azure's host, as its guests see it.
         "192.0.0.0/24",
@@ -68,7 +68,7 @@ def _is_global(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 host that a translator on the way would call for this address."""
+    """The IPv4 address that a translator would call for this address; None without one."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
@@ -118,7 +118,7 @@ class Targets:
         return self._private or urlsplit(url).scheme == "https"
 
     async def check(self, url: str) -> None:
-        """Refuse what can be seen to be wrong now; a name nobody knows yet may come to be.
+        """Check a new target; a name that does not resolve yet is accepted.
 
         Raises:
             TargetRefusedError: plain HTTP, or an address inside the deployment's network.
@@ -137,12 +137,12 @@ class Targets:
             return
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Where `host` is, every address allowed.
+        """Addresses of `host`, if all are allowed.
 
         Raises:
-            UnresolvedError: it has none.
+            UnresolvedError: it has no address.
             RefusedAddressError: one of them is inside the deployment's network; the others are
-                not tried either, since whoever mixes them means no good.
+                not tried either, since such a mixture is hostile.
 
         """
         try:

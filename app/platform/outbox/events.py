@@ -1,4 +1,4 @@
-"""What the service tells of: the kinds of event, and what one may carry."""
+"""The types of events that the service publishes, and what an event may carry."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-ToldType = Literal[
+PublishedType = Literal[
     "memory.added",
     "memory.updated",
     "memory.superseded",
@@ -17,25 +17,25 @@ ToldType = Literal[
     "session.compacted",
     "job.dead",
 ]
-"""What a webhook may ask for by name."""
+"""Types that a webhook can subscribe to."""
 
-EventType = Literal[ToldType, "webhook.test"]
+EventType = Literal[PublishedType, "webhook.test"]
 
 EVERY_TYPE = "*"
-"""Stands in a webhook's list for all types, those of later releases too."""
+"""In a webhook's list: all types, those of later releases too."""
 
-# Ids, codes, model names and moments look like this; a sentence does not, in any language.
+# Ids, codes, model names and times match; a sentence does not, in any language.
 _CODE = re.compile(r"[A-Za-z0-9._:@|+=~/-]{1,255}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, as receivers are told.
+    """Something that happened, as receivers get it.
 
     Args:
-        data: ids, codes and numbers. Never words: a receiver that may read them fetches the
-            memory, and what was deleted meanwhile is not told any more.
-        user_id: whom it is about, so that an erasure finds what is still to be told.
+        data: ids, codes and numbers. Never content: a receiver that may read it fetches the
+            memory, so content that was deleted meanwhile is not sent.
+        user_id: the user it is about, so that an erasure finds pending deliveries.
 
     """
 
@@ -44,17 +44,17 @@ class Event:
     user_id: str | None = None
 
     def __post_init__(self) -> None:
-        if not all(_is_wordless(value) for value in self.data.values()):
+        if not all(_is_code(value) for value in self.data.values()):
             raise ValueError(f"an event {self.type} may carry ids, codes and numbers alone")
         if self.data.get("user_id") not in {None, self.user_id}:
             raise ValueError(f"an event {self.type} names a user and hides it from erasures")
 
 
-def _is_wordless(value: JsonValue) -> bool:
+def _is_code(value: JsonValue) -> bool:
     if isinstance(value, str):
         return _CODE.match(value) is not None
     if isinstance(value, list):
-        return all(_is_wordless(one) for one in value)
+        return all(_is_code(item) for item in value)
     if isinstance(value, dict):
-        return all(_is_wordless(one) for pair in value.items() for one in pair)
+        return all(_is_code(part) for pair in value.items() for part in pair)
     return True

@@ -1,4 +1,4 @@
-"""Tables of webhooks and of what each is to be told: the outbox itself."""
+"""Tables of webhooks and of their deliveries: the outbox."""
 
 from datetime import datetime
 from typing import Any
@@ -20,9 +20,9 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 
 
 class Webhook(TenantOwned, Timed, Base):
-    """An address that is told of some kinds of event. The secret signs; it is shown once.
+    """An address that receives some types of event. The secret is shown once.
 
-    It is kept as it is, since a signature cannot be made from a hash.
+    It is stored in clear, since a signature cannot be made from a hash.
     """
 
     __tablename__ = "webhooks"
@@ -38,7 +38,7 @@ class Webhook(TenantOwned, Timed, Base):
     events: Mapped[list[str]] = mapped_column(ARRAY(String(40)))
     description: Mapped[str | None] = mapped_column(Text)
     enabled: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
-    # Why the service itself disabled it; null when somebody did, or when it is enabled.
+    # Why the service itself disabled it; null when a caller did, or when it is enabled.
     disabled_reason: Mapped[str | None] = mapped_column(String(40))
     # Attempts that failed in a row, since when, and until when nothing more is tried.
     failures: Mapped[int] = mapped_column(server_default=text("0"), default=0)
@@ -52,7 +52,7 @@ class Webhook(TenantOwned, Timed, Base):
 class WebhookDelivery(TenantOwned, Timed, Base):
     """One event for one webhook, written in the transaction of the change.
 
-    The payload names ids, never words: what was deleted meanwhile is not told any more.
+    The payload has ids, never content: content that was deleted meanwhile is not sent.
     """
 
     __tablename__ = "webhook_deliveries"
@@ -84,14 +84,14 @@ class WebhookDelivery(TenantOwned, Timed, Base):
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     delivery_id: Mapped[str] = mapped_column(Id, primary_key=True)
     webhook_id: Mapped[str] = mapped_column(Id)
-    # The same for every webhook that is told of one event, and for a delivery sent again.
+    # The same for all webhooks that receive the event, and for a repeated delivery.
     event_id: Mapped[str] = mapped_column(Id)
     event_type: Mapped[str] = mapped_column(String(40))
     payload: Mapped[dict[str, Any]] = mapped_column(JSONB)
     user_id: Mapped[str | None] = mapped_column(Id)
     status: Mapped[str] = mapped_column(String(20), server_default=text("'pending'"))
     attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
-    # While an attempt runs: when it counts as lost, its worker with it.
+    # While an attempt runs: when it counts as lost.
     next_attempt_at: Mapped[datetime | None] = mapped_column(server_default=text("now()"))
     attempted_at: Mapped[datetime | None]
     response_status: Mapped[int | None] = mapped_column(SmallInteger)
