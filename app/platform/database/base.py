@@ -49,17 +49,17 @@ class Base(DeclarativeBase):
 
 
 class Timed:
-    """When a row was made and last changed; the second is kept by a trigger."""
+    """When a row was created and last changed; a trigger sets the second."""
 
     create_time: Mapped[datetime] = mapped_column(server_default=func.now())
     update_time: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class TenantOwned:
-    """First half of every primary key.
+    """The tenant, first half of every primary key.
 
     Foreign keys between such tables carry both columns, so PostgreSQL itself refuses a row
-    that points across tenants, and row-level security hides what is another's.
+    that points across tenants, and row-level security hides rows of other tenants.
     """
 
     tenant_id: Mapped[str] = mapped_column(Id, primary_key=True, sort_order=-1)
@@ -70,18 +70,17 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{uuid7().hex}"
 
 
-def subject_hash(tenant_id: str, kind: str, one: str) -> bytes:
-    """By which whoever knows an id finds its receipt.
+def subject_hash(tenant_id: str, kind: str, subject_id: str) -> bytes:
+    """Hash by which a caller that knows an id finds its receipt.
 
-    Keyed by the tenant: one person's receipts at two tenants have nothing in common, and no
-    table made beforehand tells the id. Whoever holds the tenant's id too can try ids against
-    it, for the key is no secret.
+    Keyed by the tenant: receipts of one user at two tenants differ, and no precomputed table
+    gives the id. The key is no secret: with the tenant's id, ids can be tried against the hash.
     """
-    return hmac.digest(tenant_id.encode(), f"{kind}\x1f{one}".encode(), "sha256")
+    return hmac.digest(tenant_id.encode(), f"{kind}\x1f{subject_id}".encode(), "sha256")
 
 
 class Searched:
-    """What the analyser made of a row's text; null until it has seen it.
+    """The analyser's results for a row's text; null until it is analysed.
 
     `terms` has the frequency of each term, by its key; the rest are traits of the text.
     Derived from the row itself (`ranking/indexed_text.py`), so no history keeps them.
@@ -92,7 +91,7 @@ class Searched:
     word_count: Mapped[int | None] = mapped_column(SmallInteger, deferred=True)
     is_question: Mapped[bool | None] = mapped_column(deferred=True)
     has_time: Mapped[bool | None] = mapped_column(deferred=True)
-    # By which version of the analyser; another one's terms are renewed in the background.
+    # Version of the analyser; terms of other versions are renewed in the background.
     analyser: Mapped[int | None] = mapped_column(SmallInteger, deferred=True)
 
 
@@ -118,7 +117,7 @@ class Versioned(Protocol):
 async def apply_changes(
     db: AsyncSession, row: Versioned, changes: Mapping[str, Any], *, expected: int | None
 ) -> bool:
-    """Write `changes` into a locked row; what changes nothing writes nothing.
+    """Write `changes` into a locked row; writes nothing when they change nothing.
 
     Args:
         expected: the version the caller read, or None for "whatever it is now".
@@ -127,7 +126,7 @@ async def apply_changes(
         Whether anything changed; then `version` has risen by one.
 
     Raises:
-        VersionConflictError: the row has moved on.
+        VersionConflictError: the row has another version.
 
     """
     if expected is not None and row.version != expected:

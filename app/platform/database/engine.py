@@ -1,4 +1,4 @@
-"""The way to PostgreSQL: one transaction per unit of work, or one statement per hot read.
+"""Access to PostgreSQL: one transaction per unit of work, or one statement per hot read.
 
 `begin` opens a transaction and names its tenant in one round trip. `fetch` runs a single
 statement for a tenant in one round trip altogether, over the driver beneath SQLAlchemy, or in a
@@ -43,11 +43,11 @@ STATEMENT_SECONDS = 15.0
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 5
 """How much longer than PostgreSQL's own timeout an answer may take, before the server counts
-as gone: when the network drops packets nobody says so."""
+as gone: a network that drops packets reports no error."""
 ROLLBACK_SECONDS = 5
 
 AT_END = "at_end"
-"""In `AsyncSession.info`: what is to be awaited with the session before it commits, by name."""
+"""In `AsyncSession.info`: functions to await with the session before it commits, by name."""
 
 # In one simple query with what opens the transaction; it ends with the transaction.
 _NAME_TENANT = f"SET LOCAL {TENANT_SETTING} = '{{tenant_id}}'"
@@ -59,7 +59,7 @@ _FRAME = (
     "CROSS JOIN LATERAL ({statement}) AS hit"
 )
 
-# Whoever reads that long may also pause; a reader who is gone for good is cut off.
+# A long reader may also pause; a reader that is gone is disconnected.
 _SNAPSHOT = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
     "SET LOCAL idle_in_transaction_session_timeout = '10min'"
@@ -78,10 +78,10 @@ def checked_tenant_id(tenant_id: str) -> str:
 
 
 async def driver_of(db: AsyncSession) -> asyncpg.Connection:
-    """The driver beneath a transaction, for statements that are sent often and never change.
+    """The driver's connection of a transaction, for constant statements that are sent often.
 
-    Built by SQLAlchemy, one costs a millisecond of Python each time. What the session still
-    holds is written first.
+    Building a statement with SQLAlchemy takes a millisecond of Python each time. Pending changes
+    of the session are flushed first.
     """
     await db.flush()
     connection = await (await db.connection()).get_raw_connection()
@@ -91,13 +91,13 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
 
 
 async def clock_of(db: AsyncSession) -> datetime:
-    """What PostgreSQL's clock says now, to be given to a statement that changes a row.
+    """The time of PostgreSQL's clock, as a parameter for a statement that changes a row.
 
     The servers' own clocks differ, and a statement that read the clock itself could not be sent
     to several nodes.
     """
-    moment: datetime = await (await driver_of(db)).fetchval("SELECT clock_timestamp()")
-    return moment
+    now: datetime = await (await driver_of(db)).fetchval("SELECT clock_timestamp()")
+    return now
 
 
 class Database:
@@ -109,11 +109,11 @@ class Database:
         reads: asyncpg.Pool,
         dispatch: asyncpg.Pool,
         *,
-        patience: float,
+        acquire_seconds: float,
         read_in_transactions: bool,
     ) -> None:
-        """Use `open_database`; `patience` is how long to wait for a connection, in seconds."""
-        self._patience = patience
+        """Use `open_database`; `acquire_seconds` is how long to wait for a connection."""
+        self._acquire_seconds = acquire_seconds
         self._hot_read = _in_transaction if read_in_transactions else _in_one_statement
         self._engine = engine
         self._reads = reads
@@ -125,7 +125,7 @@ class Database:
 
         Args:
             tenant_id: the tenant.
-            snapshot: see one moment from beginning to end, write nothing, take all the time.
+            snapshot: read one snapshot throughout, without a time limit; nothing may be written.
 
         Raises:
             DatabaseUnavailableError, DatabaseBusyError: nothing was written; safe to retry.
@@ -165,7 +165,7 @@ class Database:
                     await driver.execute(opening)
                     return connection, driver
             except TimeoutError:
-                # Not a connection that died: another one would be as slow.
+                # The connection is alive: another would be as slow.
                 await _discard(connection)
                 raise
             except (
@@ -198,7 +198,7 @@ class Database:
     async def look_up(
         self, statement: str, *args: object, repeatable: bool = True
     ) -> list[asyncpg.Record]:
-        """Rows as `kemem_dispatch`: across tenants, a few columns alone.
+        """Rows read as `kemem_dispatch`: across tenants, of a few columns only.
 
         Args:
             statement: a constant text.
@@ -221,11 +221,11 @@ class Database:
     ) -> list[asyncpg.Record]:
         for attempt in range(tries):
             try:
-                async with pool.acquire(timeout=self._patience) as connection:
+                async with pool.acquire(timeout=self._acquire_seconds) as connection:
                     return await query(connection)
             except Exception as error:
                 if is_lost(error) and not isinstance(error, OSError) and attempt + 1 < tries:
-                    # A connection that died unseen; these statements are safe to repeat.
+                    # The connection had died; these statements are safe to repeat.
                     continue
                 known = translate(error)
                 if known is None:
@@ -235,7 +235,7 @@ class Database:
 
 
 async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
-    """Let the rest of the transaction see `tenant_id`; for what operators do alone."""
+    """Let the rest of the transaction see `tenant_id`; only for operators' commands."""
     await (await driver_of(db)).execute(_name_tenant(tenant_id))
 
 
@@ -302,7 +302,7 @@ async def _roll_back(driver: asyncpg.Connection) -> None:
         async with asyncio.timeout(ROLLBACK_SECONDS):
             await driver.execute("ROLLBACK")
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-        # Whatever it was doing, it must not go back to the pool in the middle of it.
+        # It must not return to the pool in the middle of a statement.
         driver.terminate()
 
 
@@ -348,7 +348,7 @@ async def open_database(
     """Pools to the database at `dsn`, closed on exit.
 
     Args:
-        dsn: where it is.
+        dsn: its address.
         pool_size: connections for units of work, and again for hot reads.
         statement_timeout_seconds: longest a statement may take.
         read_in_transactions: whether a hot read opens a transaction; slower, and what a
@@ -387,7 +387,7 @@ async def open_database(
                 engine,
                 reads,
                 dispatch,
-                patience=statement_timeout_seconds,
+                acquire_seconds=statement_timeout_seconds,
                 read_in_transactions=read_in_transactions,
             )
     finally:
@@ -406,16 +406,16 @@ def _server_settings(statement_timeout_seconds: float) -> dict[str, str]:
 
 
 def _engine(
-    connect: Callable[[], Awaitable[asyncpg.Connection]], pool_size: int, patience: float
+    connect: Callable[[], Awaitable[asyncpg.Connection]], pool_size: int, acquire_seconds: float
 ) -> AsyncEngine:
     return create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         # `begin` speaks BEGIN and COMMIT itself, to save a round trip.
         isolation_level="AUTOCOMMIT",
-        # The values of a failed statement are somebody's words.
+        # The values of a failed statement are content.
         hide_parameters=True,
         pool_size=pool_size,
         max_overflow=0,
-        pool_timeout=patience,
+        pool_timeout=acquire_seconds,
     )

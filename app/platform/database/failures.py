@@ -92,7 +92,7 @@ def origin(error: BaseException) -> BaseException:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, which is nobody's mistake."""
+    """Whether the connection was lost."""
     if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
         return any(words in str(error) for words in _LOST)
     return isinstance(error, _GONE)
@@ -125,7 +125,7 @@ def violated_constraint(error: IntegrityError) -> str | None:
 
 @contextmanager
 def conflicts(named: Mapping[str, DomainError]) -> Iterator[None]:
-    """Raise what is named for a constraint in the place of its violation.
+    """Raise the error named for a violated constraint.
 
     Raises:
         IntegrityError: another constraint was violated.

@@ -260,7 +260,7 @@ class Dispatch:
         )
 
     async def read(self, claims: Sequence[Claim]) -> list[ClaimedJob]:
-        """What the claims are for; those whose row went away meanwhile are left out."""
+        """The claimed jobs; without those whose row was deleted meanwhile."""
         by_tenant: dict[str, dict[str, Claim]] = {}
         for claim in claims:
             by_tenant.setdefault(claim.tenant_id, {})[claim.job_id] = claim
@@ -278,7 +278,7 @@ class Dispatch:
         ]
 
     async def extend(self, jobs: Sequence[ClaimedJob]) -> set[str]:
-        """Keep the leases for another while; the tokens of those that are lost."""
+        """Extend the leases by their length; the tokens of those that are lost."""
         rows = await self._database.look_up(EXTEND, *_names(jobs), self._lease)
         return {row["lease_token"] for row in rows}
 
@@ -288,7 +288,7 @@ class Dispatch:
         """End the runs whose handlers returned, with their results as JSON.
 
         Returns:
-            By token what was found, None when the job was lost.
+            The state by token, None when the job was lost.
 
         """
         names = _names([job for job, _ in done])
@@ -310,13 +310,15 @@ def _claimed(tenant_id: str, row: dict[str, Any]) -> ClaimedJob:
 
 
 class Listener:
-    """One connection that waits for NOTIFY, made again whenever it is lost."""
+    """A connection that waits for NOTIFY, opened again whenever it is lost."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
 
     async def listen(self, wake: Callable[[], None]) -> None:
-        """Call `wake` for every notification, and once whenever some may have been missed."""
+        """Call `wake` for every notification, and once when some may have been missed. Never
+        returns.
+        """
         while True:
             try:
                 await self._listen(wake)
@@ -335,7 +337,7 @@ class Listener:
         try:
             connection.add_termination_listener(lambda _connection: gone.set())
             await connection.execute(f"SET ROLE {DISPATCH}")
-            await connection.add_listener(CHANNEL, lambda *_heard: wake())
+            await connection.add_listener(CHANNEL, lambda *_notification: wake())
             wake()
             await gone.wait()
         finally:

@@ -1,6 +1,6 @@
-"""Writing down how runs ended: those that succeeded many at a time, all others one by one.
+"""Stores how runs ended: successes in batches, all others one by one.
 
-One transaction and its flush to disk per job would be what an empty job costs.
+One transaction per success, with its flush to disk, would be most of the cost of a short job.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from app.platform.jobs.repository import JobRepository
 log = structlog.get_logger()
 
 PAUSE_SECONDS = 1.0
-"""Between tries while the database is away. The lease is kept meanwhile, or lost."""
+"""Between tries while the database is unavailable."""
 
 BATCH = 200
 
 
 MOST_TRIES = 30
-"""After so many failures that nobody can explain, a run counts as failed itself."""
+"""After so many unexpected failures to store it, a run counts as failed itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,17 +38,17 @@ class _Returned:
     written: "asyncio.Future[bool]"
     tries: int = 0
 
-    def tell(self, *, won: bool) -> None:
+    def report(self, *, won: bool) -> None:
         if not self.written.done():
             self.written.set_result(won)
 
-    def blame(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         if not self.written.done():
             self.written.set_exception(error)
 
 
 class Endings:
-    """Ends of runs on their way to the database. Belongs to one event loop."""
+    """Ends of runs that are still to be stored. Belongs to one event loop."""
 
     def __init__(self, database: Database, dispatch: Dispatch) -> None:
         self._database = database
@@ -59,10 +59,10 @@ class Endings:
     async def succeed(self, job: ClaimedJob, result: dict[str, Any] | None) -> bool:
         """End a run whose handler returned; False when the job was lost meanwhile.
 
-        Waits while the database is away. A handler may have finished the job itself.
+        Waits while the database is unavailable. The handler may have finished the job itself.
 
         Raises:
-            TypeError, ValueError: the result is no JSON.
+            TypeError, ValueError: the result cannot be written as JSON.
 
         """
         text = None if result is None else json.dumps(result, allow_nan=False)
@@ -89,9 +89,9 @@ class Endings:
             else:
                 return True
 
-    async def write_for_ever(self) -> None:
-        """Write what returned, as fast as the database takes it; what comes in meanwhile
-        makes the next batch.
+    async def run(self) -> None:
+        """Store the ends of runs until cancelled; those that arrive meanwhile are the next
+        batch.
         """
         while True:
             await self._any.wait()
@@ -101,51 +101,51 @@ class Endings:
             try:
                 await self._write(batch)
             except (UnprocessableError, asyncpg.DataError):
-                # One of the results cannot be stored, and must not hold up the others.
+                # One of the results cannot be stored, and must not delay the others.
                 await self._write_one_by_one(batch)
             except Exception as error:  # noqa: BLE001 (the loop must not end)
                 await self._wait_to_try(batch, error)
 
     async def _write(self, batch: list[_Returned]) -> None:
-        states = await self._dispatch.finish([(one.job, one.result) for one in batch])
-        for one in batch:
-            state = states.get(one.job.lease_token)
+        states = await self._dispatch.finish([(ended.job, ended.result) for ended in batch])
+        for ended in batch:
+            state = states.get(ended.job.lease_token)
             if state == "held":
-                # Ordered again while it ran, or locked by whoever is ordering it now.
-                await self._finish_alone(one)
+                # Ordered again while it ran, or locked by an order that is being made now.
+                await self._finish_alone(ended)
             else:
-                one.tell(won=state is not None)
+                ended.report(won=state is not None)
 
-    async def _finish_alone(self, one: _Returned) -> None:
-        if one.written.done():
+    async def _finish_alone(self, ended: _Returned) -> None:
+        if ended.written.done():
             return
-        result = {} if one.result is None else json.loads(one.result)
+        result = {} if ended.result is None else json.loads(ended.result)
         try:
-            async with self._database.begin(one.job.tenant_id) as db:
-                await JobRepository(db, one.job.tenant_id).finish(one.job, result)
+            async with self._database.begin(ended.job.tenant_id) as db:
+                await JobRepository(db, ended.job.tenant_id).finish(ended.job, result)
         except LeaseLostError:
-            one.tell(won=False)
+            ended.report(won=False)
         else:
-            one.tell(won=True)
+            ended.report(won=True)
 
     async def _write_one_by_one(self, batch: list[_Returned]) -> None:
-        for one in batch:
+        for ended in batch:
             try:
-                await self._finish_alone(one)
+                await self._finish_alone(ended)
             except (UnprocessableError, asyncpg.DataError) as error:
-                one.blame(error)
+                ended.fail(error)
             except Exception as error:  # noqa: BLE001 (the others are to be written)
-                await self._wait_to_try([one], error)
+                await self._wait_to_try([ended], error)
 
     async def _wait_to_try(self, batch: list[_Returned], error: Exception) -> None:
-        """Write the batch again in a while; give up on what fails for ever, inexplicably."""
+        """Put the batch back; runs that failed unexpectedly too often are failed."""
         if not isinstance(error, UnavailableError):
             log.warning("jobs_not_written", jobs=len(batch), error=type(error).__name__)
-        for one in batch:
-            one.tries += not isinstance(error, UnavailableError)
-            if one.tries > MOST_TRIES:
-                one.blame(error)
-        self._waiting = [one for one in batch if not one.written.done()] + self._waiting
+        for ended in batch:
+            ended.tries += not isinstance(error, UnavailableError)
+            if ended.tries > MOST_TRIES:
+                ended.fail(error)
+        self._waiting = [ended for ended in batch if not ended.written.done()] + self._waiting
         if self._waiting:
             self._any.set()
         await asyncio.sleep(PAUSE_SECONDS)

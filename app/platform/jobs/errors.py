@@ -1,6 +1,6 @@
-"""How a handler says that its work does not simply succeed, and what the API says of jobs.
+"""Errors of jobs.
 
-The first three are signals between a handler and its worker and never reach a client.
+Handlers raise the first three for their worker; they never reach a client.
 """
 
 from datetime import datetime
@@ -9,14 +9,14 @@ from app.errors import ConflictError, NotFoundError
 
 
 class LeaseLostError(Exception):
-    """The job is another worker's by now, was cancelled, or is gone: nothing may be written.
+    """Another worker has the job, or it was cancelled or deleted: nothing may be written.
 
     Raised inside the handler's transaction, so that everything in it is rolled back.
     """
 
 
 class DeferJobError(Exception):
-    """The work has to wait for something that is no failure; the attempt does not count.
+    """The job has to wait, which is no failure: the attempt does not count.
 
     Args:
         until: when to try again.
@@ -31,11 +31,11 @@ class DeferJobError(Exception):
 
 
 class GiveUpJobError(Exception):
-    """No further attempt can succeed: the job is dead at once, and somebody has to look.
+    """No further attempt can succeed: the job is dead at once.
 
     Args:
         code: stable, snake_case.
-        detail: a sentence of ours, without a user's or a provider's words.
+        detail: a fixed sentence, without content of a user or a provider.
 
     """
 
@@ -80,7 +80,7 @@ class JobAlreadyLiveError(ConflictError):
     title = "The work is owed already"
 
     def __init__(self, job_id: str | None) -> None:
-        """`job_id` is None when the other job came up at the same moment."""
+        """`job_id` is None when the other job was ordered at the same time."""
         super().__init__(
             f"{'Another job' if job_id is None else f'The job {job_id}'} is owed or running for "
             "the same thing; it does this one's work.",

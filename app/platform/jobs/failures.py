@@ -1,4 +1,4 @@
-"""What an error means for the job that raised it: try again, wait, cancel, or give up. Pure."""
+"""The verdict on a job whose handler raised: retry, defer, cancel or dead. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from app.platform.jobs.errors import DeferJobError, GiveUpJobError
 FIRST_WAIT = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(minutes=10)
 LONGEST_ASKED = timedelta(days=1)
-"""A provider may ask for more patience than this; nobody would see the job move again."""
+"""Longest wait that a provider may ask for; a longer one would look like a lost job."""
 
 JITTER = 0.2
 
@@ -21,16 +21,16 @@ QUOTA_WAITS = {
     "rate_limited": timedelta(minutes=1),
     "quota_exhausted": timedelta(minutes=15),
 }
-"""Reasons that are no failure of the job, and how long to wait when nobody says."""
+"""Reasons that are no failure of the job, and how long to wait when the provider does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a job whose handler raised.
+    """What to do with a job whose handler raised.
 
     Args:
         outcome: `retry` counts the attempt, `defer` and `given_back` do not.
-        wait: from now on; or `until`, a moment; both None when it is over.
+        wait: how long from now; or `until`, a time. Both None when the job has ended.
         reason: why it waits.
 
     """
@@ -44,7 +44,7 @@ class Verdict:
 
     @property
     def counts(self) -> bool:
-        """Whether the attempt was one."""
+        """Whether the attempt counts."""
         return self.outcome not in {"defer", "given_back"}
 
     @property
@@ -58,16 +58,16 @@ LEASE_EXPIRED = Verdict(
 )
 
 GIVEN_BACK = Verdict("given_back", None, None)
-"""Its worker is being stopped: owed again at once."""
+"""Its worker is being stopped: pending again, due at once."""
 
 
 def judge(error: BaseException, *, attempts: int, max_attempts: int, spread: float) -> Verdict:
-    """What to do about `error` after so many attempts.
+    """The verdict on `error` after so many attempts.
 
     Args:
         attempts: how many were begun, this one included.
-        spread: 0 to 1, shortens a wait by up to a fifth, so that what failed together does
-            not come back together.
+        spread: 0 to 1, shortens a wait by up to a fifth, so that jobs that failed together are not
+            retried together.
 
     """
     match error:
@@ -89,7 +89,7 @@ def judge(error: BaseException, *, attempts: int, max_attempts: int, spread: flo
         case TimeoutError():
             code, detail = "timed_out", "It took longer than a job may take."
         case _:
-            # The words of an unknown error may be anybody's.
+            # The message of an unknown error may hold content.
             code = "unexpected_error"
             detail = f"An error that nobody expected: {type(error).__name__}."
     if attempts >= max_attempts:
@@ -109,14 +109,14 @@ def _spread(wait: timedelta, spread: float) -> timedelta:
 
 
 def _quota_reason(error: DomainError) -> str | None:
-    for said in (getattr(error, "reason", None), error.members.get("reason"), error.code):
-        if isinstance(said, str) and said in QUOTA_WAITS:
-            return said
+    for reason in (getattr(error, "reason", None), error.members.get("reason"), error.code):
+        if isinstance(reason, str) and reason in QUOTA_WAITS:
+            return reason
     return None
 
 
 def _asked(error: BaseException) -> timedelta | None:
-    """How long the other side asked us to wait, in seconds or as a duration."""
+    """How long the provider asked to wait; None when it did not."""
     asked = getattr(error, "retry_after", None)
     if asked is None and isinstance(error, DomainError):
         asked = error.members.get("retry_after")

@@ -1,4 +1,4 @@
-"""The table of jobs: work that is owed, being done, or over."""
+"""The table of jobs: pending, running, or ended."""
 
 from datetime import datetime
 from typing import Any
@@ -22,9 +22,9 @@ LIVE = "status IN ('pending', 'running')"
 
 
 class Job(TenantOwned, Timed, Base):
-    """One piece of work. `(kind, key)` is live at most once in a tenant.
+    """A job. `(kind, key)` is live at most once in a tenant.
 
-    What is asked for again while it runs is kept in `run_again` and the columns beside it, and
+    An order made while it runs is kept in `run_again` and the columns beside it, and
     the row goes back to pending when the run ends: a unique index on pending rows alone would
     break there. `lease_token` is the right to finish it: a worker whose lease was taken over
     changes nothing any more.
@@ -85,7 +85,7 @@ class Job(TenantOwned, Timed, Base):
     payload: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"))
     creator: Mapped[str | None] = mapped_column(Id)
     due_at: Mapped[datetime] = mapped_column(server_default=text("now()"))
-    # Since when it is owed: the debounce ends at the latest some time after.
+    # Since when it is pending: limits how long the debounce may last.
     waiting_since: Mapped[datetime] = mapped_column(server_default=text("now()"))
     deferred_reason: Mapped[str | None] = mapped_column(String(40))
     run_again: Mapped[bool] = mapped_column(server_default=text("false"))
@@ -100,7 +100,7 @@ class Job(TenantOwned, Timed, Base):
     lease_expires_at: Mapped[datetime | None]
     worker: Mapped[str | None] = mapped_column(String(255))
     error_code: Mapped[str | None] = mapped_column(String(50))
-    # A sentence of ours, never a provider's or a user's words.
+    # A fixed sentence, never content of a provider or a user.
     error_detail: Mapped[str | None] = mapped_column(Text)
     result: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     started_at: Mapped[datetime | None]

@@ -5,12 +5,13 @@ from app.platform.jobs.orders import CHANNEL
 
 # `$10` are the signals, `$11` the payload, `$12` the delay, `$13` the longest wait, `$15`
 # whether the order is urgent. `{now}` is PostgreSQL's clock, since those of servers and workers
-# differ: never later than the moment when a worker can first see the row. An INSERT reads it among
+# differ: never later than the time at which a worker can first see the row. An INSERT reads it
+# among
 # the values of the new row, and the change of a live one takes it from there; everywhere else it
 # is a parameter.
 #
-# A due job stays due, so whoever appends afterwards does not push an urgent order back. One
-# that waits for something else than silence, for a quota or after a failure, is left to wait.
+# A due job stays due, so later orders do not delay an urgent one. A job that waits for a quota or
+# after a failure keeps its time.
 _JOINED = """
     signals = CASE
         WHEN j.status = 'running' OR CAST($10 AS varchar[]) <@ j.signals THEN j.signals

@@ -1,4 +1,4 @@
-"""What is ordered of the queue, what became of an order, and what a worker is handed."""
+"""Orders of jobs, the jobs they made or joined, and jobs that a worker has claimed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,24 +6,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 CHANNEL = "kemem_jobs"
-"""Workers listen here for work that is due at once."""
+"""Channel on which workers are notified of jobs that are due at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Work to be done once, some time from now.
+    """Work to be done once, now or later.
 
     Args:
         kind: which handler does it.
-        key: what it is about; `(kind, key)` is live at most once in a tenant, and a second
+        key: the subject; `(kind, key)` is live at most once in a tenant, and a second
             order joins the first.
         signals: flags for the handler; those of joined orders are united.
-        payload: what else the handler needs; keys of a later order win.
-        delay: how long to wait for more of the same. An order that joins a waiting one starts
-            the wait again. Zero is urgent: due at once, and not pushed back any more.
-        longest: the longest that joining orders may hold the first one back.
-        priority: smaller goes first within the tenant; the smaller of joined orders counts.
-        postpone_only: only join; no work is owed when none is live.
+        payload: further values for the handler; those of a later order replace earlier ones.
+        delay: how long to wait for further orders. An order that joins a pending one starts
+            the wait again. Zero is urgent: due at once, and no longer delayed by others.
+        longest: the longest time by which joining orders may delay the first.
+        priority: smaller runs first within the tenant; of joined orders the smallest counts.
+        postpone_only: only join a live job; makes none.
         max_attempts: how often it is tried before it is dead.
 
     """
@@ -62,7 +62,7 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job that this worker may work on as long as `lease_token` is the row's."""
+    """A job that this worker may work on while the row has its `lease_token`."""
 
     tenant_id: str
     job_id: str
@@ -85,5 +85,5 @@ class ClaimedJob:
 
 
 Handler = Callable[[ClaimedJob], Awaitable[dict[str, Any] | None]]
-"""Does the work of one kind. Either finishes the job itself, with `JobRepository.finish` in
-the transaction of its results, and returns None; or returns what to keep as the result."""
+"""Runs jobs of one kind. It finishes the job itself, with `JobRepository.finish` in the transaction
+of its results, and returns None; or it returns the result to store."""

@@ -16,10 +16,11 @@ log = structlog.get_logger()
 
 BATCH = 200
 
-AT_ONCE = 60
-"""Most that one look owes. Tenants take turns, so a user's job waits for one of every tenant before
-it: with 672 owed at once that took a minute. Looked at every minute, 60 reach 3,600 tenants in an
-hour, and as many again with every further worker."""
+MOST_PER_TICK = 60
+"""Most jobs made by one tick. Tenants take turns, so a user's job waits for one of every tenant
+before it: with 672 made at once that took a minute. Every minute, 60 reach 3,600 tenants in an
+hour, and
+as many again with every further worker."""
 
 # A job that waits for its next time would be passed by every claim until then.
 _MAKE = f"""
@@ -53,10 +54,10 @@ class Recurring:
         self._priority = priority
 
     async def make(self, most: int | None = None) -> int:
-        """Owe what is due; how many jobs that made. Safe to repeat, and beside others.
+        """Make the jobs that are due; how many. Safe to repeat, and in several processes.
 
         Args:
-            most: leave the rest to the next time.
+            most: make no more than these now; None for all.
 
         """
         made = 0
@@ -73,7 +74,7 @@ class Recurring:
 
     async def tick(self) -> None:
         """`make`, as a Ticker runs it: a share of what is due."""
-        await self.make(AT_ONCE)
+        await self.make(MOST_PER_TICK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Ticker:
     run: Callable[[], Awaitable[None]]
 
 
-async def tick_for_ever(ticker: Ticker) -> None:
+async def run_ticker(ticker: Ticker) -> None:
     """Run `ticker` until cancelled; nothing else ends it."""
     failing = False
     while True:

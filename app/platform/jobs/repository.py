@@ -1,4 +1,4 @@
-"""SQL for jobs as their tenant sees them: ordering, finishing, and what operators do.
+"""SQL for jobs within their tenant: ordering, finishing, listing, cancelling and retrying.
 
 Claiming across tenants is in `dispatch.py`.
 """
@@ -31,14 +31,14 @@ from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 
 BODY = "body"
-WORDS = {BODY, "prompt"}
-"""Members of a payload that hold somebody's words; what else stands there are ids and flags."""
+CONTENT = {BODY, "prompt"}
+"""Members of a payload that hold content; the others hold ids and flags."""
 
-UNTOLD = {"deliver"}
-"""Kinds whose death is told to no webhook: telling is what they died of."""
+UNPUBLISHED = {"deliver"}
+"""Kinds whose death is not published: the delivery itself has failed."""
 
 EMPTIED = {"payload_emptied": True}
-"""Result of a cancelled job whose body was emptied: there is nothing left to work on."""
+"""Result of a cancelled job whose body was deleted: it cannot be retried."""
 
 _NOT_AGAIN: dict[str, Any] = {
     "run_again": False,
@@ -57,11 +57,11 @@ class JobRepository:
         self._tenant_id = tenant_id
 
     async def schedule(self, order: Order) -> Scheduled | None:
-        """Owe the work from the commit of this transaction on, in one statement.
+        """Order a job, in one statement; workers see it when this transaction commits.
 
-        When `(kind, key)` is live already the order joins it: signals are united, the wait
+        When `(kind, key)` is live already, the order joins it: signals are united, the wait
         begins again, and a running job runs once more afterwards. None is returned only for
-        `postpone_only` when nothing is live.
+        `postpone_only` when no such job is live.
         """
         driver = await driver_of(self._db)
         job_id = new_id("job")
@@ -95,14 +95,14 @@ class JobRepository:
         )
 
     async def finish(self, job: ClaimedJob, result: dict[str, Any]) -> None:
-        """End the run in the transaction of its results; it is owed again if it was ordered
-        meanwhile. The payload is emptied.
+        """End the run in the transaction of its results, and empty the payload. The job is pending
+        again if it was ordered meanwhile.
 
         Args:
             result: ids, counts and codes; it is shown with the job.
 
         Raises:
-            LeaseLostError: the job is not this worker's any more; nothing must be written.
+            LeaseLostError: another worker has the job; nothing must be written.
 
         """
         driver = await driver_of(self._db)
@@ -118,18 +118,18 @@ class JobRepository:
             raise LeaseLostError
 
     async def settle(self, job: ClaimedJob, verdict: Verdict) -> None:
-        """End a run that did not succeed: owed later, cancelled, or dead.
+        """End a run that did not succeed: it is pending again, cancelled, or dead.
 
-        What was ordered meanwhile is not lost: it joins the job, or becomes one of its own
-        when this one is over. A death is told to webhooks.
+        An order made meanwhile is not lost: it joins the job, or becomes a new job when this
+        one has ended. A death is published as an event.
 
         Raises:
-            LeaseLostError: the job is not this worker's any more.
+            LeaseLostError: another worker has the job.
 
         """
-        await self._hold_session(job.session_id)
+        await self._lock_session(job.session_id)
         row = await self._db.scalar(
-            self._mine(job.job_id)
+            self._job(job.job_id)
             .where(Job.lease_token == job.lease_token, Job.status == "running")
             .with_for_update()
         )
@@ -153,19 +153,19 @@ class JobRepository:
                 "attempts": row.attempts - (not verdict.counts),
             }
         else:
-            # One more than allowed was claimed to be buried.
+            # The last claim only ended the job; it was no attempt.
             attempts = min(row.attempts, row.max_attempts)
             changes |= {"finished_at": now, "attempts": attempts}
             changes |= _emptied(row, verdict.status)
         await self._change(job.job_id, changes)
         if verdict.outcome == "given_back":
             await self._wake_workers()
-        if verdict.status == "dead" and row.kind not in UNTOLD:
-            await self._tell_death(row, verdict)
+        if verdict.status == "dead" and row.kind not in UNPUBLISHED:
+            await self._publish_death(row, verdict)
         if verdict.status != "pending" and row.run_again:
-            await self._succeed(row, signals)
+            await self._order_again(row, signals)
 
-    async def _tell_death(self, row: Job, verdict: Verdict) -> None:
+    async def _publish_death(self, row: Job, verdict: Verdict) -> None:
         event = Event(
             "job.dead",
             {
@@ -181,8 +181,8 @@ class JobRepository:
         )
         await OutboxRepository(self._db, self._tenant_id).publish([event])
 
-    async def _succeed(self, row: Job, signals: list[str]) -> None:
-        """Owe what was ordered while a job ran that is over now, as a job of its own."""
+    async def _order_again(self, row: Job, signals: list[str]) -> None:
+        """Make a new job of what was ordered while the ended job ran."""
         await self._db.execute(
             insert(Job).values(
                 tenant_id=self._tenant_id,
@@ -210,7 +210,7 @@ class JobRepository:
             .execution_options(synchronize_session=False)
         )
 
-    def _mine(self, job_id: str) -> Select[Job]:
+    def _job(self, job_id: str) -> Select[Job]:
         return select(Job).where(Job.tenant_id == self._tenant_id, Job.job_id == job_id)
 
     async def list_jobs(
@@ -224,7 +224,7 @@ class JobRepository:
         start: tuple[datetime, str] | None = None,
         limit: int = 100,
     ) -> Sequence[Job]:
-        """Newest first, one more than `limit` when a page follows."""
+        """Newest first; one more than `limit` when a page follows."""
         statement = select(Job).where(Job.tenant_id == self._tenant_id)
         for column, value in (
             (Job.kind, kind),
@@ -242,23 +242,29 @@ class JobRepository:
         return rows.all()
 
     async def get(self, job_id: str) -> Job:
-        """Raises JobNotFoundError."""
-        row = await self._db.scalar(self._mine(job_id))
+        """The job.
+
+        Raises:
+            JobNotFoundError: the tenant has no such job.
+
+        """
+        row = await self._db.scalar(self._job(job_id))
         if row is None:
             raise JobNotFoundError(job_id)
         return row
 
     async def cancel(self, job_id: str) -> Job:
-        """Stop owing the work; what it was to work on is emptied.
+        """Cancel a job and delete the content in its payload.
 
         A running job loses its lease: it can commit nothing any more, and its worker stops it
-        with the next heartbeat.
+        at the next heartbeat.
 
         Raises:
-            JobNotFoundError, JobNotCancellableError: it is over already.
+            JobNotFoundError: the tenant has no such job.
+            JobNotCancellableError: it has ended.
 
         """
-        await self._hold_session((await self.get(job_id)).session_id)
+        await self._lock_session((await self.get(job_id)).session_id)
         row = await self._locked(job_id)
         if row.status not in {"pending", "running"}:
             raise JobNotCancellableError(row.status)
@@ -275,13 +281,13 @@ class JobRepository:
         }
         await self._change(job_id, changes)
         if row.run_again:
-            # Said since it began: that is owed all the same.
-            await self._succeed(row, sorted(row.again_signals))
+            # Ordered since it began: this order stays.
+            await self._order_again(row, sorted(row.again_signals))
         return await self._read_again(row)
 
-    async def _hold_session(self, session_id: str | None) -> None:
-        """Take the session before its job, as an append does: else the two wait in a ring,
-        since a job that is made refers to its session.
+    async def _lock_session(self, session_id: str | None) -> None:
+        """Lock the session before its job, as an append does: the other order could deadlock,
+        since a new job refers to its session.
         """
         if session_id is not None:
             await self._db.execute(
@@ -293,12 +299,12 @@ class JobRepository:
             )
 
     async def retry(self, job_id: str) -> Job:
-        """Owe a dead or cancelled job again, at once and with all its attempts.
+        """Make a dead or cancelled job pending again, due at once and with all its attempts.
 
         Raises:
-            JobNotFoundError, JobNotRetryableError: it is not over, it succeeded, or what it
-                was to work on is gone.
-            JobAlreadyLiveError: another job does the same by now.
+            JobNotFoundError: the tenant has no such job.
+            JobNotRetryableError: it has not ended, it succeeded, or its content was deleted.
+            JobAlreadyLiveError: another job of its kind and key is live.
 
         """
         row = await self._locked(job_id)
@@ -345,7 +351,7 @@ class JobRepository:
         await self._db.execute(select(func.pg_notify(CHANNEL, "")))
 
     async def _locked(self, job_id: str) -> Job:
-        row = await self._db.scalar(self._mine(job_id).with_for_update())
+        row = await self._db.scalar(self._job(job_id).with_for_update())
         if row is None:
             raise JobNotFoundError(job_id)
         return row
@@ -356,10 +362,10 @@ class JobRepository:
 
 
 def _emptied(row: Job, status: str) -> dict[str, Any]:
-    """A cancelled job keeps no words; a dead one does, for whoever tries it again."""
-    words = WORDS & row.payload.keys()
-    if status != "cancelled" or not words:
+    """A cancelled job keeps no content; a dead job does, so that it can be retried."""
+    content = CONTENT & row.payload.keys()
+    if status != "cancelled" or not content:
         return {}
-    left = {name: value for name, value in row.payload.items() if name not in words}
-    # What it was to work on is gone, and with it the job; a mere wish is not.
-    return {"payload": left} | ({"result": EMPTIED} if BODY in words else {})
+    left = {name: value for name, value in row.payload.items() if name not in content}
+    # Without its body a job cannot run; without a prompt it can.
+    return {"payload": left} | ({"result": EMPTIED} if BODY in content else {})

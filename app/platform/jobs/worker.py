@@ -22,15 +22,15 @@ from app.platform.jobs.endings import Endings
 from app.platform.jobs.errors import LeaseLostError
 from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict, judge
 from app.platform.jobs.orders import ClaimedJob, Handler
-from app.platform.jobs.recurring import Ticker, tick_for_ever
+from app.platform.jobs.recurring import Ticker, run_ticker
 from app.platform.observability.metrics import JOB_LAG, JOB_RUNS, JOB_SECONDS, JOBS_RUNNING
 
 log = structlog.get_logger()
 
 POLL_SECONDS = 1.0
-"""How often work is looked for that nobody gave notice of: what came due, or went unheard."""
+"""How often jobs are looked for without a notification: those that came due, or were missed."""
 
-AWAY_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 OUTRUN_SECONDS = 0.01
 GRACE_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ class WorkerLimits:
 
     Args:
         slots: jobs at a time.
-        lease: how long a worker may be silent before its jobs are taken over.
+        lease: how long a worker may miss its heartbeat before its jobs are taken over.
         job: the longest that one run may take.
 
     """
@@ -55,13 +55,13 @@ class WorkerLimits:
 
     @property
     def per_tenant(self) -> int:
-        """One slot is kept for others: a tenant whose jobs all hang must not hold them up."""
+        """Most slots of one tenant. One is kept for others, in case all jobs of a tenant hang."""
         return max(self.slots - 1, 1)
 
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A job in this worker's hands, from its claim until its row says what came of it."""
+    """A job of this worker, from its claim until its end is stored."""
 
     job: ClaimedJob
     handling: "asyncio.Task[dict[str, Any] | None]"
@@ -90,14 +90,14 @@ class Worker:
         listener: Listener | None = None,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
-        """Take handlers by kind; jobs of other kinds are left to workers that know them.
+        """Take handlers by kind; jobs of other kinds are left to other workers.
 
         Args:
             name: shown with the jobs it holds; need not be unique.
             spread: random numbers from 0 to 1.
-            listener: without one, work is found by looking every second.
-            grace_seconds: how long a cancelled handler may take to notice; after that it is
-                left to itself, and its slot goes to others.
+            listener: without one, jobs are found by polling every second.
+            grace_seconds: how long a cancelled handler may take to end; after that it is
+                abandoned, and its slot is used for others.
 
         """
         self._handlers = dict(handlers)
@@ -122,15 +122,15 @@ class Worker:
         self._hurried = asyncio.Event()
         self._over = asyncio.Event()
         self._claiming: asyncio.Task[None] | None = None
-        self._away = False
+        self._failing = False
 
-    # --- its life
+    # --- running
 
     async def run(self) -> None:
-        """Work until `drain` has ended; cancelled, leave what runs to be taken over."""
-        self._claiming = asyncio.create_task(self._claim_for_ever())
-        loops = [self._keep_for_ever(), self._endings.write_for_ever()]
-        loops += [tick_for_ever(ticker) for ticker in self._tickers]
+        """Work until `drain` has ended. When cancelled, running jobs are left to be taken over."""
+        self._claiming = asyncio.create_task(self._claim_repeatedly())
+        loops = [self._extend_repeatedly(), self._endings.run()]
+        loops += [run_ticker(ticker) for ticker in self._tickers]
         if self._listener is not None:
             loops.append(self._listener.listen(self._wake.set))
         tasks = [self._claiming, *(asyncio.create_task(loop) for loop in loops)]
@@ -144,11 +144,11 @@ class Worker:
     async def drain(self, budget: timedelta) -> bool:
         """Claim nothing more, and end within `budget` or when `hurry` is called.
 
-        What still runs then is cancelled and given back: it is owed at once, its attempt does
-        not count.
+        Jobs that still run then are cancelled and given back: they are due at once, and the
+        attempt does not count.
 
         Returns:
-            Whether everything that was begun came to its end.
+            Whether all jobs that were begun have ended.
 
         """
         self._draining.set()
@@ -173,7 +173,7 @@ class Worker:
         return not left
 
     def hurry(self) -> None:
-        """Let `drain` wait no longer."""
+        """End the wait of `drain`."""
         self._hurried.set()
 
     async def _ended(self) -> None:
@@ -184,24 +184,24 @@ class Worker:
 
     # --- claiming
 
-    async def _claim_for_ever(self) -> None:
+    async def _claim_repeatedly(self) -> None:
         while not self._draining.is_set():
             self._wake.clear()
             try:
                 pause = await self._claim()
             except Exception as error:  # noqa: BLE001 (the loop must not end)
-                self._note_away(error)
-                pause = AWAY_SECONDS
+                self._note_failure(error)
+                pause = RETRY_SECONDS
             else:
-                self._note_back()
+                self._note_recovery()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
 
     async def _claim(self) -> float:
-        """Fill the free slots; seconds until it is worth looking again."""
+        """Fill the free slots; seconds to wait before the next claim."""
         handling = sum(not run.freed for run in self._runs)
-        # What returned is still to be written; that may fall behind by as much again.
+        # Ends of runs may be stored late, by at most as many again as there are slots.
         free = min(self._limits.slots - handling, 2 * self._limits.slots - len(self._runs))
         if free <= 0:
             return POLL_SECONDS
@@ -216,9 +216,9 @@ class Worker:
         return min(found.next_due.total_seconds(), POLL_SECONDS)
 
     def _begin(self, job: ClaimedJob) -> None:
-        """Run the handler, or bury a job that has used all its attempts."""
+        """Run the handler; a job that has used all its attempts is dead."""
         if job.attempts > job.max_attempts:
-            self._supervise(self._bury(job))
+            self._supervise(self._end_exhausted(job))
             return
         JOB_LAG.labels(job.kind).observe(max((job.started_at - job.due_at).total_seconds(), 0))
         JOBS_RUNNING.labels(job.kind).inc()
@@ -226,13 +226,13 @@ class Worker:
         run = _Run(job, asyncio.create_task(self._handle(job)))
         run.handling.add_done_callback(lambda _task: self._free(run))
         self._runs.add(run)
-        self._supervise(self._carry(run))
+        self._supervise(self._supervise_run(run))
 
     async def _handle(self, job: ClaimedJob) -> dict[str, Any] | None:
         return await self._handlers[job.kind](job)
 
     def _free(self, run: _Run) -> None:
-        """The handler is over, or left to itself; its slot goes to the next."""
+        """Free the slot of a handler that has ended or was abandoned."""
         if run.freed:
             return
         run.freed = True
@@ -250,8 +250,8 @@ class Worker:
 
     # --- ending
 
-    async def _carry(self, run: _Run) -> None:
-        """See a run to its end, whatever that is."""
+    async def _supervise_run(self, run: _Run) -> None:
+        """Wait for a run and store how it ended."""
         try:
             await self._wait(run)
             outcome = await self._end(run)
@@ -264,10 +264,10 @@ class Worker:
         finally:
             self._runs.discard(run)
             self._wake.set()
-        self._tell(run.job, outcome)
+        self._report(run.job, outcome)
 
     async def _wait(self, run: _Run) -> None:
-        """Until the handler is over; past the limit it is cancelled, and soon left alone."""
+        """Wait until the handler ends; past the limit it is cancelled, then abandoned."""
         done, _ = await asyncio.wait({run.handling}, timeout=self._limits.job.total_seconds())
         if done:
             return
@@ -290,7 +290,7 @@ class Worker:
         if error is None:
             try:
                 won = await self._endings.succeed(run.job, run.handling.result())
-            except Exception as unwritable:  # noqa: BLE001 (such as a result that is no JSON)
+            except Exception as unwritable:  # noqa: BLE001 (such as a result that is not JSON)
                 error = unwritable
             else:
                 return "succeeded" if won else "lost"
@@ -305,10 +305,10 @@ class Worker:
     async def _settle(self, job: ClaimedJob, verdict: Verdict) -> Outcome:
         return verdict.outcome if await self._endings.settle(job, verdict) else "lost"
 
-    async def _bury(self, job: ClaimedJob) -> None:
-        self._tell(job, await self._settle(job, LEASE_EXPIRED))
+    async def _end_exhausted(self, job: ClaimedJob) -> None:
+        self._report(job, await self._settle(job, LEASE_EXPIRED))
 
-    def _tell(self, job: ClaimedJob, outcome: Outcome) -> None:
+    def _report(self, job: ClaimedJob, outcome: Outcome) -> None:
         JOB_RUNS.labels(job.kind, outcome).inc()
         if outcome != "succeeded":
             log.info(
@@ -319,22 +319,22 @@ class Worker:
                 attempts=job.attempts,
             )
 
-    # --- keeping
+    # --- leases
 
-    async def _keep_for_ever(self) -> None:
+    async def _extend_repeatedly(self) -> None:
         third = self._limits.lease.total_seconds() / 3
         pause = third
         while True:
             await asyncio.sleep(pause)
             try:
-                await self._keep()
+                await self._extend()
             except Exception as error:  # noqa: BLE001 (the loop must not end)
-                self._note_away(error)
-                pause = min(AWAY_SECONDS, third)
+                self._note_failure(error)
+                pause = min(RETRY_SECONDS, third)
             else:
                 pause = third
 
-    async def _keep(self) -> None:
+    async def _extend(self) -> None:
         """Extend every lease; stop handlers whose lease is lost."""
         runs = {run.job.lease_token: run for run in self._runs}
         if not runs:
@@ -342,12 +342,12 @@ class Worker:
         for token in await self._dispatch.extend([run.job for run in runs.values()]):
             runs[token].stop("lost")
 
-    def _note_away(self, error: Exception) -> None:
-        if not self._away:
+    def _note_failure(self, error: Exception) -> None:
+        if not self._failing:
             log.warning("worker_backing_off", error=type(error).__name__)
-        self._away = True
+        self._failing = True
 
-    def _note_back(self) -> None:
-        if self._away:
+    def _note_recovery(self) -> None:
+        if self._failing:
             log.info("worker_recovered")
-        self._away = False
+        self._failing = False

@@ -1,4 +1,4 @@
-"""Why nothing is written: memory is switched off, by the operator or for somebody."""
+"""Why nothing is written: memory is switched off, by the operator or for an agent or a user."""
 
 from app.errors import ConflictError, UnavailableError
 

@@ -1,11 +1,11 @@
 """One effect for one `Idempotency-Key`, however often the request arrives.
 
-The answer is stored in the transaction of the effect, so there is no moment in which one exists
-without the other: `Work.write` claims the key when the transaction begins, and stores the answer
+The answer is stored in the transaction of the effect, so neither exists without the
+other: `Work.write` claims the key when the transaction begins, and stores the answer
 before it commits.
 
 A key counts for one caller: the API key, and the user it is bound to or acts for. Two users of
-an application may choose the same words, and neither is answered what the other was.
+an application may choose the same key, and neither gets the other's answer.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ KEPT: Final = timedelta(hours=24)
 
 
 class StoredAnswer(TenantOwned, Base):
-    """What a caller was answered under one key, until it expires.
+    """The answer that a caller got under a key, until it expires.
 
     `idempotency_key` is the caller's own text, or for an acting user its `_stored_name`.
     """
@@ -51,7 +51,7 @@ class StoredAnswer(TenantOwned, Base):
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     key_id: Mapped[str] = mapped_column(Id, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(255, collation="C"), primary_key=True)
-    # The person whose words the answer may hold, so that an erasure finds it.
+    # The user whose content the answer may hold, so that an erasure finds it.
     user_id: Mapped[str | None] = mapped_column(Id)
     request_hash: Mapped[bytes] = mapped_column(LargeBinary)
     status: Mapped[int] = mapped_column(SmallInteger)
@@ -113,7 +113,7 @@ class IdempotencyKey:
         self._hash = request_hash
 
     async def claim(self, db: AsyncSession) -> None:
-        """Take the key until the transaction ends.
+        """Claim the key until the transaction ends.
 
         Raises:
             ReplayedAnswer: the request was answered before.
@@ -128,10 +128,10 @@ class IdempotencyKey:
         if not free:
             raise RequestInProgressError
         row = await db.scalar(
-            select(StoredAnswer).where(*self._is_mine(), StoredAnswer.expires_at > func.now())
+            select(StoredAnswer).where(*self._same_key(), StoredAnswer.expires_at > func.now())
         )
         if row is None:
-            await db.execute(delete(StoredAnswer).where(*self._is_mine()))
+            await db.execute(delete(StoredAnswer).where(*self._same_key()))
             return
         if row.request_hash != self._hash:
             raise IdempotencyKeyReusedError
@@ -146,7 +146,7 @@ class IdempotencyKey:
             db: the transaction in which the key was claimed.
             answer: what is sent again.
             status: the HTTP status it goes out with.
-            user_id: the person whose words the answer may hold.
+            user_id: the user whose content the answer may hold.
 
         """
         await db.flush()
@@ -163,7 +163,7 @@ class IdempotencyKey:
             )
         )
 
-    def _is_mine(self) -> tuple[Any, ...]:
+    def _same_key(self) -> tuple[Any, ...]:
         return (
             StoredAnswer.tenant_id == self._tenant_id,
             StoredAnswer.key_id == self._key_id,

@@ -1,7 +1,7 @@
 """The unit of work of a request: one transaction, refused, claimed and answered in one place.
 
 `write` refuses while memory is switched off, begins, claims the request's `Idempotency-Key`, and
-stores the answer with the effect before it commits. A service can forget none of these steps.
+stores the answer with the effect before it commits. A service cannot forget one of these steps.
 """
 
 from collections.abc import AsyncIterator
@@ -19,14 +19,14 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class Caller(Protocol):
-    """Whoever works in a tenant: a principal, or a job."""
+    """A principal or a job: it works in a tenant."""
 
     @property
     def tenant_id(self) -> str: ...
 
 
 class Unit:
-    """One transaction that writes, and what the request is answered."""
+    """A transaction that writes, and the answer of the request."""
 
     def __init__(self, db: AsyncSession) -> None:
         self.db = db
@@ -44,17 +44,17 @@ class Unit:
         """Answer the request with `shown`, and every repetition of it too.
 
         Args:
-            shown: what the caller is told; returned as it is.
+            shown: the caller's answer; returned unchanged.
             status: the HTTP status it goes out with.
-            user_id: the person whose words it may hold, so that an erasure finds it.
-            kept: what a repetition is told instead, where `shown` carries a secret.
+            user_id: the user whose content it may hold, so that an erasure finds it.
+            kept: the answer to a repetition, where `shown` holds a secret.
 
         """
         self._kept = (shown if kept is None else kept, status, user_id)
         return shown
 
     def answer_unkept(self, shown: Answer) -> Answer:
-        """Answer this request alone, as a dry run: a repetition is worked out anew."""
+        """Answer this request alone, such as a dry run: a repetition is computed again."""
         self._unkept = True
         return shown
 
@@ -94,7 +94,9 @@ class Work:
         """For a request whose effect comes later, or in several transactions.
 
         Raises:
-            ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+            ReplayedAnswer: the request was answered before.
+            IdempotencyKeyReusedError: the key came with another request.
+            RequestInProgressError: the first request with the key is still running.
 
         """
         if key is not None:
@@ -112,7 +114,9 @@ class Work:
             key: of a request that writes in a later transaction; answered before, it ends here.
 
         Raises:
-            ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+            ReplayedAnswer: the request was answered before.
+            IdempotencyKeyReusedError: the key came with another request.
+            RequestInProgressError: the first request with the key is still running.
 
         """
         async with self.database.begin(_tenant_id(caller)) as db:
@@ -138,7 +142,9 @@ class Work:
 
         Raises:
             MemoryDisabledError: the master switch is off.
-            ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+            ReplayedAnswer: the request was answered before.
+            IdempotencyKeyReusedError: the key came with another request.
+            RequestInProgressError: the first request with the key is still running.
 
         """
         if not while_disabled:
@@ -149,10 +155,12 @@ class Work:
 
 @asynccontextmanager
 async def answering(db: AsyncSession, key: IdempotencyKey | None) -> AsyncIterator[Unit]:
-    """A unit of work within a transaction that somebody else has opened, and commits.
+    """A unit of work within a transaction that the caller has opened and commits.
 
     Raises:
-        ReplayedAnswer, IdempotencyKeyReusedError, RequestInProgressError: of the key.
+        ReplayedAnswer: the request was answered before.
+        IdempotencyKeyReusedError: the key came with another request.
+        RequestInProgressError: the first request with the key is still running.
 
     """
     if key is not None:
