@@ -17,9 +17,9 @@ def after(
     descending: bool,
     limit: int,
 ) -> S:
-    """`statement` ordered by `columns`, beginning behind the values in `start`.
+    """`statement` ordered by `columns`, beginning after the values in `start`.
 
-    One row more than `limit` is asked for: whether it is there says if a page follows.
+    It selects one row more than `limit`: the extra row means that another page follows.
     """
     ordered = statement.order_by(
         *(column.desc() if descending else column.asc() for column in columns)

@@ -1,4 +1,4 @@
-"""Schema and code, side by side: bring the schema up, or say why the service cannot start."""
+"""Migrations: upgrade the schema, or report why the service cannot start with it."""
 
 import asyncio
 from pathlib import Path
@@ -23,10 +23,10 @@ FIRST_VERSION_REVISIONS = {f"000{number}" for number in range(1, 8)}
 
 
 def alembic_config(dsn: str = "") -> "Config":
-    """Alembic, told where the migrations are and which database is meant."""
+    """Alembic's configuration: the folder of the migrations and the database."""
     from alembic.config import Config
 
-    # In an image the file is missing; it says how new revisions are named, which is not done there.
+    # An image has no such file; it only sets the names of new revisions.
     config = Config(_FOLDER.parent / "alembic.ini")
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
     config.attributes["dsn"] = dsn
@@ -64,7 +64,7 @@ def head() -> str:
 
 
 async def upgrade(dsn: str, revision: str = "head") -> None:
-    """Bring the schema at `dsn` up to `revision`; safe to repeat, one at a time.
+    """Upgrade the schema at `dsn` to `revision`; safe to repeat, one process at a time.
 
     Raises:
         ConfigurationError: the login may not create roles, or the server is too old.
@@ -79,7 +79,7 @@ async def current_revision(dsn: str) -> str | None:
     """The revision of the schema at `dsn`; None when there is no schema yet.
 
     Raises:
-        ConfigurationError: the login may not look.
+        ConfigurationError: the login may not read it.
 
     """
     connection = await asyncpg.connect(dsn)

@@ -83,7 +83,7 @@ async def _create_role(connection: asyncpg.Connection, role: str) -> None:
     try:
         await connection.execute(f"CREATE ROLE {role} NOLOGIN NOBYPASSRLS")
     except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
-        # Another database of the cluster was prepared at the same moment.
+        # Another database of the cluster was prepared at the same time.
         return
 
 
@@ -99,7 +99,7 @@ async def refuse_powerful_role(connection: asyncpg.Connection, *, role: str) -> 
     """Check that a service connection acts as a role that row-level security binds.
 
     Raises:
-        ConfigurationError: the effective role is another one, or may bypass the policies.
+        ConfigurationError: the effective role is not `role`, or may bypass the policies.
 
     """
     row = await connection.fetchrow(

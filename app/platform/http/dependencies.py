@@ -1,4 +1,4 @@
-"""What any route may ask for: a service by its class, the version it expects."""
+"""Dependencies of routes: a service by its class, the expected version."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ class ServiceProvider(Protocol):
 
 
 def service_of(request: Request, kind: type[Service]) -> Service:
-    """The service of a class, where a dependency would cost a hot route too much."""
+    """The service of a class, for hot routes where a dependency would cost too much."""
     services: ServiceProvider = request.state.services
     return services.get(kind)
 
@@ -50,7 +50,7 @@ def provider(kind: type[Any]) -> Callable[[Request], Awaitable[Any]]:
 
 
 def provided(kind: type[Any]) -> Any:
-    """Beside the type of a route's argument: the service of that class is handed in."""
+    """Marks a route's argument that gets the service of this class."""
     return Depends(provider(kind))
 
 
@@ -92,4 +92,4 @@ async def get_required_version(
 
 
 RequiredVersionDep = Annotated[int | None, Depends(get_required_version)]
-"""Where the last write would win over words that nobody has read."""
+"""Where the last write would replace content that the caller has not read."""

@@ -27,10 +27,10 @@ metrics_bearer = HTTPBearer(
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What probes and scrapers ask about.
+    """State for probes and scrapers.
 
     Args:
-        metrics_token: what a scraper must send, if anything.
+        metrics_token: the token that a scraper must send; None for no token.
         metrics_folder: shared with the other processes of the service, when there are any.
 
     """
@@ -64,13 +64,13 @@ class UnknownMetricsTokenError(UnauthenticatedError):
 
 @router.get("/livez")
 async def livez() -> Health:
-    """Whether the process answers; never touches the database."""
+    """Whether the process answers; never queries the database."""
     return Health()
 
 
 @router.get("/readyz", responses=responses_for(DatabaseUnavailableError))
 async def readyz(probe: ProbeDep) -> Readiness:
-    """Whether requests can be served: asks the database."""
+    """Whether requests can be served: queries the database."""
     await probe.database.look_up("SELECT 1")
     return Readiness(embedding_model=probe.embedding_model, memory_enabled=probe.memory_enabled)
 

@@ -21,10 +21,10 @@ log = structlog.get_logger()
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _COUNTED_BY_ROUTE = re.compile(r"/v1/folders/[^/]+/files/?\Z")
-"""Where files are uploaded: those have a limit of their own, and are not held in memory."""
+"""Paths of uploads: files have a limit of their own, and are not held in memory."""
 
 CLIENT_GONE = 499
-"""Never sent: counted and logged when the caller hung up before there was an answer."""
+"""Never sent: counted and logged when the caller disconnected before the answer."""
 _QUIET = {"/livez", "/readyz", "/metrics"}
 
 
@@ -74,7 +74,7 @@ class RequestMiddleware:
         try:
             await self._limited(scope, receive_and_notice, send_with_id)
         except asyncio.CancelledError:
-            # The service stops and waits no longer; the caller may ask another replica.
+            # The service is stopping; the caller may ask another replica.
             if not started_answer:
                 await problems.of(scope, ShuttingDownError())(scope, receive, send_with_id)
             raise

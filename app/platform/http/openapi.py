@@ -53,7 +53,7 @@ class BodyTooLargeError(DomainError):
 
 
 class CrashError(DomainError):
-    """Never raised: what nobody foresaw is answered under this name."""
+    """Never raised: unexpected errors are answered under this name."""
 
     status = 500
     code = "internal_error"
@@ -116,9 +116,9 @@ def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ..
         general.append(BodyTooLargeError)
     for status, response in responses_for(*general).items():
         here = responses.setdefault(str(status), {"description": ""})
-        said = [here["description"], *response["description"].split("; ")]
-        new = [one for one in said[1:] if one not in here["description"]]
-        here["description"] = "; ".join(one for one in [said[0], *new] if one)
+        described = [here["description"], *response["description"].split("; ")]
+        new = [part for part in described[1:] if part not in here["description"]]
+        here["description"] = "; ".join(part for part in [described[0], *new] if part)
     for status, response in responses.items():
         if int(status) >= 400:
             schema = {"$ref": "#/components/schemas/Problem"}

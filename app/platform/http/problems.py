@@ -29,11 +29,11 @@ MOST_FAULTS = 100
 """A body of 2 MiB can hold 150,000 fields that do not belong there."""
 
 LONGEST_NAME = 100
-"""An unknown field is named back this far; a longer name is no name."""
+"""Longest name of an unknown field in an error."""
 
 
 # Kinds of value in a union, as Pydantic names them: a class of ours, a validator, a list. At the
-# end of a path a name may be a client's own, and only what nobody would call a field is ours.
+# end of a path a name may be a client's field, so only names that no field has are ours.
 _OURS = re.compile(r"[A-Z]\w*$|.*[\[(]")
 _OURS_AT_THE_END = re.compile(r"(function-\w+|list|dict|constrained-\w+)(\[|$)")
 
@@ -46,7 +46,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, for programs (`code`) and for people (`detail`)."""
+    """An error, for programs (`code`) and for people (`detail`)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -151,8 +151,8 @@ async def _domain(request: Request, error: Exception) -> Response:
 
 
 def _location(parts: Sequence[int | str]) -> list[str]:
-    """Where a fault is, as a client named it: without the names of our own classes, which
-    Pydantic puts between where a field takes several kinds of value.
+    """The location of a fault in the client's names: without the names of our classes, which
+    Pydantic inserts where a field takes several types of values.
     """
     if parts[0] not in {"body", "query"}:
         return [str(part)[:LONGEST_NAME] for part in parts]
@@ -223,7 +223,7 @@ async def _replayed(_request: Request, error: Exception) -> Response:
 
 
 def unexpected(scope: Mapping[str, Any], error: Exception) -> ProblemResponse:
-    """The document of what nobody foresaw; everything about it goes to the log alone."""
+    """The document of an unexpected error; its details are only logged."""
     known = translate(error)
     if known is not None:
         log.warning("request_unavailable", code=known.code, error=type(origin(error)).__name__)

@@ -1,4 +1,4 @@
-"""Files in requests: read as they come, kept outside memory, cut off where they are too large."""
+"""Files in requests: read as a stream, kept outside memory, refused when they are too large."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ IN_MEMORY_BYTES: Final = 1024 * 1024
 FIELD_BYTES: Final = 64 * 1024
 MOST_FIELDS: Final = 40
 FRAME_BYTES: Final = 256 * 1024
-"""What a form adds to its file at the most: its other fields, and what separates them."""
+"""Most bytes of a form beside its file: other fields and separators."""
 
 
 class UploadTooLargeError(DomainError):
@@ -49,13 +49,13 @@ class InvalidUploadError(UnprocessableError):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A file of a request, and what else its form said.
+    """A file of a request, and the other fields of its form.
 
     Args:
-        content: closed by whoever takes it.
+        content: the caller closes it.
         size: in bytes.
-        sha256: of the content, made while it came.
-        fields: texts by name; of a raw body none.
+        sha256: of the content, computed while it was read.
+        fields: texts by name; empty for a raw body.
 
     """
 
@@ -71,7 +71,7 @@ async def receive_upload(request: Request, limit: int) -> Received:
     """The file in a request: the field `file` of a form, or the whole body.
 
     Raises:
-        UploadTooLargeError: it is longer than `limit`; what is over was not kept.
+        UploadTooLargeError: it is longer than `limit`; the rest was not read.
         InvalidUploadError: there is no file in it.
 
     """
@@ -98,7 +98,7 @@ async def receive_upload(request: Request, limit: int) -> Received:
 
 
 async def _form(request: Request, limit: int) -> Received:
-    """A form's file; it is parsed as it comes, from a request that counts what it reads."""
+    """A form's file; the form is parsed while it is read, and its bytes are counted."""
     length = 0
 
     async def counted() -> Message:
@@ -125,13 +125,13 @@ async def _form(request: Request, limit: int) -> Received:
     for name, value in form.multi_items():
         if isinstance(value, str):
             fields.setdefault(name, []).append(value)
-    # Its parser tells nobody of the parts; the whole is too long for the event loop.
+    # The parser reports no parts; reading the whole file would block the event loop.
     size, digest = await asyncio.to_thread(_digested, file.file)
     return Received(file.file, size, digest, file.filename, file.content_type, fields)
 
 
 def _digested(content: BinaryIO) -> tuple[int, bytes]:
-    """How long a file is, and its digest."""
+    """Length and digest of a file."""
     size, digest = 0, sha256()
     content.seek(0)
     while chunk := content.read(IN_MEMORY_BYTES):

@@ -1,4 +1,4 @@
-"""JSON log lines: events in the past tense, ids and sizes, never what was said."""
+"""JSON log lines: events in the past tense, ids and sizes, never content."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ import structlog
 
 
 class TolerantStream:
-    """A stream whose reader may go away: no log line is worth a request, or a shutdown."""
+    """A stream whose reader may go away: a lost log line must not fail a request or a shutdown."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -30,8 +30,8 @@ _frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_f
 def _exceptions_without_content(
     _logger: Any, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Types and places of what was raised. Messages of exceptions are left out: a database
-    or a parser likes to quote the text it stumbled over.
+    """Types and places of raised exceptions. Their messages are omitted: those of a database or
+    a parser quote content.
     """
     raised = event.pop("exc_info", None)
     if raised is True:
@@ -44,7 +44,8 @@ def _exceptions_without_content(
             {
                 "type": stack["exc_type"],
                 "frames": [
-                    f"{one['filename']}:{one['lineno']} {one['name']}" for one in stack["frames"]
+                    f"{frame['filename']}:{frame['lineno']} {frame['name']}"
+                    for frame in stack["frames"]
                 ],
             }
             for stack in stacks

@@ -16,13 +16,13 @@ DURATION = Histogram(
 IN_FLIGHT = Gauge(
     "kemem_requests_in_flight", "Requests being answered now.", multiprocess_mode="livesum"
 )
-GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Verdicts of the gate.", ["code"])
+GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Decisions of the gate.", ["code"])
 MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
 SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])
 MESSAGE_SEARCHES = Counter("kemem_message_searches_total", "Searches of messages.", ["outcome"])
 MESSAGES = Counter("kemem_messages_total", "Messages stored.")
 EXTRACTION_RUNS = Counter(
-    "kemem_extraction_runs_total", "Readings of messages.", ["trigger", "outcome"]
+    "kemem_extraction_runs_total", "Runs of extraction.", ["trigger", "outcome"]
 )
 MODEL_TOKENS = Counter(
     "kemem_model_tokens_total", "Tokens that providers' models took.", ["operation", "kind"]
@@ -36,7 +36,7 @@ EMBEDDING_SECONDS = Histogram(
 )
 TOOL_SECONDS = Histogram(
     "kemem_tool_seconds",
-    "Time of one call of a tool, refusals counted.",
+    "Time of one call of a tool, refusals included.",
     ["tool"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
@@ -53,7 +53,7 @@ PROCESSOR_SECONDS = Histogram(
 )
 INJECTIONS_DROPPED = Counter(
     "kemem_injections_dropped_total",
-    "Memories shown in a context that could not be noted, so that saying them back may be news.",
+    "Memories shown in a context that could not be recorded; they may be extracted again.",
 )
 RERANKS = Counter(
     "kemem_reranks_total", "Calls of the reranker; ok, or why there were no scores.",
@@ -67,12 +67,12 @@ RERANK_SECONDS = Histogram(
 )
 CODE_EVENTS = Counter(
     "kemem_codes_total",
-    "Buckets of memories that earned codes, dropped them, or were refused them.",
+    "Buckets of memories whose index was quantised, dropped or refused.",
     ["model", "event"],
 )
 CODE_RECALL = Histogram(
     "kemem_codes_recall",
-    "Part of the nearest ten that codes found, of samples of the buckets that have them.",
+    "Recall at 10 of quantised indexes, in samples of their buckets.",
     ["model"],
     buckets=(0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1),
 )
@@ -100,11 +100,13 @@ WEBHOOK_DELIVERIES = Counter(
 
 
 def exposition(folder: Path | None) -> bytes:
-    """All of it, summed over the processes that share `folder`, whichever of them is asked."""
+    """All metrics, summed over the processes that share `folder`; of this process when it is
+    None.
+    """
     if folder is None:
         return generate_latest()
     for path in folder.glob("gauge_live*_*.db"):
-        # What a process that died was answering is no longer being answered.
+        # Requests of a process that died are no longer in flight.
         if not psutil.pid_exists(int(path.stem.rsplit("_", 1)[1])):
             path.unlink(missing_ok=True)
     registry = CollectorRegistry()

@@ -1,1 +1,1 @@
-"""Code of the deployment that is asked at fixed points, within limits."""
+"""Processors: code of the deployment that is called at fixed points, within limits."""

@@ -1,7 +1,7 @@
 """Which processors this deployment allows: entry points of installed packages, by name.
 
 Only those that MEMORY_PROCESSORS names are imported. Each is made once, when the process starts,
-and shared by everybody who chooses it.
+and shared by all agents that choose it.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from app.platform.plugins.points import POINTS
 GROUP: Final = "kemem.processors"
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Of a processor that says no other: whoever appends or searches waits for it."""
+"""Default timeout of a processor: a request that appends or searches waits for it."""
 
 LONGEST_SECONDS: Final = 60.0
 
@@ -23,9 +23,9 @@ OnError = Literal["skip", "refuse"]
 
 
 class Processor(Protocol):
-    """What an entry point makes: an object with some of the methods named in POINTS.
+    """What an entry point returns: an object with some of the methods named in POINTS.
 
-    Each takes the point of its name, and returns one like it or None; a plain method runs in a
+    Each takes the point of its name and returns a changed copy or None; a plain method runs in a
     thread. `timeout_seconds` and `on_error` may be left out.
     """
 
@@ -35,7 +35,7 @@ class Processor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadedProcessor:
-    """A processor that can be asked.
+    """A processor ready to be called.
 
     Args:
         waits: the points whose methods are coroutines.
@@ -54,7 +54,7 @@ def allowed_processors(setting: str) -> list[LoadedProcessor]:
     """The processors that `setting` names, separated by commas, in its order.
 
     Raises:
-        ConfigurationError: one is not installed, is there twice, or cannot be used.
+        ConfigurationError: a processor is not installed, is named twice, or cannot be used.
 
     """
     names = [name.strip() for name in setting.split(",") if name.strip()]
@@ -80,10 +80,10 @@ def allowed_processors(setting: str) -> list[LoadedProcessor]:
 
 
 def _loaded(point: EntryPoint) -> LoadedProcessor:
-    """The processor of an entry point, ready to be asked.
+    """The processor of an entry point, ready to be called.
 
     Raises:
-        ConfigurationError: it cannot be loaded, or asks for what no processor may.
+        ConfigurationError: it cannot be loaded, or has invalid attributes.
 
     """
     try:

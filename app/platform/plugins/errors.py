@@ -1,4 +1,4 @@
-"""What a processor that may not fail answers, and who cannot be chosen."""
+"""Errors of processors: one that must not fail did, or one was chosen that is not allowed."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from app.errors import UnavailableError, UnprocessableError
 
 
 class ProcessorFailedError(UnavailableError):
-    """One whose policy is `refuse` failed; nothing was written."""
+    """A processor with the policy `refuse` failed; nothing was written."""
 
     code = "processor_failed"
     title = "A processor failed"
@@ -22,7 +22,7 @@ class ProcessorFailedError(UnavailableError):
 
 
 class InvalidProcessorsError(UnprocessableError):
-    """A `config` whose processors are not allowed here; nothing was changed."""
+    """A `config` names processors that are not allowed here; nothing was changed."""
 
     code = "invalid_config"
     title = "Setting not usable"

@@ -1,8 +1,8 @@
-"""The points at which processors are asked: what each sees there, and what it may change.
+"""The points at which processors are called: what each sees there, and what it may change.
 
-A point is handed to the method of its name and comes back with other items in it, made with
-`dataclasses.replace`; None leaves it as it is. What is not listed in CHANGEABLE comes back as it
-was, what was not there cannot be added, and whose it is cannot be changed.
+A point is passed to the method of its name, which returns it with other items, made with
+`dataclasses.replace`, or None to leave it unchanged. Only fields listed in CHANGEABLE may change;
+items cannot be added, and owners cannot be changed.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ POINTS = (BEFORE_APPEND, BEFORE_EXTRACT, AFTER_EXTRACT, BEFORE_STORE, AFTER_SEAR
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whom it is about, as far as that is known before anything is looked up."""
+    """The tenant, user, agent and session, as far as the request names them."""
 
     tenant_id: str
     user_id: str | None = None
@@ -31,10 +31,10 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of the things a point holds; `id` names it there and nowhere else.
+    """An item of a point; its `id` is valid within the point only.
 
     Args:
-        bound: something else needs it, so that it cannot be dropped.
+        bound: another item needs it, so it cannot be dropped.
 
     """
 
@@ -46,7 +46,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage(Item):
-    """A message that is about to be stored for the first time; calls of tools are bound."""
+    """A message that is about to be stored; tool calls are bound."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"content", "metadata"})
 
@@ -58,7 +58,7 @@ class AppendedMessage(Item):
 
 @dataclass(frozen=True, slots=True)
 class ReadTurn(Item):
-    """A message as an extractor is about to read it; the stored one stays as it is."""
+    """A message that an extractor is about to read; the stored message does not change."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"content"})
 
@@ -67,14 +67,14 @@ class ReadTurn(Item):
     name: str | None
     said_at: datetime
     context: bool
-    """Read before, and there to understand the rest."""
+    """Whether it was read before and is only context."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedMemory(Item):
     """What an extractor proposes; the evidence and the gate judge what comes back.
 
-    With other words, what the graph would have learned of it is forgotten.
+    When its content changes, its relations for the graph are dropped.
     """
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"content", "confidence", "source_error"})
@@ -82,18 +82,18 @@ class ProposedMemory(Item):
     content: str
     confidence: float
     source_error: str | None
-    """Of a correction, the mistake it mends."""
+    """Of a correction: the mistake that it corrects."""
     memory_type: str
     scope: str
     evidence: tuple[str, ...]
-    """Ids of the turns that say so."""
+    """Ids of the turns that are its evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory(Item):
     """A memory as it was saved or extracted; the gate judges what comes back.
 
-    The metadata of extracted ones is their request's, and stays.
+    The metadata of extracted memories comes from their request and cannot be changed.
     """
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"content", "metadata"})
@@ -107,7 +107,7 @@ class StoredMemory(Item):
 
 @dataclass(frozen=True, slots=True)
 class FoundMemory(Item):
-    """A hit; `annotations` go out with it and are stored nowhere."""
+    """A hit; `annotations` are returned with it and not stored."""
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"annotations"})
 
@@ -121,7 +121,7 @@ class FoundMemory(Item):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where processors are asked."""
+    """A point at which processors are called."""
 
     NAME: ClassVar[str]
     ITEMS: ClassVar[str]
@@ -132,7 +132,7 @@ class Point:
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """What it holds, under the name that all points share."""
+        """The items of the point, whatever the name of its field."""
         return tuple(getattr(self, self.ITEMS))
 
 

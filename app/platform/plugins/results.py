@@ -1,4 +1,4 @@
-"""What a processor may give back: the same rules as for input, and nothing that was not there."""
+"""Checks of what a processor returns: the rules of input, and no added items."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -9,18 +9,18 @@ from app.platform.plugins.points import Item, Point
 P = TypeVar("P", bound=Point)
 
 Validate = Callable[[Any], Any]
-"""The item as it may go on, by the rules of the package that asked; raises ValueError."""
+"""Validates an item by the rules of the calling package: the valid item; raises ValueError."""
 
 
 class InvalidResultError(ValueError):
-    """What came back is not what may. Its text holds names of fields and no content."""
+    """The result is not allowed. The message holds names of fields and no content."""
 
 
 def checked_result(before: P, after: object, validate: Validate) -> P:
-    """The point that came back, if a processor may make this of it.
+    """The returned point, checked against the point that was passed; None means unchanged.
 
     Raises:
-        ValueError: it may not, or a value breaks a rule of the package.
+        ValueError: a change is not allowed, or a value breaks a rule of the package.
 
     """
     if after is None:
@@ -45,10 +45,10 @@ def checked_result(before: P, after: object, validate: Validate) -> P:
 
 
 def _item(before: Item, after: Item, validate: Validate) -> Item:
-    """The item as it may go on.
+    """The checked item.
 
     Raises:
-        InvalidResultError: it is of another kind, or what may not change was changed.
+        InvalidResultError: it is of another kind, or a field that is not changeable differs.
 
     """
     if type(after) is not type(before):
@@ -67,10 +67,10 @@ def _item(before: Item, after: Item, validate: Validate) -> Item:
 
 
 def _check_missing(before: Point, kept: list[str], missing: dict[str, Item]) -> None:
-    """Check what was left out, and the order of what was not.
+    """Check for dropped and reordered items.
 
     Raises:
-        InvalidResultError: this point allows neither.
+        InvalidResultError: the point does not allow it.
 
     """
     if missing and not before.MAY_DROP:

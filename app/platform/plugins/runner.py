@@ -1,8 +1,8 @@
-"""Asking processors: within their time, and without losing work when one of them fails.
+"""Calls processors: within their timeout, and without losing work when one of them fails.
 
-A thread cannot be ended from outside, nor can a coroutine that refuses to end. One that is still
-at work when its time is over is left to itself and counted; as long as MOST_HANGING of a
-processor are, it is not asked any more, and that counts as a failure like any other.
+A thread cannot be ended from outside, nor can a coroutine that refuses to end. A call that runs
+longer than its timeout is abandoned and counted; while MOST_HANGING calls of a processor hang, it
+is not called, which counts as a failure.
 """
 
 import asyncio
@@ -25,42 +25,42 @@ from app.platform.plugins.results import P, Validate, checked_result
 log = structlog.get_logger()
 
 CONFIG: Final = "processors"
-"""Their name in the settings of an agent or a tenant."""
+"""Their key in the config of an agent or a tenant."""
 
 MOST_HANGING: Final = 4
-"""Threads that never end are memory, and a processor that hangs so often will again."""
+"""Threads that never end hold memory, and a processor that hangs so often will hang again."""
 
-MOST_AT_ONCE: Final = 16
-"""Of one processor; whoever comes later waits, which is part of the time it has."""
+MOST_CONCURRENT: Final = 16
+"""Concurrent calls of one processor; further calls wait, which is part of their timeout."""
 
 
 class _StuckError(Exception):
-    """So many calls hang already that no other is made."""
+    """Too many calls hang, so no other is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CallOutcome:
-    """What a call ended with; an exception is a value here, so that none can end the process."""
+    """Result of a call; an exception is a value here, so that none can end the process."""
 
     value: object = None
     error: BaseException | None = None
 
 
 class ProcessorRunner:
-    """Asks one processor. Belongs to one event loop."""
+    """Calls one processor. Belongs to one event loop."""
 
     def __init__(self, loaded: LoadedProcessor) -> None:
         self.loaded = loaded
-        self._left: set[asyncio.Future[_CallOutcome]] = set()
-        self._free = asyncio.Semaphore(MOST_AT_ONCE)
+        self._abandoned: set[asyncio.Future[_CallOutcome]] = set()
+        self._free = asyncio.Semaphore(MOST_CONCURRENT)
 
     @property
     def hanging(self) -> int:
-        """Calls that were left and have not ended."""
-        return len(self._left)
+        """Number of abandoned calls that have not ended."""
+        return len(self._abandoned)
 
     async def ask(self, given: P, validate: Validate) -> P:
-        """The point as the processor leaves it, or as it was when it fails and may.
+        """The point as the processor returns it; unchanged when it fails and its policy is `skip`.
 
         Raises:
             ProcessorFailedError: it failed, and its policy is `refuse`.
@@ -69,28 +69,33 @@ class ProcessorRunner:
         name, point = self.loaded.name, given.NAME
         started = perf_counter()
         try:
-            # Its own copy: what it changes in place is not changed here.
+            # A copy: changes in place have no effect.
             answer = await self._answer(deepcopy(given))
         except _StuckError as error:
             return self._failed(given, "stuck", error)
         except TimeoutError as error:
             return self._failed(given, "timeout", error)
-        except Exception as error:  # noqa: BLE001 (whatever it raises, work goes on or is refused)
+        except Exception as error:  # noqa: BLE001 (the policy decides what follows)
             return self._failed(given, "error", error)
         finally:
             PROCESSOR_SECONDS.labels(name, point).observe(perf_counter() - started)
         try:
             result = checked_result(given, answer, validate)
-        except Exception as error:  # noqa: BLE001 (its values may do anything when looked at)
+        except Exception as error:  # noqa: BLE001 (code of its values runs here)
             return self._failed(given, "invalid", error)
         PROCESSOR_CALLS.labels(name, point, "ok").inc()
         return result
 
     def _failed(self, given: P, outcome: str, error: Exception) -> P:
-        """What goes on after a failure. Raises ProcessorFailedError when nothing may."""
+        """The unchanged point after a failure.
+
+        Raises:
+            ProcessorFailedError: the policy is `refuse`.
+
+        """
         name, point = self.loaded.name, given.NAME
         PROCESSOR_CALLS.labels(name, point, outcome).inc()
-        # The error's text may quote what was said.
+        # The error's message may hold content.
         log.warning(
             "processor_failed",
             processor=name,
@@ -107,7 +112,7 @@ class ProcessorRunner:
 
         Raises:
             _StuckError: too many of its calls have not ended.
-            TimeoutError: it takes longer than it may.
+            TimeoutError: it takes longer than its timeout.
             Exception: what the method raised.
 
         """
@@ -120,18 +125,18 @@ class ProcessorRunner:
             try:
                 await asyncio.wait([call])
             finally:
-                self._leave(call)
+                self._abandon(call)
         ended = call.result()
         if ended.error is not None:
             raise ended.error
         return ended.value
 
-    def _leave(self, call: "asyncio.Future[_CallOutcome]") -> None:
-        """Leave a call that is still at work, and count it until it ends."""
+    def _abandon(self, call: "asyncio.Future[_CallOutcome]") -> None:
+        """Abandon a call that still runs, and count it until it ends."""
         if call.done():
             return
-        self._left.add(call)
-        call.add_done_callback(self._left.discard)
+        self._abandoned.add(call)
+        call.add_done_callback(self._abandoned.discard)
         if isinstance(call, asyncio.Task):
             call.cancel()
 
@@ -147,12 +152,12 @@ def _in_loop(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_Cal
 
 
 def _in_thread(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_CallOutcome]":
-    """In a thread of its own, which nobody waits for when the process ends."""
+    """Call in a daemon thread, which does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[_CallOutcome] = loop.create_future()
     context = copy_context()
 
-    def tell(outcome: _CallOutcome) -> None:
+    def report(outcome: _CallOutcome) -> None:
         if not ended.done():
             ended.set_result(outcome)
 
@@ -162,7 +167,7 @@ def _in_thread(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_C
         except BaseException as error:  # noqa: BLE001 (as above)
             outcome = _CallOutcome(error=_harmless(error))
         try:
-            loop.call_soon_threadsafe(tell, outcome)
+            loop.call_soon_threadsafe(report, outcome)
         except RuntimeError:
             # The loop is closed: the process ends.
             return
@@ -172,7 +177,7 @@ def _in_thread(method: Callable[[Any], Any], given: Point) -> "asyncio.Future[_C
 
 
 def _harmless(error: BaseException) -> Exception:
-    """An exit or a cancellation that a processor raised, as a failure of its own."""
+    """The error; an exit or a cancellation that a processor raised becomes a RuntimeError."""
     if isinstance(error, Exception):
         return error
     return RuntimeError(type(error).__name__)
@@ -180,19 +185,19 @@ def _harmless(error: BaseException) -> Exception:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorChain:
-    """The processors that serve one caller, in the deployment's order."""
+    """The processors of one caller, in the deployment's order."""
 
     runners: Sequence[ProcessorRunner] = ()
 
     def at(self, point: str) -> bool:
-        """Whether one of them is asked at `point`."""
+        """Whether one of them is called at `point`."""
         return any(point in runner.loaded.points for runner in self.runners)
 
     async def ask(self, given: P, validate: Validate) -> P:
-        """The point as the last of them leaves it; each sees what the one before it left.
+        """The point after all of them; each gets the result of the one before.
 
         Raises:
-            ProcessorFailedError: one failed that may not.
+            ProcessorFailedError: a processor with the policy `refuse` failed.
 
         """
         for runner in self.runners:
@@ -206,7 +211,7 @@ NO_CHAIN: Final = ProcessorChain()
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """All that the deployment allows, by name and in order."""
+    """The processors that the deployment allows, by name and in order."""
 
     runners: Mapping[str, ProcessorRunner] = field(default_factory=dict)
 
@@ -220,7 +225,12 @@ class Processors:
         return ProcessorChain([runner for name, runner in self.runners.items() if name in names])
 
     def check(self, config: Mapping[str, Any]) -> None:
-        """Raises InvalidProcessorsError: `config` names one that is not allowed here."""
+        """Check the processors in `config`.
+
+        Raises:
+            InvalidProcessorsError: it names a processor that is not allowed here, or one twice.
+
+        """
         chosen = config.get(CONFIG)
         if chosen is None:
             return

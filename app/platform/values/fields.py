@@ -1,4 +1,4 @@
-"""The kinds of value that cross HTTP, each with its bounds; all schemas use them."""
+"""The types of values that cross HTTP, each with its bounds; all schemas use them."""
 
 import math
 from datetime import UTC, datetime
@@ -24,18 +24,18 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 class Schema(BaseModel):
-    """What a request may say: unknown fields, NaN and infinity are refused."""
+    """Base of requests: unknown fields, NaN and infinity are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
 
 
 def example(**fields: JsonValue) -> ConfigDict:
-    """A body to try in the docs page; the tests hold it against the schema."""
+    """An example body for the docs page; tests validate it with the schema."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 class ReadSchema(BaseModel):
-    """What an answer says, read from a row or a dataclass."""
+    """Base of answers, read from a row or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True, validate_by_name=True, serialize_by_alias=True)
 
@@ -57,7 +57,9 @@ Id = Annotated[
 ]
 
 Storable = AfterValidator(_storable)
-"""For text that PostgreSQL can keep. Stands last: what follows a function is not published."""
+"""For text that PostgreSQL can store. Comes last: constraints after a function are not
+published.
+"""
 
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=255, strip_whitespace=True), Storable
@@ -67,7 +69,7 @@ Description = Annotated[str, StringConstraints(max_length=10_000), Storable]
 
 
 def _size(value: JsonValue, depth: int) -> int:
-    """A fair guess of the bytes `value` takes, refusing what cannot be stored on the way."""
+    """About the bytes that `value` takes; raises ValueError when it cannot be stored."""
     if depth > METADATA_DEPTH:
         raise ValueError(f"must not be nested deeper than {METADATA_DEPTH} levels")
     if isinstance(value, str):
@@ -78,8 +80,8 @@ def _size(value: JsonValue, depth: int) -> int:
     if isinstance(value, dict):
         if len(value) > METADATA_KEYS:
             raise ValueError(f"must not have more than {METADATA_KEYS} keys")
-        return 2 + sum(_size(key, depth) + _size(one, depth + 1) for key, one in value.items())
-    return 2 + sum(_size(one, depth + 1) for one in value)
+        return 2 + sum(_size(key, depth) + _size(item, depth + 1) for key, item in value.items())
+    return 2 + sum(_size(item, depth + 1) for item in value)
 
 
 def _check_number(value: float | None) -> None:
@@ -100,7 +102,7 @@ def _object(limit: int) -> Any:
             raise ValueError(f"must not be larger than {limit // 1024} KiB")
         return value
 
-    # Before Pydantic walks it: a value nested a thousand levels deep ends here.
+    # Before Pydantic's validation: a value nested a thousand levels deep is refused here.
     return BeforeValidator(check)
 
 
@@ -116,19 +118,21 @@ Document = Annotated[
 ]
 
 
-def _utc(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
+def _utc(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
 
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-def in_utc(moment: datetime) -> datetime:
-    """The same moment. The driver would convert it later, and fail where this is refused;
-    it also takes the first and the last microsecond of the calendar for infinity.
+def in_utc(time: datetime) -> datetime:
+    """The same time in UTC; raises ValueError outside of the years 1 to 9999.
+
+    The driver would convert it later and fail there; it also takes the first and the last
+    microsecond of the calendar for infinity.
     """
     try:
-        converted = moment.astimezone(UTC)
+        converted = time.astimezone(UTC)
     except OverflowError:
         converted = _LAST
     if not _FIRST < converted < _LAST:
@@ -143,8 +147,8 @@ Timestamp = Annotated[
     Field(description="ISO 8601 with a zone", examples=["2026-11-21T12:00:00Z"]),
 ]
 
-ZONED = "ISO 8601 with a zone, `Z` or `+02:00`; a moment without one is refused."
-"""What a field says of its moment that describes itself in words of its own."""
+ZONED = "ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused."
+"""For fields with a description of their own: the format of the time."""
 
 
 ENABLED = {"disabled": 0, "enabled": 1}
@@ -152,7 +156,7 @@ RUNNING = {"ended": 0, "running": 1}
 
 
 def status_word(words: dict[str, int], value: Any) -> Any:
-    """The API's word for a stored status; words pass through."""
+    """The API's word for a stored status; words are returned unchanged."""
     if isinstance(value, bool):
         return value
     return {str(number): word for word, number in words.items()}.get(str(value), value)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, JsonValue
 from app.platform.values.fields import LARGEST_INTEGER
 
 DOCUMENT_DEPTH = 32
-"""Levels of objects and lists in each other; what is deeper was made by no hand."""
+"""Most levels of nested objects and lists."""
 
 # PostgreSQL cannot keep the character that JSON writes so. A backslash before it, itself not
 # escaped, would make it six ordinary characters.
@@ -18,9 +18,9 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def large_object(limit: int) -> BeforeValidator:
-    """For an object of at most `limit` bytes of JSON and 32 levels.
+    """Validates an object of at most `limit` bytes of JSON and 32 levels.
 
-    Number and length of its keys are bounded by its size alone.
+    Number and length of its keys are only limited by its size.
     """
 
     def check(value: Any) -> Any:
@@ -30,7 +30,7 @@ def large_object(limit: int) -> BeforeValidator:
                 raise ValueError(f"must not be larger than {limit // 1024} KiB of JSON")
         return value
 
-    # Before Pydantic walks it: a value nested a thousand levels deep ends here.
+    # Before Pydantic's validation: a value nested a thousand levels deep is refused here.
     return BeforeValidator(check)
 
 
@@ -39,14 +39,14 @@ def json_size(value: Mapping[str, JsonValue]) -> int:
     return len(_written(value).encode())
 
 
-def same_json(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are the same to JSON. Python takes `true` for 1, and 1 for 1.0."""
-    return _written(one) == _written(other)
+def same_json(first: JsonValue, second: JsonValue) -> bool:
+    """Whether two values are the same in JSON. In Python `True == 1 == 1.0`."""
+    return _written(first) == _written(second)
 
 
 def merged(target: JsonValue, patch: JsonValue) -> JsonValue:
-    """`target` after a merge patch (RFC 7386): null removes, an object is merged, all else
-    takes the place of what was there.
+    """`target` after a merge patch (RFC 7386): null removes, an object is merged, any other
+    value replaces the old one.
     """
     if not isinstance(patch, dict):
         return patch
@@ -79,12 +79,12 @@ def _refuse_unstorable(value: dict[str, Any]) -> None:
 
 
 def _refuse_depth_and_numbers(value: dict[str, Any]) -> None:
-    # Level by level, for half a million numbers fit into a mebibyte.
+    # Level by level: half a million numbers fit into a mebibyte.
     level: list[Any] = [value]
     for _ in range(DOCUMENT_DEPTH):
         below: list[Any] = []
-        for one in level:
-            for item in one.values() if type(one) is dict else one:
+        for container in level:
+            for item in container.values() if type(container) is dict else container:
                 kind = type(item)
                 if kind is dict or kind is list:
                     below.append(item)

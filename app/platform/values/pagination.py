@@ -50,40 +50,40 @@ class Page(BaseModel, Generic[Item]):
     next_cursor: str | None = None
 
 
-def encode(moment: datetime | int, row_id: str) -> str:
-    """A cursor that names one row by its place in the order and its id."""
-    place = moment if isinstance(moment, int) else moment.isoformat()
+def encode(value: datetime | int, row_id: str) -> str:
+    """A cursor for the row with this place in the order and this id."""
+    place = value if isinstance(value, int) else value.isoformat()
     raw = json.dumps([place, row_id], separators=(",", ":"))
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
 def decode_time(cursor: str | None) -> tuple[datetime, str] | None:
-    """Where a page ordered by time begins, or None for the first.
+    """The time and id after which a page begins, or None for the first page.
 
     Raises:
-        InvalidCursorError: the text is no cursor, or one of another list.
+        InvalidCursorError: the text is not a cursor, or a cursor of another list.
 
     """
     if cursor is None:
         return None
     place, row_id = _decode(cursor)
     try:
-        moment = datetime.fromisoformat(place)
+        value = datetime.fromisoformat(place)
     except (ValueError, TypeError):
         raise InvalidCursorError from None
-    if moment.tzinfo is None:
+    if value.tzinfo is None:
         raise InvalidCursorError
     try:
-        return in_utc(moment), row_id
+        return in_utc(value), row_id
     except ValueError:
         raise InvalidCursorError from None
 
 
 def decode_number(cursor: str | None) -> int | None:
-    """Where a page ordered by a number begins, or None for the first.
+    """The number after which a page begins, or None for the first page.
 
     Raises:
-        InvalidCursorError: as above.
+        InvalidCursorError: the text is not a cursor, or a cursor of another list.
 
     """
     if cursor is None:
