@@ -21,8 +21,8 @@ class ErasureQuery(Schema):
 class UserErasureQuery(ErasureQuery):
     hard: bool = Field(
         default=True,
-        description="A person is always erased for good; to keep what is there and let nobody "
-        "write for them, set `status` to disabled with PATCH.",
+        description="A user is always erased for good; to keep the data and refuse new writes "
+        "for the user, set `status` to disabled with PATCH.",
     )
 
     @field_validator("hard")
@@ -34,7 +34,7 @@ class UserErasureQuery(ErasureQuery):
 
 
 class Receipt(ReadSchema):
-    """What went, in figures; nothing of what it said."""
+    """Receipt of an erasure: numbers of deleted rows, no content."""
 
     kind: ErasureKind
     id: str
@@ -49,9 +49,9 @@ class Receipt(ReadSchema):
 
 
 class Eraser(Protocol):
-    """Deletes what holds other things."""
+    """Erases a subject with all that belongs to it."""
 
     async def delete(
-        self, principal: Principal, kind: ErasureKind, one: str, query: ErasureQuery
+        self, principal: Principal, kind: ErasureKind, subject_id: str, query: ErasureQuery
     ) -> Receipt:
-        """Delete it with all it holds, for good, or count it first."""
+        """Erase it for good, or only count with `dry_run`."""

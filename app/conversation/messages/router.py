@@ -1,4 +1,4 @@
-"""/v1/sessions/{session_id}/messages and /v1/messages/search"""
+"""/v1/sessions/{session_id}/messages and /v1/messages/search."""
 
 from typing import Annotated
 
@@ -152,7 +152,7 @@ async def list_messages(
 async def get_message(
     session_id: Id, message_id: Id, principal: ReaderDep, service: ServiceDep
 ) -> MessageRead:
-    """One message."""
+    """Get one message."""
     return await service.get(principal, session_id, message_id)
 
 

@@ -1,4 +1,4 @@
-"""/v1/sessions and the working state of one"""
+"""/v1/sessions and the working state of one."""
 
 from typing import Annotated
 
@@ -85,7 +85,7 @@ async def list_sessions(
 
 @router.get("/{session_id}", responses=responses_for(SessionNotFoundError))
 async def get_session(session_id: Id, principal: ReaderDep, service: ServiceDep) -> SessionRead:
-    """One session."""
+    """Get one session."""
     return await service.get(principal, session_id)
 
 
@@ -100,7 +100,7 @@ async def update_session(
     service: ServiceDep,
     version: VersionDep,
 ) -> SessionRead:
-    """Change a session; what is left out stays."""
+    """Change a session; omitted fields stay."""
     return await service.patch(principal, session_id, body, expected=version)
 
 

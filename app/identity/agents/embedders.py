@@ -111,7 +111,7 @@ class CountedEmbedder:
         try:
             return await self._embedder.embed(texts, spent)
         finally:
-            # Also of a call that failed, or that nobody waits for any more.
+            # Also after a call that failed or was cancelled.
             if spent.calls:
                 self._spending.note(self._tenant_id, self._operation, self.model, spent)
                 MODEL_TOKENS.labels(self._operation, "input").inc(spent.input_tokens)
@@ -166,7 +166,7 @@ class Embedders:
         """The embedder in force for new memories of this agent, or of none.
 
         Raises:
-            UnknownEmbedderError: the configured one is gone.
+            UnknownEmbedderError: the configured embedder is not available any more.
             EmbeddingUnavailableError: it could not be asked for its dimension.
 
         """

@@ -37,25 +37,30 @@ class ProfileSlot:
 
 
 def profile_slots(config: Mapping[str, Any]) -> list[ProfileSlot]:
-    """The slots that a config names. Raises InvalidConfigError."""
-    told = config.get(NAME)
-    if told is None:
+    """The slots that a config names; none without the setting.
+
+    Raises:
+        InvalidConfigError: the setting is not a list of valid, distinct slots.
+
+    """
+    setting = config.get(NAME)
+    if setting is None:
         return []
-    if not isinstance(told, list) or len(told) > MOST:
+    if not isinstance(setting, list) or len(setting) > MOST:
         raise InvalidConfigError(NAME, _WANTED)
-    slots = [_slot(one) for one in told]
+    slots = [_slot(entry) for entry in setting]
     if len({slot.name for slot in slots}) < len(slots):
         raise InvalidConfigError(NAME, _WANTED)
     return slots
 
 
-def _slot(one: Any) -> ProfileSlot:
-    if not isinstance(one, Mapping) or not one.keys() <= _MEMBERS:
+def _slot(entry: Any) -> ProfileSlot:
+    if not isinstance(entry, Mapping) or not entry.keys() <= _MEMBERS:
         raise InvalidConfigError(NAME, _WANTED)
-    about, longest = one.get("description"), one.get("max_chars", DEFAULT_VALUE)
-    words = [one.get("topic"), one.get("sub_topic")]
+    about, longest = entry.get("description"), entry.get("max_chars", DEFAULT_VALUE)
+    topics = [entry.get("topic"), entry.get("sub_topic")]
     usable = (
-        all(isinstance(word, str) and _WORD.fullmatch(word) for word in words)
+        all(isinstance(word, str) and _WORD.fullmatch(word) for word in topics)
         and isinstance(about, str)
         and 1 <= len(about.strip()) <= LONGEST_ABOUT
         # An exact type: true is an int too.
@@ -64,4 +69,4 @@ def _slot(one: Any) -> ProfileSlot:
     )
     if not usable:
         raise InvalidConfigError(NAME, _WANTED)
-    return ProfileSlot(str(words[0]), str(words[1]), str(about).strip(), longest)
+    return ProfileSlot(str(topics[0]), str(topics[1]), str(about).strip(), longest)

@@ -26,8 +26,8 @@ DEFAULT_AGENT_ID = "default"
 class AgentRepository:
     """Agents a caller may see. Never begins or ends a transaction.
 
-    A key restricted to an agent sees that one. A key restricted to a user sees all: agents
-    are no one's secret inside a tenant, and a user may talk to any of them.
+    A key restricted to an agent sees that agent. A key restricted to a user sees all agents:
+    they are not secret inside a tenant, and a user may talk to any of them.
     """
 
     def __init__(self, db: AsyncSession, access: Access) -> None:
@@ -41,7 +41,12 @@ class AgentRepository:
         return statement
 
     async def add(self, agent: Agent) -> None:
-        """Insert `agent` now, so that a taken id is reported here. Raises IdTakenError."""
+        """Insert `agent` now, so that a taken id is reported here.
+
+        Raises:
+            IdTakenError: the tenant has a agent of this id.
+
+        """
         agent.tenant_id = self._access.tenant_id
         self._db.add(agent)
         with conflicts({"agents_pkey": IdTakenError("agent_id", agent.agent_id)}):
@@ -52,7 +57,12 @@ class AgentRepository:
         return await self._db.scalar(self._visible().where(Agent.agent_id == agent_id))
 
     async def get(self, agent_id: str, *, lock: bool = False) -> Agent:
-        """Raises AgentNotFoundError."""
+        """The agent.
+
+        Raises:
+            AgentNotFoundError: there is none for this caller.
+
+        """
         statement = self._visible().where(Agent.agent_id == agent_id)
         agent = await self._db.scalar(statement.with_for_update() if lock else statement)
         if agent is None:
@@ -114,14 +124,20 @@ class AgentRepository:
         return rows.all()
 
     async def patch(self, agent_id: str, changes: dict[str, Any], expected: int | None) -> Agent:
-        """The changed agent. Raises AgentNotFoundError, VersionConflictError."""
+        """The changed agent.
+
+        Raises:
+            AgentNotFoundError: there is none for this caller.
+            VersionConflictError: its version is not `expected`.
+
+        """
         agent = await self.get(agent_id, lock=True)
         await apply_changes(self._db, agent, changes, expected=expected)
         return agent
 
 
 class PolicyRepository:
-    """What a tenant and its agents say of forgetting. Never begins or ends a transaction."""
+    """Forgetting policies of a tenant and its agents. Never begins or ends a transaction."""
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:
         self._db = db
@@ -172,13 +188,13 @@ class VectorRepository:
         self._tenant_id = tenant_id
 
     async def count_waiting(self, in_force: InForce) -> int:
-        """How many rows have a vector of another model than the one in force for them."""
+        """How many rows have a vector of another model than the one in force."""
         parameters = in_force.parameters() | {"tenant_id": self._tenant_id}
         counted = await self._db.scalar(text(f"SELECT count(*) {self.WAITING}"), parameters)
         return int(counted or 0)
 
     async def next_waiting(self, in_force: InForce, *, after: str, limit: int) -> Sequence[Any]:
-        """The next of them by id: `id, content, version, old, new`."""
+        """The next such rows by id: `id, content, version, old, new`."""
         statement = (
             f"SELECT {self.COLUMNS} {self.WAITING} AND {self.KEY} > CAST(:after AS text) "
             f"ORDER BY {self.KEY} LIMIT :limit"
@@ -206,7 +222,7 @@ class VectorRepository:
         return int(result.rowcount)
 
     async def models_with_rows(self, models: Sequence[str]) -> set[str]:
-        """Those of `models` that made a vector which is still here."""
+        """Those of `models` whose vectors are still stored."""
         statement = (
             "SELECT listed.model FROM unnest(CAST(:models AS text[])) AS listed(model) "
             f"WHERE {self.PRESENT}"

@@ -1,4 +1,4 @@
-"""What is forgotten by itself and when, for a deployment and for one agent. Pure."""
+"""What is forgotten automatically and when, for a deployment and for one agent. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ Eviction = Literal["confidence", "hybrid"]
 
 @dataclass(frozen=True, slots=True)
 class ForgettingPolicy:
-    """What the forget job does. Days of 0 mean: keep for ever.
+    """What the job `forget` does. 0 days mean: keep without limit.
 
     Args:
         enabled: the off switch.
@@ -23,9 +23,9 @@ class ForgettingPolicy:
         source_deleted_days: how long memories outlive the file they were read from.
         with_session: whether what was extracted in a session goes once that was deleted.
         superseded_days: how long what was superseded can still be searched.
-        message_retention_days: how long messages stay that nobody needs any more.
+        message_retention_days: how long messages stay that are no longer needed.
         checkpoint_retention_days: how long archived checkpoints, snapshots of the working
-            state and steps of threads that nobody goes on with stay.
+            state and steps of threads that are not continued stay.
 
     """
 

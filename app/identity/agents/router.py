@@ -1,4 +1,4 @@
-"""/v1/agents and /v1/processors"""
+"""/v1/agents and /v1/processors."""
 
 from typing import Annotated
 
@@ -70,7 +70,7 @@ ErasureDep = Annotated[Eraser, provided(Eraser)]
 async def add_agent(
     body: AgentEquip, principal: WriterDep, service: CreationDep, key: IdempotencyKeyDep
 ) -> AgentRead:
-    """Create an agent, with the blocks it begins with."""
+    """Create an agent with its first blocks."""
     return await service.add(principal, body, key=key)
 
 
@@ -84,7 +84,7 @@ async def list_agents(
 
 @router.get("/{agent_id}", responses=responses_for(AgentNotFoundError))
 async def get_agent(agent_id: Id, principal: ReaderDep, service: ServiceDep) -> AgentRead:
-    """One agent."""
+    """Get one agent."""
     return await service.get(principal, agent_id)
 
 
@@ -105,7 +105,7 @@ async def update_agent(
     service: ServiceDep,
     version: VersionDep,
 ) -> AgentRead:
-    """Change an agent; what is left out stays."""
+    """Change an agent; omitted fields stay."""
     return await service.patch(principal, agent_id, body, expected=version)
 
 
@@ -124,6 +124,6 @@ async def delete_agent(
 async def list_processors(
     _principal: AdminDep, processing: Annotated[Processing, provided(Processing)]
 ) -> ProcessorList:
-    """List the processors that this deployment allows, in the order they run in."""
+    """List the processors that this deployment allows, in the order in which they run."""
     loaded = [one.loaded for one in processing.allowed.runners.values()]
     return ProcessorList(items=[ProcessorRead.of(one) for one in loaded])

@@ -80,9 +80,7 @@ class WindowPolicyPatch(Schema):
         description="Further reasons to compact: keys of one object must all hold, of a list any "
         "object will do.",
     )
-    automatic: bool | None = Field(
-        default=None, description="False: compacted only when somebody asks."
-    )
+    automatic: bool | None = Field(default=None, description="False: compacted only on request.")
     reserved_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = Field(
         default=None,
         description="Tokens of what you send besides, such as the system prompt and tools; they "
@@ -128,7 +126,7 @@ class AgentCreate(Schema):
         "to the profiles of its users: `[{topic, sub_topic, description, max_chars}]`. `tools` "
         "lists the tools its model may call, all when left out; `enable_memory` false takes those "
         "on memories away. `processors` lists those that serve it, the tenant's when left "
-        "out (docs/processors.md). `forgetting` says what of it is forgotten by itself, such as "
+        "out (docs/processors.md). `forgetting` says what is forgotten automatically, such as "
         '{"max_facts": 50, "message_retention_days": 90}; docs/forgetting.md names its keys.',
     )
     status: Status = "enabled"

@@ -62,13 +62,18 @@ class AgentService:
         return Agent(**values, creator=principal.key_id)
 
     async def get(self, principal: Principal, agent_id: str) -> AgentRead:
-        """Raises AgentNotFoundError."""
+        """The agent.
+
+        Raises:
+            AgentNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             agent = await AgentRepository(db, principal.access).get(agent_id)
             return AgentRead.model_validate(agent)
 
     async def list_agents(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
-        """Agents, newest first."""
+        """A page of agents, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await AgentRepository(db, principal.access).list_agents(
@@ -163,7 +168,7 @@ def _columns(values: dict[str, Any]) -> dict[str, Any]:
 
 
 class AgentCreation(Protocol):
-    """An agent with the blocks it begins with: all of it, or nothing."""
+    """Creates an agent with its first blocks: all of it, or nothing."""
 
     async def add(
         self, principal: Principal, body: AgentEquip, *, key: IdempotencyKey | None = None

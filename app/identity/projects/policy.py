@@ -1,6 +1,6 @@
 """What a member of a project may do. Pure.
 
-The role says what somebody may do, and the visibility of an item narrows it: `public` is read
+The role says what a member may do, and the visibility of an item narrows it: `public` is read
 by every user of the tenant, `members` by the project, `owner_only` by its author alone. Owners
 and admins may remove what they cannot read. `memories/visibility.py` says the same to SQL, and a
 test compares the two case by case.
@@ -34,12 +34,12 @@ _BELOW_ADMIN: Final[frozenset[Role | None]] = frozenset({"editor", "viewer", Non
 
 
 def allows(role: Role | None, action: Action, *, visibility: Visibility, own: bool) -> bool:
-    """Whether somebody may do that to an item.
+    """Whether a role allows an action on an item.
 
     Args:
         role: None for a user of the tenant who is no member.
         visibility: the item's, as it is before the action.
-        own: whether the item is the caller's; nobody creates in another's name.
+        own: whether the item is the caller's; no caller creates in another's name.
 
     """
     if role is None:
@@ -55,7 +55,7 @@ def allows(role: Role | None, action: Action, *, visibility: Visibility, own: bo
 
 
 def may(role: Role | None, action: Management) -> bool:
-    """Whether somebody may do that to the project."""
+    """Whether a role allows an action on the project."""
     return role in _MANAGED_BY[action]
 
 
@@ -65,7 +65,7 @@ def needed(action: Management) -> list[Role]:
 
 
 def may_assign(role: Role | None, *, before: Role | None, after: Role | None) -> bool:
-    """Whether somebody may change another's role; None is no member.
+    """Whether a role allows the change of another member's role; None is no member.
 
     An admin neither makes nor unmakes owners and admins.
     """

@@ -59,7 +59,12 @@ class ProjectRepository:
         return statement
 
     async def add(self, project: Project) -> None:
-        """Insert `project` now, so that a taken id is reported here. Raises IdTakenError."""
+        """Insert `project` now, so that a taken id is reported here.
+
+        Raises:
+            IdTakenError: the tenant has a project of this id.
+
+        """
         project.tenant_id = self._access.tenant_id
         self._db.add(project)
         with conflicts({"projects_pkey": IdTakenError("project_id", project.project_id)}):
@@ -67,7 +72,12 @@ class ProjectRepository:
         await self._db.refresh(project)
 
     async def get(self, project_id: str, *, lock: bool = False) -> Project:
-        """Raises ProjectNotFoundError."""
+        """The project.
+
+        Raises:
+            ProjectNotFoundError: there is none for this caller.
+
+        """
         statement = self._visible().where(Project.project_id == project_id)
         project = await self._db.scalar(
             statement.with_for_update(of=Project) if lock else statement
@@ -104,7 +114,13 @@ class ProjectRepository:
     async def patch(
         self, project_id: str, changes: dict[str, Any], expected: int | None
     ) -> Project:
-        """The changed project. Raises ProjectNotFoundError, VersionConflictError."""
+        """The changed project.
+
+        Raises:
+            ProjectNotFoundError: there is none for this caller.
+            VersionConflictError: its version is not `expected`.
+
+        """
         project = await self.get(project_id, lock=True)
         await apply_changes(self._db, project, changes, expected=expected)
         return project
@@ -115,7 +131,7 @@ class ProjectRepository:
         """The project, and the caller's role; None when the caller is no one user.
 
         Args:
-            lock: nobody else changes who is in it until the transaction ends.
+            lock: keep its members unchanged until the transaction ends.
 
         Raises:
             ProjectNotFoundError: missing, or the caller is no member.
@@ -133,7 +149,7 @@ class ProjectRepository:
         return project, role
 
     async def membership(self, project_id: str) -> Role | None:
-        """The role of the one user who is calling, or None when that user is no member."""
+        """The role of the calling user, or None when that user is no member."""
         role: Role | None = await self._db.scalar(
             select(ProjectMember.role).where(
                 *self._is_member(project_id, self._access.user_id or ""),
@@ -200,7 +216,12 @@ class ProjectRepository:
         return rows.all()
 
     async def remove_member(self, project_id: str, user_id: str) -> None:
-        """Raises MemberNotFoundError."""
+        """Remove a member.
+
+        Raises:
+            MemberNotFoundError: the user is no member.
+
+        """
         removed = await self._db.execute(
             delete(ProjectMember)
             .where(*self._is_member(project_id, user_id))

@@ -1,4 +1,4 @@
-"""/v1/projects and their members"""
+"""/v1/projects and their members."""
 
 from typing import Annotated
 
@@ -65,7 +65,7 @@ async def list_projects(
 
 @router.get("/{project_id}", responses=responses_for(ProjectNotFoundError))
 async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep) -> ProjectRead:
-    """One project."""
+    """Get one project."""
     return await service.get(principal, project_id)
 
 
@@ -80,7 +80,7 @@ async def update_project(
     service: ServiceDep,
     version: VersionDep,
 ) -> ProjectRead:
-    """Change a project; what is left out stays."""
+    """Change a project; omitted fields stay."""
     return await service.patch(principal, project_id, body, expected=version)
 
 
@@ -120,7 +120,7 @@ async def put_project_member(
 async def remove_project_member(
     project_id: Id, user_id: Id, principal: ManagerDep, service: ServiceDep
 ) -> None:
-    """Take a user out of a project, or leave it; what the user saved there stays."""
+    """Remove a user from a project, or leave it; what the user saved there stays."""
     await service.remove_member(principal, project_id, user_id)
 
 
@@ -137,7 +137,7 @@ async def transfer_project(
     service: ServiceDep,
     key: IdempotencyKeyDep,
 ) -> ProjectTransferred:
-    """Hand a project over to another owner; who owned it becomes an admin."""
+    """Transfer a project to another owner; the previous owner becomes an admin."""
     return await service.transfer(principal, project_id, body, key=key)
 
 

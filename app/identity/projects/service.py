@@ -78,13 +78,18 @@ class ProjectService:
             await users.ensure(owner_id, agent_id=home.agent_id, create=True)
 
     async def get(self, principal: Principal, project_id: str) -> ProjectRead:
-        """Raises ProjectNotFoundError."""
+        """The project.
+
+        Raises:
+            ProjectNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             project = await ProjectRepository(db, principal.access).get(project_id)
             return ProjectRead.model_validate(project)
 
     async def list_projects(self, principal: Principal, query: ProjectQuery) -> Page[ProjectRead]:
-        """Projects, newest first."""
+        """A page of projects, newest first."""
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             rows = await ProjectRepository(db, principal.access).list_projects(
@@ -100,7 +105,14 @@ class ProjectService:
     async def patch(
         self, principal: Principal, project_id: str, body: ProjectPatch, *, expected: int | None
     ) -> ProjectRead:
-        """Raises ProjectNotFoundError, InsufficientRoleError, VersionConflictError."""
+        """The changed project.
+
+        Raises:
+            ProjectNotFoundError: there is none for this caller.
+            InsufficientRoleError: the acting user may not change it.
+            VersionConflictError: its version is not `expected`.
+
+        """
         changes: dict[str, Any] = {
             {"metadata": "metadata_"}.get(name, name): value
             for name, value in body.model_dump(exclude_unset=True).items()
@@ -137,7 +149,12 @@ class ProjectService:
     async def list_members(
         self, principal: Principal, project_id: str, query: PageQuery
     ) -> Page[MemberRead]:
-        """Members, oldest first. Raises ProjectNotFoundError."""
+        """A page of members, oldest first.
+
+        Raises:
+            ProjectNotFoundError: there is none for this caller.
+
+        """
         start = decode_time(query.cursor)
         async with self._work.read(principal) as db:
             projects = ProjectRepository(db, principal.access)
@@ -151,7 +168,7 @@ class ProjectService:
         )
 
     async def remove_member(self, principal: Principal, project_id: str, user_id: str) -> None:
-        """Take a member out; anybody may leave.
+        """Remove a member; any member may remove itself.
 
         Raises:
             ProjectNotFoundError, MemberNotFoundError: one of them is missing.
@@ -207,19 +224,29 @@ class ProjectService:
 
 
 def _everybody(access: Access) -> Access:
-    """Who may become a member: other users than the one who asks, as far as the key goes."""
+    """Check that a user may become a member: the key must reach the user."""
     return replace(access, user_id=None)
 
 
 def _refuse_role(
     project_id: str, role: Role | None, before: Role | None, after: Role | None
 ) -> None:
-    """Raises InsufficientRoleError; `role` is None for the application itself."""
+    """Check the role; `role` is None for the application itself.
+
+    Raises:
+        InsufficientRoleError: the role does not allow it.
+
+    """
     if role is not None and not may_assign(role, before=before, after=after):
         raise InsufficientRoleError(project_id, role, ["owner"])
 
 
 async def _refuse_last(projects: ProjectRepository, project_id: str, user_id: str) -> None:
-    """Raises LastOwnerError; the project is locked."""
+    """Check that an owner remains; the project is locked.
+
+    Raises:
+        LastOwnerError: the user is the last owner.
+
+    """
     if await projects.owners(project_id) == [user_id]:
         raise LastOwnerError(project_id, user_id)

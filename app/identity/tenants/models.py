@@ -31,7 +31,7 @@ class ApiKey(TenantOwned, Base):
 
     __tablename__ = "api_keys"
     __table_args__ = (
-        # The tenant stands last, because a key is looked up before its tenant is known.
+        # The tenant comes last, because a key is looked up before its tenant is known.
         Index("api_keys_uk_key_prefix", "key_prefix", "tenant_id", unique=True),
         Index("api_keys_idx_create_time", "tenant_id", "create_time", "key_id"),
     )

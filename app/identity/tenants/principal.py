@@ -90,7 +90,7 @@ class _Holder(SecurityBase):
     scheme_name = "key"
 
     def __init__(self, scope: str, *, of_a_user: str | None = None) -> None:
-        """Ask for `scope`, and of whoever is one user for `of_a_user`."""
+        """Require `scope`, and `of_a_user` of a key that acts for a user."""
         self._scope = scope
         self._of_a_user = of_a_user or scope
 

@@ -65,7 +65,7 @@ class KeyDirectory:
         if self._next is None:
             self._next = asyncio.create_task(self._find_wanted())
         self._wanted.add(key_prefix)
-        # Shielded, because a caller that hangs up must not take the others' answer along.
+        # Shielded, because a caller that disconnects must not cancel the answer for the others.
         return (await asyncio.shield(self._next)).get(key_prefix)
 
     async def _find_wanted(self) -> dict[str, asyncpg.Record]:
@@ -75,15 +75,15 @@ class KeyDirectory:
         return {row["key_prefix"]: row for row in rows}
 
     async def touch(self, uses: dict[tuple[str, str], datetime]) -> None:
-        """Note when keys were last used; `uses` maps (tenant, key) to the moment."""
+        """Note when keys were last used; `uses` maps (tenant, key) to the time."""
         tenants = [tenant_id for tenant_id, _ in uses]
         keys = [key_id for _, key_id in uses]
         await self._database.look_up(_TOUCH_KEYS, tenants, keys, list(uses.values()))
 
     async def tenants(self, start: tuple[datetime, str] | None, limit: int) -> list[asyncpg.Record]:
         """Tenants, newest first, one more than `limit` when another page follows."""
-        moment, tenant_id = start or (None, None)
-        return await self._database.look_up(_LIST_TENANTS, moment, tenant_id, limit + 1)
+        create_time, tenant_id = start or (None, None)
+        return await self._database.look_up(_LIST_TENANTS, create_time, tenant_id, limit + 1)
 
     async def tenants_with_other_models(self, model: str) -> int:
         """How many tenants have vectors of another model, and name no embedder themselves."""
@@ -110,7 +110,12 @@ class TenantRepository:
             await self._db.flush()
 
     async def get(self, *, lock: bool = False) -> Tenant:
-        """Raises TenantNotFoundError."""
+        """The tenant.
+
+        Raises:
+            TenantNotFoundError: there is no such tenant.
+
+        """
         statement = select(Tenant).where(Tenant.tenant_id == self._tenant_id)
         tenant = await self._db.scalar(statement.with_for_update() if lock else statement)
         if tenant is None:
@@ -118,7 +123,13 @@ class TenantRepository:
         return tenant
 
     async def patch(self, changes: dict[str, Any], *, expected: int | None) -> Tenant:
-        """The changed tenant. Raises TenantNotFoundError, VersionConflictError."""
+        """The changed tenant.
+
+        Raises:
+            TenantNotFoundError: there is no such tenant.
+            VersionConflictError: its version is not `expected`.
+
+        """
         tenant = await self.get(lock=True)
         await apply_changes(self._db, tenant, changes, expected=expected)
         return tenant
@@ -158,7 +169,7 @@ class TenantRepository:
         return rows.all()
 
     async def revoke_key(self, key_id: str, *, at: datetime) -> ApiKey:
-        """The key, revoked; a second revocation keeps the first moment.
+        """The key, revoked; a second revocation keeps the first time.
 
         Raises:
             KeyNotFoundError: the tenant has no such key.

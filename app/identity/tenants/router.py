@@ -1,4 +1,4 @@
-"""/v1/tenants and /v1/keys"""
+"""/v1/tenants and /v1/keys."""
 
 from typing import Annotated
 
@@ -68,7 +68,7 @@ async def list_tenants(
 
 @tenants_router.get("/{tenant_id}", responses=responses_for(TenantNotFoundError))
 async def get_tenant(tenant_id: Id, _principal: OperatorDep, service: ServiceDep) -> TenantRead:
-    """One tenant."""
+    """Get one tenant."""
     return await service.get(tenant_id)
 
 

@@ -19,7 +19,7 @@ from app.platform.values.fields import (
 )
 
 FORGETTING: Final = "forgetting"
-"""Where a config says what differs from what stands above it."""
+"""Key of a config for its forgetting policy, which overrides that of the level above."""
 
 Days = Annotated[int, Field(ge=0, le=3650)]
 
@@ -28,7 +28,7 @@ class ForgettingPatch(Schema):
     """What a tenant or an agent says as `config.forgetting`; the rest is said above it."""
 
     enabled: bool | None = Field(
-        default=None, description="False: nothing of theirs is forgotten by itself."
+        default=None, description="False: nothing is forgotten automatically."
     )
     max_facts: Annotated[int, Field(ge=0, le=500)] | None = Field(
         default=None, description="Extracted memories of one user that stay; 0 for no bound."
@@ -47,13 +47,14 @@ class ForgettingPatch(Schema):
         description="True: what was extracted in a session goes when the session is deleted.",
     )
     superseded_days: Days | None = Field(
-        default=None, description="How long what was superseded can be searched; 0 for ever."
+        default=None, description="How long superseded memories can be searched; 0 without limit."
     )
     message_retention_days: Days | None = Field(
-        default=None, description="How long messages are kept once they were read; 0 for ever."
+        default=None, description="How long messages are kept after extraction; 0 without limit."
     )
     checkpoint_retention_days: Days | None = Field(
-        default=None, description="How long archived checkpoints and snapshots stay; 0 for ever."
+        default=None,
+        description="How long archived checkpoints and snapshots stay; 0 without limit.",
     )
 
 
@@ -102,7 +103,7 @@ Config = Annotated[
     Field(
         description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
         "`daily_tokens`: most that chat models may be used in a day, 0 for no limit. "
-        "`forgetting`: what is forgotten by itself, as in an agent's. `processors`: those of "
+        "`forgetting`: what is forgotten automatically, as in an agent's. `processors`: those of "
         "agents that name none (`GET /v1/processors`)."
     ),
 ]
@@ -132,7 +133,7 @@ class KeyCreate(Schema):
 
 class KeyRead(ReadSchema):
     key_id: str
-    key_prefix: str = Field(description="Public; tells keys apart.")
+    key_prefix: str = Field(description="Public; identifies the key.")
     key_name: str | None
     scopes: list[ScopeName]
     agent_id: str | None

@@ -59,7 +59,7 @@ class KeyUse:
         self._uses[tenant_id, key_id] = at
 
     async def flush(self) -> None:
-        """Write what was noted; on failure it is kept for the next time."""
+        """Write the noted uses; on failure they are kept for the next time."""
         uses, self._uses = self._uses, {}
         if not uses:
             return
@@ -135,7 +135,7 @@ class TenantService:
         """Create a tenant and its first key, which is shown here and never again.
 
         Args:
-            actor: the operator; None when somebody at the machine's console asks.
+            actor: the operator; None for a command at the machine's console.
             first_scopes: what the key may do; only the embedded service's own does more.
 
         Raises:
@@ -167,12 +167,17 @@ class TenantService:
         return created
 
     async def get(self, tenant_id: str) -> TenantRead:
-        """Raises TenantNotFoundError."""
+        """The tenant.
+
+        Raises:
+            TenantNotFoundError: there is no such tenant.
+
+        """
         async with self._work.read(tenant_id) as db:
             return TenantRead.model_validate(await TenantRepository(db, tenant_id).get())
 
     async def list_tenants(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
-        """Tenants, newest first."""
+        """A page of tenants, newest first."""
         start = decode_time(cursor)
         rows = await KeyDirectory(self._work.database).tenants(start, limit)
         return page(
@@ -196,12 +201,12 @@ class TenantService:
 
         Args:
             expected: the version it must have.
-            actor: the operator; None when somebody at the machine's console asks.
+            actor: the operator; None for a command at the machine's console.
 
         Raises:
             TenantNotFoundError, VersionConflictError, UnknownEmbedderError,
             InvalidProcessorsError.
-            OwnTenantError: it would shut out whoever asks.
+            OwnTenantError: the operator would lock itself out.
 
         """
         if body.status == "disabled" and actor is not None and actor.tenant_id == tenant_id:
@@ -225,7 +230,7 @@ class TenantService:
         """Create a key; it is shown here and never again.
 
         Args:
-            actor: who asks; None when somebody at the machine's console does.
+            actor: the caller; None for a command at the machine's console.
 
         Raises:
             InsufficientScopeError: only an operator makes operator keys.

@@ -1,10 +1,10 @@
-"""What models cost, written apart from what they were asked for.
+"""What models cost, stored apart from the results.
 
 Embedding and reranking are gathered in memory and written about once a second: a search writes
 nothing while it runs, and no save waits for a second transaction. An orderly
 end of the process writes everything; one that is killed loses what it gathered since it last
-wrote. What a model that writes has spent is written as soon as it has answered: those tokens
-count, whatever becomes of what they bought.
+wrote. Tokens of chat models are written as soon as the model has answered: they
+count whatever happens to the result.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -29,8 +29,8 @@ TENANTS_PER_FLUSH = 100
 """Each is a transaction of 1 to 2 ms; those beyond are written the next time."""
 
 WAITING = 10_000
-"""Most rows that wait, 3 MB of them: only a database that is away lets them become so many.
-Then further ones go uncounted, which is better than growing without bound."""
+"""Most pending rows, 3 MB of them: reached only while the database is unavailable. Further calls
+are not counted then, which is better than unbounded growth."""
 
 _Operation = EmbeddingOperation | RerankOperation
 _Row = tuple[_Operation, str]
@@ -105,7 +105,7 @@ class EmbeddingLedger:
 
 
 class LedgerModel(Protocol):
-    """Who does the work: by a model, or by rules, which cost nothing."""
+    """What does the work: a model, or rules, which cost nothing."""
 
     @property
     def name(self) -> str: ...
@@ -115,7 +115,7 @@ class LedgerModel(Protocol):
 
 
 class LedgerAnswer(Protocol):
-    """What came of it, and what it cost."""
+    """A result with its cost."""
 
     @property
     def use(self) -> ModelUse: ...
@@ -135,7 +135,7 @@ class ModelLedger:
         self._failure = failure
 
     async def used_up(self, principal: Principal) -> Exhausted | None:
-        """What bars a model today, if anything does."""
+        """The quota that is used up today, or None."""
         async with self._database.begin(principal.tenant_id) as db:
             totals = await UsageRepository(db, principal.tenant_id).today()
         return exhausted(totals, self._quota.overridden(principal.config))
@@ -143,10 +143,10 @@ class ModelLedger:
     async def ask(
         self, principal: Principal, asked: LedgerModel, answer: Awaitable[Answer]
     ) -> Answer:
-        """What `asked` answers. No transaction is open while the model thinks.
+        """The answer of `asked`, counted. No transaction is open during the call.
 
         Raises:
-            ModelUnavailableError: nothing; what was spent is counted.
+            ModelUnavailableError: there is no answer; what was spent is counted.
 
         """
         try:

@@ -1,9 +1,9 @@
 """How much of its chat models a tenant may use in a day, and whether it has. Pure.
 
 Embeddings and reranking are in the ledger and not in the quota. A quota makes work of the
-background wait, and refuses reading by a model that somebody asks for; a search and an explicit
-save go on whatever was used. If their embeddings counted, a day of searches
-would keep what is said from being read, while the embeddings themselves could not be held back.
+background wait, and refuses extraction by a model on request; searches and explicit saves
+are never limited. If their embeddings counted, a day of searches would stop extraction, while the
+embeddings themselves could not be limited.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Quota:
     daily_tokens: int = 0
 
     def overridden(self, config: Mapping[str, Any]) -> "Quota":
-        """The quota of a tenant with this config; what is no limit there is passed over."""
+        """The quota of a tenant with this config; invalid limits in it are ignored."""
         return Quota(
             daily_calls=_limit(config.get("daily_calls"), self.daily_calls),
             daily_tokens=_limit(config.get("daily_tokens"), self.daily_tokens),
@@ -59,7 +59,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """Nothing is left of the quota `reason` before `until`."""
+    """The quota `reason` is used up until `until`."""
 
     reason: QuotaName
     until: datetime

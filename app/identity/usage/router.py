@@ -1,4 +1,4 @@
-"""/v1/usage"""
+"""/v1/usage."""
 
 from typing import Annotated
 
@@ -21,5 +21,5 @@ ServiceDep = Annotated[UsageService, provided(UsageService)]
 async def get_usage(
     query: Annotated[UsageQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> UsageAnswer:
-    """Calls and tokens of models, by day, and what is left of today's quota."""
+    """Show calls and tokens of models by day, and what is left of today's quota."""
     return await service.get(principal, query)

@@ -1,4 +1,4 @@
-"""Use cases of the ledger: what was used, and what is left of today."""
+"""Use cases of the ledger: what was used, and what is left of today's quota."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -20,7 +20,7 @@ from app.identity.usage.schemas import (
 from app.platform.work.unit import Work
 
 DAYS = 30
-"""Shown when nobody says since when."""
+"""Days that are shown when the query has no `since`."""
 
 MOST_DAYS = 100
 
@@ -35,8 +35,8 @@ class UsageService:
         """What the tenant used, by day, operation and model, and today against its quota.
 
         Raises:
-            KeyRestrictedError: the ledger is the tenant's, not one agent's or one user's.
-            InvalidDaysError: the days run backwards, or are more than MOST_DAYS.
+            KeyRestrictedError: the ledger belongs to the tenant, and the key is restricted.
+            InvalidDaysError: `until` is before `since`, or there are more than MOST_DAYS days.
 
         """
         if principal.access.restricted:

@@ -55,7 +55,12 @@ class UserRepository:
         return statement
 
     async def add(self, user: User) -> None:
-        """Insert `user` now, so that a taken id is reported here. Raises IdTakenError."""
+        """Insert `user` now, so that a taken id is reported here.
+
+        Raises:
+            IdTakenError: the tenant has a user of this id.
+
+        """
         if self._access.user_id not in {None, user.user_id}:
             raise UserNotFoundError(user.user_id)
         user.tenant_id = self._access.tenant_id
@@ -72,7 +77,12 @@ class UserRepository:
         return await self._db.scalar(self._visible().where(User.user_id == user_id))
 
     async def get(self, user_id: str, *, lock: bool = False) -> User:
-        """Raises UserNotFoundError."""
+        """The user.
+
+        Raises:
+            UserNotFoundError: there is none for this caller.
+
+        """
         statement = self._visible().where(User.user_id == user_id)
         user = await self._db.scalar(statement.with_for_update() if lock else statement)
         if user is None:
@@ -80,7 +90,7 @@ class UserRepository:
         return user
 
     async def present(self, user_ids: Collection[str]) -> set[str]:
-        """Those of the ids that are users'."""
+        """Those of the ids that belong to users."""
         if not user_ids:
             return set()
         rows = await self._db.scalars(
@@ -138,7 +148,14 @@ class UserRepository:
         return rows.all()
 
     async def patch(self, user_id: str, changes: dict[str, Any], expected: int | None) -> User:
-        """The changed user. Raises UserNotFoundError, VersionConflictError, IdTakenError."""
+        """The changed user.
+
+        Raises:
+            UserNotFoundError: there is none for this caller.
+            VersionConflictError: its version is not `expected`.
+            IdTakenError: the new id is taken.
+
+        """
         user = await self.get(user_id, lock=True)
         taken = IdTakenError("external_id", str(changes.get("external_id")))
         with conflicts({"users_uk_external_id": taken}):

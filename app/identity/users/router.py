@@ -1,4 +1,4 @@
-"""/v1/users"""
+"""/v1/users."""
 
 from typing import Annotated
 
@@ -38,7 +38,7 @@ ErasureDep = Annotated[Eraser, provided(Eraser)]
 async def add_user(
     body: UserCreate, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> UserRead:
-    """Create a user at home with an agent."""
+    """Create a user with a home agent."""
     return await service.add(principal, body, key=key)
 
 
@@ -52,7 +52,7 @@ async def list_users(
 
 @router.get("/{user_id}", responses=responses_for(UserNotFoundError))
 async def get_user(user_id: Id, principal: ReaderDep, service: ServiceDep) -> UserRead:
-    """One user."""
+    """Get one user."""
     return await service.get(principal, user_id)
 
 
@@ -69,7 +69,7 @@ async def update_user(
     service: ServiceDep,
     version: VersionDep,
 ) -> UserRead:
-    """Change a user; what is left out stays."""
+    """Change a user; omitted fields stay."""
     return await service.patch(principal, user_id, body, expected=version)
 
 
@@ -83,5 +83,5 @@ async def delete_user(
     principal: AdminDep,
     erasure: ErasureDep,
 ) -> Receipt:
-    """Delete a person with every word, for good."""
+    """Delete a user with all content, for good."""
     return await erasure.delete(principal, "user", user_id, query)

@@ -45,13 +45,18 @@ class UserService:
             return unit.answer(shown, 201, user_id=user.user_id)
 
     async def get(self, principal: Principal, user_id: str) -> UserRead:
-        """Raises UserNotFoundError."""
+        """The user.
+
+        Raises:
+            UserNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             user = await UserRepository(db, principal.access).get(user_id)
             return UserRead.model_validate(user)
 
     async def list_users(self, principal: Principal, query: UserQuery) -> Page[UserRead]:
-        """Users, newest first."""
+        """A page of users, newest first."""
         start = decode_time(query.cursor)
         filters = _columns(query.model_dump(exclude={"limit", "cursor"}, exclude_none=True))
         async with self._work.read(principal) as db:

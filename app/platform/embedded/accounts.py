@@ -25,7 +25,7 @@ ACCOUNTS_FOR_ROOT = ("kemem", "postgres", "nobody")
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _POLL_SECONDS = 0.05
 
-# Nothing is inherited: PGPORT, LD_LIBRARY_PATH and their like belong to somebody else's
+# Nothing is inherited: PGPORT, LD_LIBRARY_PATH and their like belong to another
 # PostgreSQL. LC_ALL also keeps the one of macOS from becoming multithreaded at start.
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
@@ -45,10 +45,10 @@ class Account:
 
 
 def account_for(cluster: Path) -> Account:
-    """The account for the cluster: whoever owns it, else the best there is.
+    """The account for the cluster: its owner, else the first that exists.
 
     Raises:
-        ConfigurationError: root has no account to lend.
+        ConfigurationError: root has no account to run PostgreSQL as.
 
     """
     if os.geteuid() != 0:
@@ -122,7 +122,7 @@ def spawn(
         stdout=output,
         stderr=subprocess.STDOUT,
         env=_ENVIRONMENT,
-        # The account may not be allowed to stand where we stand.
+        # The account may not be allowed in our working directory.
         cwd="/",
         # Ctrl-C in the terminal is for the service, which drains first.
         start_new_session=True,

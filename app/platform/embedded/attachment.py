@@ -65,7 +65,7 @@ async def attach(data_dir: Path) -> str | None:
     """The URL of the database that a living service runs on the folder, or None.
 
     Raises:
-        ConfigurationError: the folder is another user's, or its passwords are gone.
+        ConfigurationError: the folder belongs to another user, or its passwords are missing.
 
     """
     if not is_data_folder(data_dir):
@@ -86,7 +86,7 @@ async def attach(data_dir: Path) -> str | None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether the service lives; its server may outlast it for a moment."""
+    """Whether the service runs; its server may run a little longer."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -117,7 +117,7 @@ class AttachedClients:
     """Commands that use a server which another command runs; it leaves after the last.
 
     A lock shared by the clients, which the host takes alone before it goes. The kernel
-    drops the lock of whoever dies.
+    drops the lock of a client that dies.
     """
 
     def __init__(self, folder: DataFolder) -> None:
@@ -140,7 +140,7 @@ class AttachedClients:
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     async def wait_until_last(self) -> None:
-        """As the host: wait until nobody is here, and let nobody in until this list closes."""
+        """As the host: wait until no client is attached, and admit none until this list closes."""
         if self._try(fcntl.LOCK_EX):
             return
         log.info("postgres_stop_deferred", data_dir=str(self._folder.root))

@@ -44,7 +44,7 @@ async def ensure_cluster(
     Only the holder of the data folder may call this.
 
     Raises:
-        ConfigurationError: `initdb` failed, or passwords of an existing cluster are gone.
+        ConfigurationError: `initdb` failed, or passwords of an existing cluster are missing.
 
     """
     await asyncio.to_thread(_remove_leftovers, folder)

@@ -32,7 +32,7 @@ class DataFolderInUseError(ConfigurationError):
 
 
 def default_data_dir() -> Path:
-    """Where data goes when nobody says: root's is readable for the account it lends."""
+    """The default data folder; root's is readable for the account of PostgreSQL."""
     if os.geteuid() == 0:
         return Path("/var/lib/kemem")
     return platformdirs.user_data_path("kemem")
@@ -124,7 +124,7 @@ class FolderLock:
         """Take the lock or say who has it; never waits.
 
         Raises:
-            DataFolderInUseError: somebody has it, maybe this very process.
+            DataFolderInUseError: a process has it, maybe this one.
 
         """
         file = open_lock(self._folder.lock)
@@ -175,7 +175,7 @@ def read_secrets(folder: DataFolder) -> ClusterPasswords:
     """The passwords of an existing cluster.
 
     Raises:
-        ConfigurationError: the file is gone or damaged.
+        ConfigurationError: the file is missing or damaged.
 
     """
     try:

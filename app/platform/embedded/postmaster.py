@@ -74,7 +74,7 @@ class Installation:
 
     @property
     def title(self) -> str:
-        """Shown in the process list by every backend; tells them from another cluster's."""
+        """Title of every backend in the process list; distinguishes clusters."""
         return f"kemem-{hashlib.sha256(os.fsencode(self.cluster)).hexdigest()[:12]}"
 
 
@@ -191,7 +191,7 @@ class Postmaster:
             log.warning("postgres_restarted", pid=self._process.pid)
 
     async def _restart(self, delay: float) -> float:
-        # Never gives up: a full disk, say, ends one day, and readiness tells meanwhile.
+        # Never gives up: a cause such as a full disk may end, and readiness reports it meanwhile.
         while True:
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LONGEST_RESTART_SECONDS)

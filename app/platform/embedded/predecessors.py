@@ -1,7 +1,7 @@
-"""What a killed service or a killed server left running on a cluster, and its end.
+"""Finds and ends processes that a killed service or server left running on a cluster.
 
-Only the holder of the data folder may look here, so whatever still runs on the cluster
-belongs to nobody any more.
+Only the holder of the data folder calls this, so processes that still run on the cluster are
+orphans.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ async def clear_the_way(cluster: Path, *, account: Account, title: str) -> None:
     if found:
         await _end_orphans(found)
     if recorded is not None and psutil.pid_exists(recorded):
-        # PostgreSQL would take whoever has the number now for another server. With nobody
+        # PostgreSQL would take another process of this number for a server. With no process
         # left on the cluster, the file protects nothing.
         with suppress(FileNotFoundError):
             pid_file.unlink()

@@ -78,7 +78,7 @@ def prepare_socket_folder(folder: SocketFolder, account: Account) -> None:
     """Make the folder, private to the account, without what a killed server left in it.
 
     Raises:
-        ConfigurationError: somebody else made it first, or made it a link.
+        ConfigurationError: another user made it, or it is a link.
 
     """
     with suppress(FileExistsError):
