@@ -286,7 +286,7 @@ class TestTail:
             (4, "tool", (), "a", None), (5, "system", (), None, "login"),
             (6, "user", (), None, None),
         ]  # fmt: skip
-        assert whole.patience == now - timedelta(hours=24)
+        assert whole.answerable_since == now - timedelta(hours=24)
         assert [one.message_id for one in whole.messages] == [
             one["message_id"] for one in stored["messages"][1:]
         ]

@@ -189,8 +189,8 @@ class MessageService:
             )
         ]
         if calls:
-            patience = timedelta(hours=policy.approval_hours)
-            await store.ask(db, access, session_id, calls, expires_in=patience)
+            approval_time = timedelta(hours=policy.approval_hours)
+            await store.ask(db, access, session_id, calls, expires_in=approval_time)
         every, last = policy.checkpoint_every, session.last_sequence_no
         if every and last // every != (last - len(stored.order)) // every:
             await store.checkpoint(

@@ -67,7 +67,7 @@ class Window:
             from before the pointer.
         pointer: the window begins above this number.
         total: how many messages the window has, with those that were not read.
-        patience: calls made since then may still be answered.
+        answerable_since: calls made since then may still be answered.
         instructions_tokens: what instructions may take that no cut leaves out.
         waiting: ids of calls that wait for an approval, however old they are.
 
@@ -76,7 +76,7 @@ class Window:
     messages: tuple[WindowMessage, ...]
     pointer: int
     total: int
-    patience: datetime
+    answerable_since: datetime
     instructions_tokens: int
     waiting: frozenset[str] = frozenset()
 
@@ -143,7 +143,7 @@ def groups_of(window: Window) -> Groups:
     waits = {
         place
         for (place, call), message in unanswered.items()
-        if call in window.waiting or message.create_time >= window.patience
+        if call in window.waiting or message.create_time >= window.answerable_since
     }
     given_up = {place for place, _ in unanswered} - waits
     return Groups(tuple(members), frozenset(waits), frozenset(given_up))

@@ -73,7 +73,7 @@ class WindowRequest:
     now: datetime
 
     @property
-    def patience(self) -> datetime:
+    def answerable_since(self) -> datetime:
         return self.now - timedelta(hours=self.policy.approval_hours)
 
 
@@ -112,7 +112,7 @@ class WindowRepository:
             messages=tuple(found),
             pointer=self._session.in_context_from,
             total=total,
-            patience=reading.patience,
+            answerable_since=reading.answerable_since,
             instructions_tokens=reading.policy.carried_tokens,
             waiting=frozenset(waiting or ()),
         )

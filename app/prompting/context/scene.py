@@ -122,7 +122,7 @@ class SceneConversation:
 
 
 def stored_conversation(
-    row: Mapping[str, Any], policy: WindowPolicy, patience: datetime
+    row: Mapping[str, Any], policy: WindowPolicy, answerable_since: datetime
 ) -> SceneConversation:
     """The stored window in a row of the statement."""
     rows = from_json(row["tail"]) if row["tail"] else []
@@ -133,7 +133,7 @@ def stored_conversation(
             messages=tuple(window_message(stored) for stored in rows),
             pointer=row["in_context_from"],
             total=counters(row).window_messages,
-            patience=patience,
+            answerable_since=answerable_since,
             instructions_tokens=policy.carried_tokens,
             waiting=frozenset(row["waiting"]),
         ),
@@ -178,7 +178,7 @@ def counters(row: Mapping[str, Any]) -> SceneCounters:
 def given_conversation(
     messages: Sequence[MessageCreate],
     policy: WindowPolicy,
-    patience: datetime,
+    answerable_since: datetime,
     now: datetime,
     counter: TokenCounter,
 ) -> SceneConversation:
@@ -220,7 +220,7 @@ def given_conversation(
             messages=tuple(window),
             pointer=0,
             total=len(window),
-            patience=patience,
+            answerable_since=answerable_since,
             instructions_tokens=policy.carried_tokens,
         ),
         spoken,

@@ -158,10 +158,10 @@ class ContextService:
         self, row: Mapping[str, Any], policy: WindowPolicy, body: ContextRequest
     ) -> SceneConversation:
         now = self._now()
-        patience = now - timedelta(hours=policy.approval_hours)
+        answerable_since = now - timedelta(hours=policy.approval_hours)
         if body.messages is None:
             return await read_text(
-                len(row["tail"] or ""), stored_conversation, row, policy, patience
+                len(row["tail"] or ""), stored_conversation, row, policy, answerable_since
             )
         characters = sum(
             # A call or a part may be of any length.
@@ -171,7 +171,13 @@ class ContextService:
             for message in body.messages
         )
         return await read_text(
-            characters, given_conversation, body.messages, policy, patience, now, self._counter
+            characters,
+            given_conversation,
+            body.messages,
+            policy,
+            answerable_since,
+            now,
+            self._counter,
         )
 
     async def _recalled(

@@ -38,7 +38,7 @@ def conversation(results: int, *, content: str = LONG) -> SceneConversation:
         say("tool", content, tool_call_id=f"c{number}")
     messages = tuple(message for message, _ in rows)
     window = Window(
-        messages=messages, pointer=0, total=len(rows), patience=NOW, instructions_tokens=0
+        messages=messages, pointer=0, total=len(rows), answerable_since=NOW, instructions_tokens=0
     )
     return SceneConversation(window, {one.message_id or "": one for _, one in rows}, 0)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from app.conversation.messages.window import Window, WindowMessage
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-PATIENCE = NOW - timedelta(hours=24)
+ANSWERABLE_SINCE = NOW - timedelta(hours=24)
 LONG_AGO = NOW - timedelta(days=3)
 
 
@@ -61,7 +61,7 @@ def window(
         messages=ones,
         pointer=pointer,
         total=inside if total is None else total,
-        patience=PATIENCE,
+        answerable_since=ANSWERABLE_SINCE,
         instructions_tokens=instructions_tokens,
         waiting=frozenset(waiting),
     )
