@@ -20,7 +20,7 @@ from app.platform.jobs.errors import (
 )
 from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED
 from app.platform.jobs.orders import ClaimedJob
-from app.platform.jobs.recurring import AT_ONCE, BATCH, Recurring
+from app.platform.jobs.recurring import BATCH, MOST_PER_TICK, Recurring
 from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch, new_tenant
 
@@ -490,7 +490,7 @@ class TestRecurring:
         self, alone: Queue
     ) -> None:
         """All at once would stand before what users wait for."""
-        for _ in range(AT_ONCE + 1):
+        for _ in range(MOST_PER_TICK + 1):
             await new_tenant(alone.owner)
         recurring = Recurring(alone.database, "housekeeping", timedelta(hours=1))
         owed = "SELECT count(*) FROM jobs WHERE kind = 'housekeeping'"
@@ -501,7 +501,7 @@ class TestRecurring:
             await recurring.tick()
             counts.append(await alone.owner.fetchval(owed) - before)
 
-        assert counts == [AT_ONCE, AT_ONCE + 2, AT_ONCE + 2]
+        assert counts == [MOST_PER_TICK, MOST_PER_TICK + 2, MOST_PER_TICK + 2]
 
     async def test_many_workers_make_one_job_for_each_of_many_tenants(self, alone: Queue) -> None:
         for _ in range(BATCH + 20):

@@ -98,14 +98,14 @@ async def store(
         return StoredBatch(stored, [])
     rows = await _rows(messages, fresh, opened, await messages.here(parents), batch)
     if session.window_seq != session.last_sequence_no:
-        # An older release has appended, or something was let go behind our back.
+        # An older release has appended, or messages were deleted by other means.
         await WindowRepository(db, principal.access, session).recount(policy)
     growth = _growth(rows, session, batch.reported, policy)
     sessions = SessionRepository(db, principal.access)
-    number, moment = await sessions.allocate(session, growth, now=opened.now)
+    number, created = await sessions.allocate(session, growth, now=opened.now)
     for offset, row in enumerate(rows):
         row["sequence_no"] = number + offset
-        row["create_time"] = moment + offset * MICROSECOND
+        row["create_time"] = created + offset * MICROSECOND
     added = await messages.add_all(rows)
     stored |= {message.message_id: message for message in added}
     await UserRepository(db, principal.access).was_active(session.user_id, added[-1].create_time)
@@ -120,14 +120,14 @@ async def store(
 def _growth(
     rows: list[dict[str, Any]], session: Session, reported: int | None, policy: WindowPolicy
 ) -> Growth:
-    """What the new rows add, and what a provider's count of the call before them tells."""
+    """What the new rows add, and the provider's count of the call before them."""
     roles = [row["role"] for row in rows]
     tokens = [row["token_count"] for row in rows]
     scale = None
     if reported is not None:
         # The reply was not in the input of the call that gave it.
-        heard = _last(roles, "assistant")
-        said = tokens if heard is None else tokens[:heard]
+        reply = _last(roles, "assistant")
+        said = tokens if reply is None else tokens[:reply]
         known = session.window_tokens + session.summary_tokens + policy.reserved_tokens
         scale = learned_scale(reported, known + sum(said))
     return Growth(len(rows), sum(tokens), _last(roles, "user"), scale)
@@ -158,13 +158,13 @@ def _repeated(batch: Batch, known: dict[str, Message], session: Session) -> dict
 
 def _same(before: Message, one: MessageCreate) -> bool:
     """Whether a stored message is what this one says, or was made of it."""
-    told = _columns(one)
-    parent = told.pop("parent_message_id")
+    sent = _columns(one)
+    parent = sent.pop("parent_message_id")
     if not one.chained and before.parent_message_id != parent:
         return False
     if before.input_hash is not None:
-        return before.input_hash == input_hash(told)
-    return all(getattr(before, column) == value for column, value in told.items())
+        return before.input_hash == input_hash(sent)
+    return all(getattr(before, column) == value for column, value in sent.items())
 
 
 def _columns(one: MessageCreate) -> dict[str, Any]:

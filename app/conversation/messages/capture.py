@@ -1,8 +1,8 @@
 """What of a conversation may become memory: the filter from messages to turns. Pure.
 
-Said by the user, or by the assistant as a final reply; not by tools, systems or middleware. What
-somebody else put before the model is handed back apart, because a proposal that repeats it is no
-news.
+Said by the user, or by the assistant as a final reply; not by tools, systems or middleware. Content
+that was put before the model by others is returned separately, because a proposal that repeats it
+is not new.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ TEXT_LENGTH: Final = 1000
 """Code points of a message that are read; the rest is cut off."""
 
 HIDDEN_FLAGS: Final = ("hidden", "hide_from_ui", "injected", "is_injected")
-"""Metadata by which a client or middleware says that nobody said this."""
+"""Metadata by which a client or middleware marks a message that no participant said."""
 
 TEXT_BLOCKS: Final = ("text", "input_text", "output_text")
 """Types of content parts whose `text` was said; a block without a type is one too."""
@@ -77,7 +77,7 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessage
     """Read messages in their order; blocks of `tags` are taken out before anything looks.
 
     A message that was only an upload takes the assistant's next reply with it, though tools may
-    have been called in between: the reply tells of a file that will be gone. So the
+    have been called in between: the reply is about a file that will be gone. So the
     messages before a reply should be among those read.
     """
     turns: list[CapturedTurn] = []
@@ -182,7 +182,7 @@ def _pieces(chunks: Iterable[object]) -> Iterator[str]:
 
 
 def _barred(message: Said) -> Skipped | None:
-    """Why a message is nobody's word, whatever it says."""
+    """Why a message is not read, whatever its content; None when it is."""
     if message.role == "tool" or (message.role == "assistant" and message.tool_calls):
         return "tool_traffic"
     if is_hidden(message):

@@ -34,7 +34,7 @@ class CaptureRules:
     """What the deployment says about capture.
 
     Args:
-        tags: blocks that somebody else put into messages.
+        tags: tags of blocks that a middleware put into messages.
         stop_words: what keeps a message from being read.
         window: how many of the last turns are searched for signals.
 
@@ -85,11 +85,11 @@ def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
     """Look through a batch; takes time in proportion to its text."""
     said = as_said(batch, _NO_MOMENT)
     stopped = frozenset(number for number, one in enumerate(batch) if rules.stop_words(one.content))
-    heard = [one for one in said if one.sequence_no not in stopped]
-    reason: str | None = worth_reading(heard, rules.tags)
+    readable_messages = [one for one in said if one.sequence_no not in stopped]
+    reason: str | None = worth_reading(readable_messages, rules.tags)
     if reason == "no_user_message" and any(batch[number].role == "user" for number in stopped):
         reason = "stop_word"
-    turns = readable(heard, rules.tags).turns
+    turns = readable(readable_messages, rules.tags).turns
     return Noticed(reason, signals_of(turns, rules.window), turn_complete(said), stopped)
 
 

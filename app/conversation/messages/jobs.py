@@ -23,8 +23,8 @@ from app.platform.jobs.orders import ClaimedJob
 BATCH: Final = 100
 
 
-def _nobody(_count: int) -> None:
-    """Nobody watches."""
+def _ignore(_count: int) -> None:
+    """No progress is reported."""
 
 
 class MessageBackfill:
@@ -64,7 +64,7 @@ class MessageBackfill:
             embedded += await self._embed(principal, bare, texts, embedder)
 
     async def read(
-        self, tenant_id: str, *, most: int | None, finished: Callable[[int], None] = _nobody
+        self, tenant_id: str, *, most: int | None, finished: Callable[[int], None] = _ignore
     ) -> int:
         """Read messages that no analyser has read, or an older one; how many it were.
 
@@ -72,7 +72,7 @@ class MessageBackfill:
 
         Args:
             most: stop after so many; None for all.
-            finished: told after each batch for how many of it nothing is left to do.
+            finished: called after each batch with the number of finished messages.
 
         """
         principal = await self._principal(tenant_id)
@@ -84,7 +84,7 @@ class MessageBackfill:
                 rows = await MessageMaintenanceRepository(db, tenant_id).unread(limit)
             texts, written = await self._read(tenant_id, rows)
             if not written:
-                # All are read, or being deleted by somebody.
+                # All are indexed, or locked by a deletion.
                 break
             bare = [row for row in rows if row.said.message_id in texts and row.old is None]
             at_hand = [row for row in bare if row.handle is None] if embedder else []

@@ -1,4 +1,6 @@
-"""SQL for the upkeep of one tenant's messages: what searches cannot read yet, and its vectors."""
+"""SQL for the maintenance of one tenant's messages: what searches cannot read yet, and its
+vectors.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -126,7 +128,7 @@ class Unfinished(NamedTuple):
 class MessageMaintenanceRepository:
     """Upkeep of one tenant's messages. Never begins or ends a transaction.
 
-    What is being deleted by somebody else is left to them.
+    Messages that are locked by a deletion are skipped.
     """
 
     def __init__(self, db: AsyncSession, tenant_id: str) -> None:

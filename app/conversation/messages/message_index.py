@@ -1,8 +1,8 @@
 """What searches read of a message: its words, who said it and when, and its vector.
 
-Searched is what somebody said: text of users, assistants and systems, without the blocks that
-somebody else put into it. Calls of tools, their results and hidden messages are never found: they
-are marked as read and have no terms.
+Searched is the text of users, assistants and systems, without the blocks that a middleware put into
+it. Tool calls, their results and hidden messages are never found: they are marked as read and have
+no terms.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -62,16 +62,16 @@ def searchable_text(message: Said, tags: Collection[str]) -> str | None:
 
 def client_time(metadata: Mapping[str, Any]) -> datetime | None:
     """When the client says that it was said, in the client's own zone; UTC where none is named."""
-    told = metadata.get(CLIENT_TIME)
-    if not isinstance(told, str):
+    given = metadata.get(CLIENT_TIME)
+    if not isinstance(given, str):
         return None
     try:
-        moment = datetime.fromisoformat(told.strip())
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        in_utc(moment)
+        said_at = datetime.fromisoformat(given.strip())
+        said_at = said_at if said_at.tzinfo else said_at.replace(tzinfo=UTC)
+        in_utc(said_at)
     except (ValueError, OverflowError):
         return None
-    return moment
+    return said_at
 
 
 def words_of(message: Said, text: str | None) -> dict[str, Any]:
@@ -85,8 +85,8 @@ def words_of(message: Said, text: str | None) -> dict[str, Any]:
     stored = None if said_at is None else in_utc(said_at)
     if text is None:
         return {**NEVER_FOUND, "said_at": stored}
-    told = (message.name, *(message.metadata.get(key) for key in SPEAKER_KEYS))
-    speakers = [name for name in told if isinstance(name, str) and name.strip()]
+    names = (message.name, *(message.metadata.get(key) for key in SPEAKER_KEYS))
+    speakers = [name for name in names if isinstance(name, str) and name.strip()]
     # The day that the speaker called it.
     read = index_values(text, speakers=speakers, said_at=said_at or message.create_time)
     return {**NEVER_FOUND, **read, "said_at": stored}
@@ -130,7 +130,7 @@ class Indexer:
     """Reads messages for searches; no transaction may be open meanwhile."""
 
     def __init__(self, embedders: Embedders, tags: Sequence[str]) -> None:
-        """Prepare for blocks of `tags`, which somebody else put into messages."""
+        """Prepare for blocks of `tags`, which a middleware put into messages."""
         self._embedders = embedders
         self._tags = tags
 

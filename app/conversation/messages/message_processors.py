@@ -69,7 +69,7 @@ async def processed(
     given = {item.id: body.messages[int(item.id)] for item in shown}
 
     def settle(item: AppendedMessage) -> AppendedMessage:
-        # Built anew, so that no processor keeps hold of what is stored.
+        # A new object, so that no processor holds a reference to what is stored.
         settled = _message(given[item.id], item)
         return AppendedMessage(
             item.id, item.role, settled.content, item.name, settled.metadata, bound=item.bound
@@ -119,14 +119,14 @@ def _taken(
 
 def _message(one: MessageCreate, item: AppendedMessage) -> MessageCreate:
     """The message with what a processor made of it, by the rules of requests."""
-    told = one.model_dump(exclude_unset=True)
+    given = one.model_dump(exclude_unset=True)
     return MessageCreate.model_validate(
-        told | {"content": item.content, "metadata": dict(item.metadata)}
+        given | {"content": item.content, "metadata": dict(item.metadata)}
     )
 
 
 def input_hash(columns: Mapping[str, Any]) -> bytes:
     """What a message is recognised by when it is sent again, though it was stored otherwise."""
-    told = {name: value for name, value in columns.items() if name != "parent_message_id"}
-    text = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    sent = {name: value for name, value in columns.items() if name != "parent_message_id"}
+    text = json.dumps(sent, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).digest()

@@ -74,8 +74,8 @@ def fingerprint(search: Mapping[str, Any]) -> str:
         search: everything that decides about hits and their order, as JSON has it.
 
     """
-    told = json.dumps(search, sort_keys=True, separators=(",", ":"))
-    return blake2b(told.encode(), digest_size=12).hexdigest()
+    text = json.dumps(search, sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def encode(reached: MessageSearchPosition, search: str) -> str:
@@ -94,14 +94,14 @@ def decode(cursor: str, search: str) -> MessageSearchPosition:
     """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        told = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        theirs, count, last, *times = told
+        parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        theirs, count, last, *times = parts
         newest, reference = (in_utc(datetime.fromisoformat(one)) for one in times)
         reached = MessageSearchPosition(count, tuple(last), newest, reference)
     except (ValueError, TypeError, RecursionError):
         raise OtherSearchError from None
     numbers = (reached.count, *reached.last)
-    # Nobody is served by a forged one, but nobody must be able to break anything with it.
+    # A forged cursor gives no access, and must not break anything.
     sound = len(numbers) <= KEPT + 1 and all(
         type(one) is int and 0 <= one <= LARGEST for one in numbers
     )
@@ -134,7 +134,7 @@ class RankedMessage:
 
     Args:
         similarity: cosine of query and message, 0 to 1; None where nothing was compared.
-        lexical: how well its words fit, 0 to 1; None where nobody looked at them.
+        lexical: how well its words fit, 0 to 1; None where words were not compared.
         relevance: what it is ordered by, 0 to 1.
         boosts: what each part of the context added before the sum was scaled, by name.
 
@@ -220,8 +220,8 @@ def _scores(
         return _Scores(lexical, lexical > 0, similarity, lexical, _no_boosts)
     fused = fuse(features, bucket, asked.traits, boosts)
     # Of what is left out nothing is known: no word, no vector, no context.
-    told = (fused.relevance > 0) | np.isfinite(similarity)
-    return _Scores(fused.relevance, told, similarity, lexical, fused.boosts)
+    known = (fused.relevance > 0) | np.isfinite(similarity)
+    return _Scores(fused.relevance, known, similarity, lexical, fused.boosts)
 
 
 def _no_boosts(_place: int) -> Mapping[str, float]:

@@ -14,7 +14,7 @@ WAITING: Final = "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS 
 are never found."""
 
 INSTRUCTS: Final = "role = 'system' AND (metadata ->> 'event_type') IS NULL"
-"""Instructions inside a conversation; those with an event tell of something."""
+"""Instructions inside a conversation; messages with an event only report it."""
 
 
 CALLS: Final = "tool_calls IS NOT NULL"

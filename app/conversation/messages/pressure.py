@@ -25,7 +25,7 @@ _NOTICES: Final = {
 
 
 class Counted(Protocol):
-    """What of a session tells how full its window is: a row of `sessions`, or part of one."""
+    """The counts of a session's window: a row of `sessions`, or part of one."""
 
     @property
     def window_tokens(self) -> int: ...
@@ -48,7 +48,7 @@ class Pressure:
     Args:
         tokens: of the input, as near to the provider's count as is known.
         share: of the budget.
-        notice: what to tell the model, if anything.
+        notice: a notice for the model, or None.
         due: whether the policy wants it compacted.
 
     """
@@ -61,7 +61,7 @@ class Pressure:
     due: bool
 
     def shown(self) -> dict[str, Any]:
-        """What an answer tells of it."""
+        """Its fields in an answer."""
         return {
             "level": self.level,
             "tokens": self.tokens,
@@ -99,8 +99,8 @@ def _is_due(session: Counted, policy: WindowPolicy, tokens: int, level: Level) -
     if level == "flush":
         return True
     # A trigger that leaves nothing to cut would fire with every append.
-    room = session.window_messages > policy.keep_messages or tokens > policy.target_tokens
-    return room and any(
+    has_excess = session.window_messages > policy.keep_messages or tokens > policy.target_tokens
+    return has_excess and any(
         one.holds(
             tokens=tokens,
             messages=session.window_messages,

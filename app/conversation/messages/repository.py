@@ -35,17 +35,17 @@ FEW = 1000
 NEAR = 100
 """So many of the newest messages with calls are looked through first for what a result answers."""
 
-# What a retried append of these messages would be told again. `position` first: it leaves the
+# Kept answers of appends of these messages. `position` first: it leaves the
 # answers of other sessions unread.
 _FORGET_ANSWERS = text("""
 DELETE FROM idempotency_keys k USING (
     SELECT DISTINCT a.key_id, a.idempotency_key
     FROM idempotency_keys a CROSS JOIN LATERAL regexp_matches(
         convert_from(a.answer, 'UTF8'), '"message_id":"([^"]+)"', 'g'
-    ) AS told(ids)
+    ) AS answered(ids)
     WHERE a.tenant_id = CAST(:tenant_id AS text) AND a.user_id = CAST(:user_id AS text)
       AND position(convert_to(CAST(:session AS text), 'UTF8') IN a.answer) > 0
-      AND told.ids[1] IN (SELECT unnest(CAST(:message_ids AS text[])))
+      AND answered.ids[1] IN (SELECT unnest(CAST(:message_ids AS text[])))
 ) AS named
 WHERE k.tenant_id = CAST(:tenant_id AS text)
   AND k.key_id = named.key_id AND k.idempotency_key = named.idempotency_key
@@ -212,7 +212,7 @@ class MessageRepository:
         """How many calls with each of these ids still wait for their result, or at least as many
         as are asked for.
 
-        Some providers number the calls of every turn anew, so that an id may be used again.
+        Some providers restart the numbers of calls with every turn, so an id may be used again.
         What is set `aside` neither calls nor answers.
 
         Args:
@@ -224,7 +224,7 @@ class MessageRepository:
             return wanted
         found = await self._open_among(wanted, aside, newest=NEAR)
         lacking = wanted - found
-        # Whoever answers late, or what was never called. Never fewer are open than among the
+        # A late answer, or a result without a call. Never fewer are open than among the
         # newest: a result before them has its call before them.
         return found | await self._open_among(lacking, aside) if lacking else found
 

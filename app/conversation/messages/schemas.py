@@ -179,7 +179,7 @@ class PressureRead(ReadSchema):
     )
     budget_tokens: int
     share: float = Field(description="Tokens as a share of the budget; may be above 1.")
-    notice: str | None = Field(description="What to tell the model, from the level warn on.")
+    notice: str | None = Field(description="Notice for the model, from the level warn on.")
     counter: str = Field(description="What counted the tokens.", examples=["estimate/v1"])
     compaction_job_id: str | None = Field(
         default=None, description="The job that will compact the session, ordered by this append."
@@ -287,7 +287,9 @@ class WindowRead(ReadSchema):
     current_request: int | None = Field(
         description="Number of the user's newest message, which no compaction evicts."
     )
-    summary_ids: list[str] = Field(description="Of what stands for evicted messages, oldest first.")
+    summary_ids: list[str] = Field(
+        description="Of the summaries of evicted messages, oldest first."
+    )
     summary_tokens: int
     token_scale: float = Field(description="How much more a provider counted, 1 to 1.25.")
     set_aside: int = Field(

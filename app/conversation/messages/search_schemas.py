@@ -98,10 +98,10 @@ class MessageSearchAnswer(ReadSchema):
         "model that did not answer. 0 in lexical mode."
     )
     searched: int = Field(
-        description="How many messages were looked at: at most the newest 20,000 of whoever is "
-        "named that `roles`, `since` and `until` let through."
+        description="How many messages were searched: at most the newest 20,000 of the named "
+        "users, agents or sessions that match `roles`, `since` and `until`."
     )
-    left_out: bool = Field(description="Whether there are older ones, which nobody looked at.")
+    left_out: bool = Field(description="Whether there are older messages that were not searched.")
     degraded: bool = Field(
         description="Whether an embedder did not answer, so that words and context decided."
     )

@@ -82,13 +82,13 @@ class MessageSearchService:
     async def search(self, principal: Principal, body: MessageSearch) -> dict[str, Any]:
         """What was said about a query, best first: the content of a `MessageSearchAnswer`.
 
-        Of several ids all must fit; a session, user or agent nobody has heard of has no
+        Of several ids all must fit; an unknown session, user or agent has no
         messages, which is no error. Without an embedder that answers, a hybrid search goes by
         words and context alone.
 
         Raises:
             SelectorRequiredError: neither the request nor the key names whose.
-            UserNotFoundError, AgentNotFoundError: the key is another one's.
+            UserNotFoundError, AgentNotFoundError: the key is restricted to another.
             OtherSearchError: the cursor is of another search.
             EmbeddingUnavailableError: no embedder answers, and the mode is `semantic`; safe to
                 retry.
@@ -196,7 +196,9 @@ class MessageSearchService:
 
 
 def _fingerprint(principal: Principal, body: MessageSearch) -> str:
-    """Who asks for what; the moment it is asked at is in the cursor, unless the request says."""
+    """Hash of caller and request; the time of the search is in the cursor, unless the request
+    has it.
+    """
     asked = body.model_dump(mode="json", exclude=_OF_A_PAGE)
     return fingerprint(
         asked

@@ -66,7 +66,8 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
     others were `left_out`.
 
     What roles and times leave out is among them, marked: it counts in the statistics of words,
-    and stands beside what was said before and after it. Where whoever is named has more than
+    and is shown with what was said before and after it. Where the named users or sessions have more
+    than
     `plan.most` messages, it is the newest of those that roles and times let through, alone.
     """
     statement = SearchStatement()

@@ -56,7 +56,7 @@ class WindowRules:
     """What the deployment says about windows.
 
     Args:
-        policy: for whoever says nothing of his own.
+        policy: for agents and sessions without a policy of their own.
         checkpoint_store: keeps checkpoints, and calls that wait for a human.
 
     """
@@ -332,7 +332,7 @@ class MessageService:
 
 
 def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
-    """What stands in the texts that a memory would be refused for, by place in the batch."""
+    """Sensitive content in the texts, by place in the batch."""
     found = {index: find_sensitive(one.content) for index, one in enumerate(batch)}
     return {
         index: sorted({finding.detector for finding in findings})

@@ -1,7 +1,7 @@
 """What of a conversation a model sees: always a valid conversation. Pure.
 
-The window is trimmed for one call by a strategy, or cut for good by compaction. Whoever chooses,
-the same holds of the result: calls stand with their results, calls that still wait for one are
+The window is trimmed for one call by a strategy, or cut for good by compaction. In both cases
+the same holds for the result: calls are kept with their results, calls that still wait for one are
 in it, the current request of the user is in it, and it is never empty where there is something.
 """
 
@@ -14,7 +14,7 @@ from app.conversation.messages.schemas import call_ids
 from app.conversation.sessions.policy import WindowPolicy
 
 EVENT_TYPE: Final = "event_type"
-"""Metadata of a system message that tells of an event and instructs nobody."""
+"""Metadata of a system message that reports an event and is no instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Window:
 
     @property
     def newest(self) -> tuple[WindowMessage, ...]:
-        """As `inside`, without the window's first message where it stands before a gap: shown
-        beside the newest it would seem to belong to them.
+        """As `inside`, without the window's first message where it is before a gap: next
+        to the newest it would seem to belong to them.
         """
         inside = self.inside
         return inside[1:] if len(inside) < self.total else inside
@@ -102,7 +102,7 @@ class Groups:
         members: for each place, the places that go with it, itself among them, in order; a
             result whose call is not there has none.
         open: places of calls that wait for a result.
-        given_up: places of calls that nobody will answer any more.
+        given_up: places of calls that will not be answered any more.
 
     """
 
@@ -186,7 +186,7 @@ def cut(
 
     The newest `keep_messages` stay, shortened from their old end until what is left fits the
     policy's target; but never the current request or anything after it, nor a call that waits.
-    The cut stands before a message of the user, where there is one that does not leave the rest
+    The cut is before a message of the user, where there is one that does not leave the rest
     above the flush threshold, and never between a call and its result.
 
     Args:
@@ -199,8 +199,8 @@ def cut(
     if not messages:
         return WindowCut(None, "empty", (), (), ())
     after = _costs_from(messages)
-    room = max(0, int(policy.target_tokens / scale) - overhead)
-    wanted = _first_fitting(after, max(len(messages) - policy.keep_messages, 0), room)
+    budget = max(0, int(policy.target_tokens / scale) - overhead)
+    wanted = _first_fitting(after, max(len(messages) - policy.keep_messages, 0), budget)
     if force and wanted == 0:
         wanted = _first_fitting(after, 0, int((1 - policy.evict_fraction) * after[0]))
     current = _current(messages, groups)
@@ -253,13 +253,13 @@ def _costs_from(messages: Sequence[WindowMessage]) -> list[int]:
     return costs
 
 
-def _first_fitting(after: Sequence[int], start: int, room: int) -> int:
+def _first_fitting(after: Sequence[int], start: int, budget: int) -> int:
     """The first place from `start` on from which everything fits."""
-    return next(place for place in range(start, len(after)) if after[place] <= room)
+    return next(place for place in range(start, len(after)) if after[place] <= budget)
 
 
 def _current(messages: Sequence[WindowMessage], groups: Groups) -> int:
-    """Place of the current request; where nobody asked, of the newest that stands together."""
+    """Place of the current request; without one, of the newest group."""
     asked = [place for place, one in enumerate(messages) if one.role == "user"]
     return asked[-1] if asked else groups.borders()[-2]
 
@@ -299,7 +299,7 @@ def closure(chosen: Iterable[str], traffic: Iterable[ToolMessage]) -> set[str]:
     """`chosen` and everything that may not be left without it.
 
     A call without its results, or a result without its call, makes a conversation that
-    providers refuse; so whoever takes one half takes the other halves of that call too.
+    providers refuse; so a call is always kept or dropped with its results.
 
     Args:
         chosen: ids of the messages to take out.

@@ -65,7 +65,7 @@ class WindowRequest:
 
     Args:
         policy: of the session.
-        now: calls that nobody has answered for long are not waited for.
+        now: the time; calls without an answer for long are not waited for.
 
     """
 
@@ -148,7 +148,7 @@ class WindowRepository:
         )
 
     async def recount(self, policy: WindowPolicy) -> None:
-        """Count the window anew, after its bounds or its messages have changed.
+        """Count the window again, after its bounds or its messages have changed.
 
         The session must be locked; what was changed of it is written first.
         """

@@ -2,8 +2,8 @@
 
 The end is read newest first and never further than its budget reaches, since no message takes
 less than `OVERHEAD` tokens; so it costs the same for a session of any length. The pieces are
-texts for a statement over the driver as for one in a transaction: whoever uses them says how the
-tenant, the row of `sessions` and the bounds are called there.
+texts for a statement over the driver as for one in a transaction: the caller names the
+tenant, the row of `sessions` and the bounds.
 """
 
 from typing import Final
@@ -142,7 +142,7 @@ def _waits(tenant: str, session: str) -> str:
 
 
 def _waiting_numbers(tenant: str, session: str) -> str:
-    # A fence, as approvals are few and nobody could know: else the whole session may be read.
+    # A fence: the planner cannot know that approvals are few, and could read the whole session.
     near = (
         f"SELECT m.sequence_no FROM messages AS m WHERE m.tenant_id = {tenant} "
         f"AND m.session_id = {session}.session_id "

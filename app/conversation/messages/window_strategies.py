@@ -40,7 +40,7 @@ class Trimmed:
         messages: in the order of the conversation; instructions from before it come first.
         starts_with_user: whether the user is the first to speak.
         fits: whether it is within the budget. It is not only where the current request and the
-            calls that wait for a result are longer than that together, or, where nobody asked,
+            calls that wait for a result are longer than that together, or, without a request,
             the newest message with what belongs to it.
         waiting: ids of calls in it that have no result.
         left_out: how many messages of the window are not in it.
@@ -162,7 +162,8 @@ def trim(window: Window, pick: Pick, max_tokens: int) -> Trimmed:
     """What `pick` would show, made valid and shortened to `max_tokens` from its old end.
 
     Calls come with all of their results or not at all; results without a call, and calls that
-    nobody will answer, go. The first to speak is the user where one is there. The current request
+    will not be answered, are left out. The first to speak is the user where one is there. The
+    current request
     is in it, as are calls that wait for a result and the newest instructions.
     """
     instructions = min(window.instructions_tokens, int(CARRIED_SHARE * max_tokens))
@@ -241,7 +242,7 @@ class _Trimming:
         """
         must = self._waiting | self._instructions
         if self._cost(must | self._request(), costs) > limit:
-            # Instructions are repeated by whoever gave them; a request is not.
+            # The caller repeats instructions; a request is not repeated.
             must = set(self._waiting)
         start = self._turn_that_fits(set(among) | must | self._request(), must, costs, limit)
         if start is not None:

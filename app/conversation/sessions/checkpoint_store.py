@@ -1,5 +1,5 @@
 """What higher layers keep for a session: its checkpoints, and tool calls that wait for a human.
-Sessions, messages and compaction are handed a `CheckpointStore` and know no more of it.
+Sessions, messages and compaction get a `CheckpointStore` and know no more of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
 
 MARK = "requires_approval"
-"""In the metadata of an assistant's message: true, or the ids of the calls that are meant."""
+"""In the metadata of an assistant's message: true, or the ids of the calls."""
 
 LONGEST_CALL_ID = 255
 """What a tool message can name; a call with a longer id is never answered."""
@@ -26,7 +26,7 @@ class AwaitedCall:
     Args:
         message_id: the message that makes it; None when the caller keeps messages elsewhere.
         sequence_no: its number, or that of the newest message then.
-        call: as it stands in the message, with its `id`.
+        call: as it is in the message, with its `id`.
 
     """
 
@@ -73,7 +73,7 @@ class CheckpointStore(Protocol):
         reason: StateReason,
         creator: str | None,
     ) -> str | None:
-        """Keep the session as it is at this moment of the transaction.
+        """Store the present state of the session.
 
         Returns:
             The id of the checkpoint; None for a session in which nothing has happened.
@@ -89,9 +89,9 @@ class CheckpointStore(Protocol):
         *,
         expires_in: timedelta,
     ) -> None:
-        """Let `calls` wait for a human; those that wait already go on waiting."""
+        """Record `calls` as waiting for a human. Safe to repeat: recorded calls do not change."""
 
     async def forget(
         self, db: AsyncSession, access: Access, session_id: str, message_ids: Sequence[str]
     ) -> None:
-        """Delete what is kept of the calls of messages that were deleted."""
+        """Delete the recorded calls of messages that were deleted."""

@@ -85,9 +85,7 @@ class Debounce:
 
 
 def read_now(session: Session, *, creator: str | None, payload: Mapping[str, Any]) -> Order:
-    """The order of somebody who asks, of a session's end, or of what a run left: due at
-    once.
-    """
+    """The order of a request, of a session's end, or of the rest of a run: due at once."""
     return Order(
         kind=EXTRACT,
         key=reading_key(session),

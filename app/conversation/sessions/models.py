@@ -58,7 +58,7 @@ class Session(TenantOwned, Timed, Base):
     set_aside: Mapped[list[Range[int]]] = mapped_column(
         INT8MULTIRANGE, server_default=text("'{}'"), default=list
     )
-    # What stands in the window, kept with every append and deletion so that no reader has to
+    # Counts of the window, updated with every append and deletion so that no reader has to
     # add it up. They hold while `window_seq` is the newest number: an older release appends
     # without counting, and then they are counted again.
     window_tokens: Mapped[int] = mapped_column(server_default=text("0"), default=0)

@@ -46,7 +46,7 @@ class WindowPolicy:
         evict_fraction: share of what is there at `flush` that compaction makes free.
         keep_messages: how many of the newest it leaves, as far as they fit.
         triggers: further reasons to compact, any of which will do.
-        automatic: whether it happens by itself.
+        automatic: whether it is compacted automatically.
         reserved_tokens: what the caller adds that is stored nowhere: system prompt, tools.
         summary_words: how long a summary may be.
         approval_hours: how long a call without a result is waited for.
@@ -87,7 +87,7 @@ def resolve(
 ) -> WindowPolicy:
     """The policy that holds: session over agent over deployment, key by key.
 
-    `warn` gives way where the keys of two owners cross, so that it never stands above `flush`.
+    `warn` gives way where the keys of two owners cross, so that it is never above `flush`.
 
     Args:
         of_agent, of_session: as `WindowPolicyPatch` is kept; other keys are ignored.

@@ -90,7 +90,7 @@ class SessionRead(ReadSchema):
 class SessionEnded(SessionRead):
     job_id: str | None = Field(
         default=None,
-        description="The job that reads what is left and tells the experience; null when the "
+        description="The job that extracts the rest and the experience; null when the "
         "session had ended before.",
     )
 

@@ -126,8 +126,8 @@ class SessionService:
     ) -> SessionEnded:
         """End a session; an ended one stays as it is.
 
-        What is unread in it is read in the background, its experience is told, and its
-        short-term memories expire. Its working state is dropped, after a copy
+        Its unread messages are extracted in the background, its experience is summarised, and
+        its short-term memories expire. Its working state is dropped, after a copy
         and a checkpoint were made. Ending it again orders the reading again when something
         was left unread.
 

@@ -19,7 +19,7 @@ from app.platform.database.keyset import after
 from app.platform.values.json_objects import json_size, merged, same_json
 
 AUTOMATIC_SNAPSHOTS = 50
-"""How many that nobody asked for are kept of one session; those that somebody did ask for stay."""
+"""Automatic snapshots that are kept of a session; snapshots made on request all stay."""
 
 
 class WorkingState(NamedTuple):
@@ -33,8 +33,8 @@ class WorkingState(NamedTuple):
 class StateRepository:
     """Working states of one tenant. Never begins or ends a transaction.
 
-    Whether the caller may see the session is `SessionRepository`'s to say, first; and whoever
-    writes has locked the session's row, which is what keeps two writers apart.
+    `SessionRepository` checks first whether the caller may see the session; a writer has locked
+    the session's row, so there is one writer at a time.
     """
 
     def __init__(self, db: AsyncSession, access: Access) -> None:
@@ -109,8 +109,8 @@ class StateRepository:
         return WorkingState(state, version, update_time)
 
     async def drop(self, session_id: str) -> None:
-        """Empty the state. Its version rises, so that nobody who read it writes over a later
-        one by mistake.
+        """Empty the state. Its version rises, so that a caller that read it cannot overwrite a
+        later state by mistake.
         """
         await self._db.execute(
             update(SessionState)
@@ -126,8 +126,8 @@ class StateRepository:
     async def snapshot(self, session_id: str, reason: StateReason) -> SessionStateSnapshot | None:
         """Keep a copy of the state as it is now.
 
-        Of those that nobody asked for only the newest are kept, and none of an empty state:
-        then the answer is None.
+        Of automatic snapshots only the newest are kept, and none of an empty state: then None
+        is returned.
         """
         empty = literal({}, JSONB)
         state = func.coalesce(SessionState.state, empty)
