@@ -321,10 +321,10 @@ class TestOperators:
         made = [(await queue.order(key=str(number))).job_id for number in range(5)]
         await other_queue.order()
 
-        first = await self.jobs(queue, "list", limit=2)
+        first = await self.jobs(queue, "list_jobs", limit=2)
         assert [row.job_id for row in first] == [made[4], made[3], made[2]]
         start = (first[1].create_time, first[1].job_id)
-        rest = await self.jobs(queue, "list", start=start, limit=10)
+        rest = await self.jobs(queue, "list_jobs", start=start, limit=10)
         assert [row.job_id for row in rest] == [made[2], made[1], made[0]]
 
     async def test_lists_are_filtered(self, queue: Queue) -> None:
@@ -343,7 +343,7 @@ class TestOperators:
             ({"session_id": "s"}, set()),
             ({}, {"a", "b"}),
         ):
-            found = await self.jobs(queue, "list", **filters)
+            found = await self.jobs(queue, "list_jobs", **filters)
             assert {row.key for row in found} == keys, filters
 
     async def test_another_tenants_job_is_missing(self, queue: Queue, other_queue: Queue) -> None:
