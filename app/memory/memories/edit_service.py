@@ -167,6 +167,7 @@ class EditService:
             EmbeddingUnavailableError, ProcessorFailedError: nothing was changed; safe to retry.
 
         """
+        self._work.refuse_disabled()
         async with self._work.read(principal, key) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             await permit(db, principal, seen, "edit")

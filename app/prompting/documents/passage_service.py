@@ -67,6 +67,7 @@ class PassageService:
             DisabledError: as in `writable_folder`.
 
         """
+        self._work.refuse_disabled()
         async with self._work.read(principal, key) as db:
             folder = await writable_folder(db, principal, folder_id)
         length = 4 * len(body.content)
