@@ -24,6 +24,13 @@ async def test_an_older_schema_is_refused_until_it_is_migrated(postgres, folder)
         refused = kemem("serve", "--port", "0", cwd=folder, env=env)
         assert refused.returncode == 2
         assert "run `kemem migrate`" in refused.stderr
+        server = subprocess.run(
+            [*UVICORN, "--port", "0"],
+            cwd=folder, env=environment(env), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert server.returncode == 3
+        assert "kemem: The database schema is older (empty)" in server.stderr
+        assert "Traceback" not in server.stderr
         assert kemem("migrate", "--check", cwd=folder, env=env).returncode == 1
         migrated = kemem("migrate", cwd=folder, env=env)
         assert migrated.returncode == 0, migrated.stderr

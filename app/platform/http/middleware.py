@@ -6,6 +6,7 @@ One, because each costs; pure ASGI, because a `BaseHTTPMiddleware` halves the th
 
 import asyncio
 import re
+import sys
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
-from app.errors import UnavailableError
+from app.errors import ConfigurationError, UnavailableError
 from app.platform.http import problems
 from app.platform.observability.metrics import DURATION, IN_FLIGHT, REQUESTS
 
@@ -36,6 +37,22 @@ class ShuttingDownError(UnavailableError):
         super().__init__("The service stopped before it could answer; try again.")
 
 
+def _naming_configuration_errors(send: Send) -> Send:
+    """Tell the server why the start failed in a sentence, as `kemem serve` does.
+
+    Starlette's message is the traceback, which the server logs.
+    """
+
+    async def send_sentence(message: Message) -> None:
+        # Starlette sends while it handles the error.
+        error = sys.exception()
+        if message["type"] == "lifespan.startup.failed" and isinstance(error, ConfigurationError):
+            message = {**message, "message": f"kemem: {error}"}
+        await send(message)
+
+    return send_sentence
+
+
 class RequestMiddleware:
     """Wraps every request; `max_bytes` is the largest body it lets through."""
 
@@ -45,7 +62,7 @@ class RequestMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _naming_configuration_errors(send))
             return
         started = perf_counter()
         request_id = _request_id(scope)
