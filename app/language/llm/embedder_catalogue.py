@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from app.errors import ConfigurationError
+from app.language.llm.authorities import authorities
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
@@ -245,7 +246,7 @@ class _Endpoint:
 def _connect(parameters: OpenAIParameters) -> _Endpoint | None:
     if not (parameters.api_key or parameters.base_url):
         return None
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
     client = AsyncOpenAI(
         # A local endpoint may want no key, but the SDK insists on one.
@@ -254,6 +255,7 @@ def _connect(parameters: OpenAIParameters) -> _Endpoint | None:
         base_url=parameters.base_url or "https://api.openai.com/v1",
         timeout=parameters.timeout.total_seconds(),
         max_retries=parameters.max_retries,
+        http_client=DefaultAsyncHttpxClient(verify=authorities()),
     )
     slots = asyncio.Semaphore(parameters.limits.concurrent_calls)
     return _Endpoint(client, parameters.limits, slots)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
+from app.language.llm.authorities import authorities
 from app.language.llm.errors import FailureReason
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def connect(
         base_url=base_url or "https://api.openai.com/v1",
         timeout=timeout.total_seconds(),
         max_retries=max_retries,
-        http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [_bound_retries]}),
+        http_client=openai.DefaultAsyncHttpxClient(
+            verify=authorities(), event_hooks={"response": [_bound_retries]}
+        ),
     )
 
 

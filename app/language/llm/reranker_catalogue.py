@@ -13,6 +13,7 @@ from typing import Final
 import httpx2
 
 from app.errors import ConfigurationError
+from app.language.llm.authorities import authorities
 from app.language.llm.http_reranker import COHERE, JINA, TEI, Dialect, HTTPReranker
 
 # A model's own name may hold `@` and `/` (`@cf/baai/bge-reranker-base`).
@@ -98,6 +99,7 @@ def _client(api_key: str | None) -> httpx2.AsyncClient:
         headers["Authorization"] = f"Bearer {api_key}"
     return httpx2.AsyncClient(
         headers=headers,
+        verify=authorities(),
         # The reranker has one deadline over everything.
         timeout=None,
         follow_redirects=False,
