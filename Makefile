@@ -54,8 +54,8 @@ unit: $(READY) ## Run the tests that need no database: the quickest answer while
 test: $(READY) ## Run all tests but the slow ones, on a PostgreSQL of their own.
 	@$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(args)
 
-test-slow: $(READY) ## Run the slow tests: storms, soaks, processes killed by the dozen.
-	@$(BIN)/pytest -n 2 --dist loadfile -m slow $(args)
+test-slow: $(READY) ## Run the slow tests, storms and soaks, and property tests with many examples.
+	@$(BIN)/pytest -n 2 --dist loadfile -m "slow or hypothesis" --hypothesis-profile thorough $(args)
 
 check: $(READY) ## Look for faults without running: lint, format, types. Changes nothing.
 	@$(BIN)/ruff check .

@@ -8,10 +8,15 @@ a run of unit tests alone imports and starts nothing of it.
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"
 FIXTURES = "tests.support.fixtures"
+
+# How many examples a property test draws; `make test-slow` runs all of them thoroughly.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=300)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:

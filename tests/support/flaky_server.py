@@ -158,7 +158,7 @@ def flaky_server() -> Iterator[FlakyServer]:
     listener = _Server(("127.0.0.1", 0), BaseHTTPRequestHandler)
     server = FlakyServer(f"http://127.0.0.1:{listener.server_address[1]}")
     listener.RequestHandlerClass = _handler(server)
-    thread = threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True)
+    thread = threading.Thread(target=listener.serve_forever, args=(0.002,), daemon=True)
     thread.start()
     try:
         yield server

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import socket
+import ssl
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -19,10 +20,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import uvicorn
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 NATIVE_DIMENSION = 64
 """In which the server answers for a model nobody else knows."""
+
+_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts nobody: nothing here is encrypted, and reading all authorities takes 25 ms a client."""
 
 _NATIVE = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072}
 
@@ -256,7 +260,11 @@ class OpenAIServer(Endpoint):
 
     def client(self, *, timeout: float = 5.0, max_retries: int = 0) -> AsyncOpenAI:
         return AsyncOpenAI(
-            api_key="sk-secret", base_url=self.base_url, timeout=timeout, max_retries=max_retries
+            api_key="sk-secret",
+            base_url=self.base_url,
+            timeout=timeout,
+            max_retries=max_retries,
+            http_client=DefaultAsyncHttpxClient(verify=_TRUST),
         )
 
     def at(self, path: str) -> Endpoint | None:

@@ -59,9 +59,19 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path) -> Iterator[tuple[str, set[str]]]:
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
+def imports(path: Path) -> tuple[tuple[str, set[str]], ...]:
     """Modules that a file imports, each with the names it takes."""
-    for node in ast.walk(parsed(path)):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, set[str]]]:
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, set()) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -167,7 +177,7 @@ class TestKinds:
         wrong = [
             str(path.relative_to(ROOT))
             for path in modules()
-            for node in ast.walk(parsed(path))
+            for node in nodes(path)
             if isinstance(node, ast.Attribute)
             and node.attr in {"begin", "commit", "rollback", "begin_nested"}
             and path.stem.endswith(OPENS_NOTHING)
@@ -189,7 +199,7 @@ class TestModules:
         wrong = [
             f"{path.relative_to(ROOT)}:{node.lineno}"
             for path in modules()
-            for function in ast.walk(parsed(path))
+            for function in nodes(path)
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
             for node in ast.walk(function)
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("app")
@@ -201,7 +211,7 @@ class TestModules:
         """At 450 lines of a module and 60 of a function a second thing has moved in."""
         for path in (*modules(), *modules("kemem")):
             assert len(path.read_text(encoding="utf-8").splitlines()) <= 450, path
-            for node in ast.walk(parsed(path)):
+            for node in nodes(path):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     assert (node.end_lineno or 0) - node.lineno < 60, f"{path}: {node.name}"
 
@@ -209,7 +219,7 @@ class TestModules:
         wrong = [
             str(path.relative_to(ROOT))
             for path in modules()
-            for node in ast.walk(parsed(path))
+            for node in nodes(path)
             if isinstance(node, ast.Attribute)
             and node.attr in {"environ", "getenv"}
             and path.stem != "settings"

@@ -216,6 +216,7 @@ class TestLinear:
         for pattern in (*PATHS, *EVENTS, *LOOKALIKES):
             assert not re.search(r"(?<!\\)[*+]|\{\d*,\}", pattern), pattern
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "piece", ["<memory ", "<memory 'a", "<", "</memory", "...", "a.b", "上传"]
     )

@@ -1,13 +1,18 @@
 """A server that fails on request, and both clients of it."""
 
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from kemem import AsyncMemory, Memory
 from tests.support.either_client import KEY, ask
 from tests.support.flaky_server import FlakyServer, flaky_server
+
+TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts nobody: nothing here is encrypted, and reading all authorities takes 20 ms a client."""
 
 
 @pytest.fixture
@@ -31,5 +36,11 @@ async def open_memory(request, server) -> AsyncIterator[Callable[..., Memory | A
 
 
 @pytest.fixture
-def memory(open_memory) -> Memory | AsyncMemory:
-    return open_memory(timeout=20)
+async def memory(open_memory, request) -> AsyncIterator[Memory | AsyncMemory]:
+    """A client with connections that were given to it; `open_memory` opens one with its own."""
+    if request.node.callspec.params["open_memory"] is Memory:
+        with httpx.Client(verify=TRUST, trust_env=False) as connections:
+            yield open_memory(timeout=20, http_client=connections)
+    else:
+        async with httpx.AsyncClient(verify=TRUST, trust_env=False) as connections:
+            yield open_memory(timeout=20, http_client=connections)

@@ -42,7 +42,7 @@ async def test_former_name_of_a_memory_method_works(
     assert before == after
     first, second = requested(server)
     assert first == second
-    assert seen[0].filename.endswith("conftest.py")
+    assert seen[0].filename.endswith("either_client.py")
 
 
 @pytest.mark.parametrize(("group", "new"), OF_GROUPS)

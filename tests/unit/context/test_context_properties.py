@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversation.messages.schemas import WindowStrategy
@@ -132,7 +132,6 @@ def part(answer: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in answer["parts"] if one["name"] == name)
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions())
 def test_it_is_within_its_budgets_and_in_order(composition: Composition) -> None:
     answer = composition.answer()
@@ -162,7 +161,6 @@ def _sayable(composition: Composition) -> bool:
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions())
 def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition) -> None:
     answer = composition.answer()
@@ -178,7 +176,6 @@ def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition
         assert asked[-1].message_id in {one["message_id"] for one in answer["messages"]}
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions(render="openai"))
 def test_openai_takes_it(composition: Composition) -> None:
     messages = composition.answer()["messages"]
@@ -197,7 +194,6 @@ def test_openai_takes_it(composition: Composition) -> None:
             assert {one["tool_call_id"] for one in after} == set(waiting)
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions(render="anthropic"))
 def test_anthropic_takes_it(composition: Composition) -> None:
     messages = composition.answer()["messages"]
@@ -219,7 +215,6 @@ def test_anthropic_takes_it(composition: Composition) -> None:
         made = used
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions())
 def test_corrections_come_first_and_everything_in_the_order_of_its_score(
     composition: Composition,
@@ -236,7 +231,6 @@ def test_corrections_come_first_and_everything_in_the_order_of_its_score(
     assert len({one["memory_id"] for one in used}) == len(used)
 
 
-@settings(max_examples=200, deadline=None)
 @given(compositions())
 def test_only_what_the_profile_shows_has_no_line_of_its_own(composition: Composition) -> None:
     answer = composition.answer()
@@ -257,7 +251,6 @@ def test_only_what_the_profile_shows_has_no_line_of_its_own(composition: Composi
     assert len(answer["used"]) + left == len(rows)
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions())
 def test_nothing_remembered_breaks_out_of_its_block(composition: Composition) -> None:
     prompt = composition.answer()["prompt"]
@@ -266,7 +259,6 @@ def test_nothing_remembered_breaks_out_of_its_block(composition: Composition) ->
     assert set(tags) <= {"<memory>", "</memory>", "<summary>", "</summary>"}
 
 
-@settings(max_examples=100, deadline=None)
 @given(compositions(render="openai"))
 def test_the_same_gives_the_same(composition: Composition) -> None:
     assert composition.answer() == composition.answer()

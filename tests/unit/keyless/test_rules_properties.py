@@ -5,7 +5,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from rules_support import request
 
@@ -42,7 +43,6 @@ def conversation(lines):
 
 
 @given(turns)
-@settings(max_examples=300, deadline=None)
 def test_proposals_are_whole_and_name_turns_of_the_user(lines):
     asked = conversation(lines)
     own = {each.message_id for each in asked.turns if each.role == "user" and not each.context}
@@ -57,13 +57,11 @@ def test_proposals_are_whole_and_name_turns_of_the_user(lines):
 
 
 @given(turns)
-@settings(max_examples=100, deadline=None)
 def test_the_same_conversation_gives_the_same_proposals(lines):
     assert propose(conversation(lines)) == propose(conversation(lines))
 
 
 @given(talk, talk, st.booleans(), st.booleans(), st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
 def test_decisions_name_only_their_neighbours(new, old, protected, retracts, similarity):
     neighbour = Neighbour("mem_1", old, "fact", 1.0, similarity, protected=protected)
     proposed = Proposed(new, "fact", 0.9, ("msg_1",), retracts=retracts)
@@ -75,7 +73,6 @@ def test_decisions_name_only_their_neighbours(new, old, protected, retracts, sim
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=200, deadline=None)
 def test_any_text_gives_an_attribute_with_a_value_or_none(text):
     found = attribute_of(text)
     assert found is None or found[0].startswith("user.")
@@ -86,6 +83,7 @@ async def test_a_session_of_nothing_teaches_nothing():
     assert (await RulesExtractor().extract(request())).proposals == ()
 
 
+@pytest.mark.slow
 def test_time_grows_with_the_text_and_no_faster():
     def seconds(text: str) -> float:
         asked = conversation([("user", text, False)])

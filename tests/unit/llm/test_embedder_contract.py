@@ -113,8 +113,6 @@ async def test_calls_may_overlap(embedder: Embedder):
 
 @given(st.lists(st.text(st.characters()), max_size=4))
 @settings(
-    deadline=None,
-    max_examples=50,
     # The embedder keeps nothing between examples that could matter.
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

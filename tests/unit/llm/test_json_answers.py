@@ -124,6 +124,7 @@ def test_the_length_is_bounded():
     assert read_answer(TEXT + " " * (padding + 1), SCHEMA) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worst", ["(", "[{", '(((("', '{"memories": [{"content": "a "b" ', "x"])
 def test_the_worst_text_ends(worst: str):
     started = time.perf_counter()

@@ -106,7 +106,6 @@ def check_pairs(whole: Window, shown: Sequence[WindowMessage]) -> None:
             assert any(one.answers in other.calls for other in before)
 
 
-@settings(max_examples=200)
 @given(conversations(), PICKS, st.integers(1, 5000))
 def test_what_is_shown_is_a_valid_conversation(whole: Window, pick: Pick, most: int) -> None:
     trimmed = trim(whole, pick, most)
@@ -133,7 +132,6 @@ def test_what_is_shown_is_a_valid_conversation(whole: Window, pick: Pick, most: 
     assert trimmed.fits == (trimmed.tokens <= most)
 
 
-@settings(max_examples=200)
 @given(conversations(), PICKS, st.integers(1, 5000))
 def test_it_is_within_the_budget_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
     """It cannot only where the current request and waiting calls alone are longer; or, where
@@ -152,7 +150,6 @@ def test_it_is_within_the_budget_wherever_that_can_be(whole: Window, pick: Pick,
         assert trimmed.tokens > most
 
 
-@settings(max_examples=200)
 @given(conversations(), PICKS, st.integers(1, 5000))
 def test_the_user_speaks_first_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
     """It cannot only where the user said nothing, or a call that waits stands before."""
@@ -163,7 +160,6 @@ def test_the_user_speaks_first_wherever_that_can_be(whole: Window, pick: Pick, m
         assert whole.messages.index(first) in waiting_places(whole)
 
 
-@settings(max_examples=300)
 @given(conversations(), st.integers(1, 5000))
 def test_no_whole_turn_is_left_out_that_would_fit(whole: Window, most: int) -> None:
     trimmed = trim(whole, last_tokens, most)
@@ -193,7 +189,6 @@ def test_no_more_messages_are_shown_than_asked_for(whole: Window, count: int) ->
     assert len(counted) <= count or (one_group and not request(whole))
 
 
-@settings(max_examples=250)
 @given(
     conversations(), POLICIES, st.integers(0, 2000), st.sampled_from([1.0, 1.1, 1.25]),
     st.booleans(),
@@ -223,7 +218,6 @@ def test_a_cut_parts_nothing_and_loses_nothing(
         assert (found.evict_to_seq, left) == (None, [])
 
 
-@settings(max_examples=250)
 @given(conversations(), POLICIES, st.integers(0, 2000), st.sampled_from([1.0, 1.25]))
 def test_above_the_threshold_a_cut_is_made_wherever_one_can_be(
     whole: Window, policy: WindowPolicy, overhead: int, scale: float
@@ -247,7 +241,7 @@ def test_the_conversations_hold_what_they_are_meant_to() -> None:
     """A property that nothing exercises is always true."""
     seen: set[str] = set()
 
-    @settings(max_examples=300, database=None)
+    @settings(max_examples=100)
     @given(conversations())
     def look(whole: Window) -> None:
         groups = groups_of(whole)

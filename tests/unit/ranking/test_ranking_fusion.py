@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.ranking.bm25 import K1, B, bm25, rarity
@@ -208,7 +208,6 @@ def searches(draw):
     return features, traits
 
 
-@settings(max_examples=200)
 @given(
     search=searches(), boosts=st.sampled_from([USUAL, QUIET, ARMS, replace(USUAL, near=0, far=1)])
 )
@@ -222,7 +221,6 @@ def test_a_plain_loop_comes_to_the_same_relevance(search, boosts):
     np.testing.assert_allclose(result.relevance, expected, atol=2e-4)
 
 
-@settings(max_examples=200)
 @given(search=searches(), rrf=st.sampled_from([0.0, 0.5, 1.0]))
 def test_relevance_is_0_to_1_and_is_the_sum_of_its_parts(search, rrf):
     features, traits = search
