@@ -1,6 +1,6 @@
 """From the similarities of labelled pairs to thresholds. Pure.
 
-A threshold only nominates; the guard of `text/distinctions.py` decides (design 5). So what a
+A threshold only nominates; the guard of `text/distinctions.py` decides. So what a
 threshold takes is what is near enough *and* passes the guard.
 """
 

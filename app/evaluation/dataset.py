@@ -1,6 +1,6 @@
 """The data set of an evaluation: what is stored, what is asked, and where the answer stands. Pure.
 
-`docs/evaluation.md` describes the file; `evaluation_locomo.py` reads another one into the same.
+`docs/evaluation.md` describes the file; `locomo_dataset.py` reads another one into the same.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Whom a key shows what: a grid of rows and keys, once by list and once by search.
 
-`visibility.py` says it to SQLAlchemy and `search_sql.py` to the hot read; where the two
+`visibility_sql.py` says it to SQLAlchemy and `search_sql.py` to the hot read; where the two
 differ, one of them leaks.
 """
 

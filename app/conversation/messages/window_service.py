@@ -75,13 +75,13 @@ class WindowService:
 
         """
         pick = pick_of(body.strategy, self._strategies)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            session, policy = await self._session(unit.db, principal, session_id)
-            windows = WindowRepository(unit.db, principal.access, session)
+        async with self._work.read(principal) as db:
+            session, policy = await self._session(db, principal, session_id)
+            windows = WindowRepository(db, principal.access, session)
             most = body.max_tokens or room_for_messages(session, policy)
             trimmed = trim(await windows.tail(WindowRequest(policy, self._now()), most), pick, most)
             ids = [one.message_id for one in trimmed.messages]
-            rows = await MessageRepository(unit.db, principal.access, session_id).known(ids)
+            rows = await MessageRepository(db, principal.access, session_id).known(ids)
             # Somebody may have deleted some since the window was read.
             trimmed = trimmed.among(rows)
         return WindowTrimmed(

@@ -128,8 +128,8 @@ class ErasureService:
         if query.kind is not None and query.id is not None:
             subject = subject_hash(principal.tenant_id, query.kind, query.id)
         start = decode_time(query.cursor)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await ErasureRepository(unit.db, principal.tenant_id).receipts(
+        async with self._work.read(principal) as db:
+            rows = await ErasureRepository(db, principal.tenant_id).receipts(
                 kind=query.kind, subject=subject, start=start, limit=query.limit
             )
         return page(

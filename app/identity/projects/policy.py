@@ -2,8 +2,8 @@
 
 The role says what a member may do, and the visibility of an item narrows it: `public` is read
 by every user of the tenant, `members` by the project, `owner_only` by its author alone. Owners
-and admins may remove what they cannot read. `memories/visibility.py` says the same to SQL, and a
-test compares the two case by case.
+and admins may remove what they cannot read. `memories/visibility_sql.py` says the same to SQL,
+and a test compares the two case by case.
 """
 
 from typing import Final, Literal, get_args

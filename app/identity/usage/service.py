@@ -27,7 +27,7 @@ MOST_DAYS = 100
 
 class UsageService:
     def __init__(self, work: Work, quota: Quota) -> None:
-        """Read ledgers of `database`; `quota` is the deployment's own."""
+        """`quota` is the deployment's own."""
         self._work = work
         self._quota = quota
 

@@ -116,7 +116,7 @@ _LONGEST_ATTRIBUTE: Final = 100
 _SPACES: Final = re.compile(r"[\s-]+")
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(?:-\d{2})?")
 
-# What an id may look like (web/fields.py); what does not could be a sentence, and would be
+# What an id may look like (values/fields.py); what does not could be a sentence, and would be
 # kept as an unknown id beside the verdict.
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}")
 _NO_ID: Final = "unknown"

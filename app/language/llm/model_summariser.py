@@ -33,13 +33,13 @@ sent to the person has been seen by them.
 _SEGMENT: Final = """\
 # What to write
 The messages, as one text of at most {words} words (in Chinese or Japanese, {characters} \
-signs). The earlier notes stay as they are: use them to understand the messages, and repeat \
+characters). The earlier notes stay as they are: use them to understand the messages, and repeat \
 nothing of them but what has changed."""
 
 _FOLD: Final = """\
 # What to write
 All the earlier notes as one text of at most {words} words (in Chinese or Japanese, {characters} \
-signs). Where two of them differ, the later one holds."""
+characters). Where two of them differ, the later one holds."""
 
 _RULES: Final = """
 - In the first person, as yourself, the assistant: "I", and "the user" or the name of the person.

@@ -48,7 +48,7 @@ def text_columns(words: str) -> list[Column]:
     """What the analyser says of a row.
 
     Args:
-        words: the table, or its alias, that has the columns of `database/searched.py`.
+        words: the table, or its alias, that has the columns of `database/base.py`.
 
     """
     return [
@@ -147,7 +147,7 @@ def query_columns(
         similarity: SQL for the cosine of the row and the query as it stands, null where nothing
             can be compared.
         ranked_similarity: the same for the query as it is ranked.
-        words: the table, or its alias, that has the columns of `database/searched.py`.
+        words: the table, or its alias, that has the columns of `database/base.py`.
 
     """
     terms = f"{words}.terms"

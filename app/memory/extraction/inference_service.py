@@ -155,8 +155,8 @@ class InferenceService:
         scopes, config = await self._ensure(principal, body, owner, None)
         model = model_for(self._models, config, principal.config)
         if model.extractor.model is not None:
-            async with self._work.write(job, while_disabled=True) as unit:
-                await self._rules.limits.check_quota(unit.db, principal)
+            async with self._work.read(job) as db:
+                await self._rules.limits.check_quota(db, principal)
 
         async def finish(db: AsyncSession, result: RunResult) -> None:
             await JobRepository(db, job.tenant_id).finish(job, result.summary())

@@ -99,10 +99,10 @@ class ExtractionService:
             MemoryPausedError, DisabledError: memory is switched off.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
-            session = await SessionRepository(unit.db, principal.access).get(session_id)
-            agent = await AgentRepository(unit.db, principal.access).get(session.agent_id)
-            user = await UserRepository(unit.db, principal.access).find(session.user_id)
+        async with self._work.read(principal) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            agent = await AgentRepository(db, principal.access).get(session.agent_id)
+            user = await UserRepository(db, principal.access).find(session.user_id)
             refuse_disabled(agent, user)
             if not agent.memory_enabled:
                 raise MemoryPausedError("agent", agent.agent_id)
@@ -150,8 +150,8 @@ class ExtractionService:
         """The log of runs, newest first."""
         start = decode_time(query.cursor)
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await ExtractionRepository(unit.db, principal.access).runs(
+        async with self._work.read(principal) as db:
+            rows = await ExtractionRepository(db, principal.access).runs(
                 equal, start=start, limit=query.limit
             )
         return page(
@@ -163,8 +163,8 @@ class ExtractionService:
 
     async def run(self, principal: Principal, run_id: str) -> RunRead:
         """One run. Raises RunNotFoundError."""
-        async with self._work.write(principal, while_disabled=True) as unit:
-            found = await ExtractionRepository(unit.db, principal.access).get_run(run_id)
+        async with self._work.read(principal) as db:
+            found = await ExtractionRepository(db, principal.access).get_run(run_id)
             return RunRead.model_validate(found)
 
 

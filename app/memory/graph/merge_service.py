@@ -171,8 +171,8 @@ class GraphMergeService:
     async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
         """A page of merges and splits that the caller may see, newest first."""
         start = decode_time(query.cursor)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await ChangeRepository(unit.db, principal.access).list_changes(
+        async with self._work.read(principal) as db:
+            rows = await ChangeRepository(db, principal.access).list_changes(
                 start=start, limit=query.limit
             )
         return page(

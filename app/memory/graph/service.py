@@ -130,8 +130,8 @@ class GraphService:
         equal = query.model_dump(include={*OWNERS, "scope"}, exclude_none=True)
         if query.type is not None:
             equal["entity_type"] = query.type
-        async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await EntityRepository(unit.db, principal.access).list_entities(
+        async with self._work.read(principal) as db:
+            rows = await EntityRepository(db, principal.access).list_entities(
                 equal=equal,
                 contains=name_key(query.q) if query.q else None,
                 start=start,
@@ -139,7 +139,7 @@ class GraphService:
             )
             shown = {
                 entity.entity_id: entity
-                for entity in await entities_shown(unit.db, principal.access, rows)
+                for entity in await entities_shown(db, principal.access, rows)
             }
         return page(rows, query.limit, show=lambda row: shown[row.entity_id], place=_made)
 
@@ -150,10 +150,10 @@ class GraphService:
             EntityNotFoundError: there is none for this caller.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
-            entities = EntityRepository(unit.db, principal.access)
+        async with self._work.read(principal) as db:
+            entities = EntityRepository(db, principal.access)
             row = await entities.get(entity_id)
-            [shown] = await entities_shown(unit.db, principal.access, [row])
+            [shown] = await entities_shown(db, principal.access, [row])
             counted = await entities.count_mentions([entity_id])
         return EntityDetail.model_validate(row).model_copy(
             update={"aliases": shown.aliases, "mentions": counted.get(entity_id, 0)}
@@ -167,8 +167,8 @@ class GraphService:
 
         """
         start = decode_time(query.cursor)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            entities = EntityRepository(unit.db, principal.access)
+        async with self._work.read(principal) as db:
+            entities = EntityRepository(db, principal.access)
             row = await entities.get(entity_id)
             ids = await entities.memories_of(
                 entity_id, start=start[1] if start else None, limit=query.limit
@@ -183,10 +183,8 @@ class GraphService:
         """A page of relations, newest first: what holds at a time, by what was known at a time."""
         start = decode_time(query.cursor)
         when = self._when(query)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            rows = await RelationTimeline(
-                unit.db, principal.access, now=self._now()
-            ).list_relations(
+        async with self._work.read(principal) as db:
+            rows = await RelationTimeline(db, principal.access, now=self._now()).list_relations(
                 equal=query.model_dump(
                     include={*OWNERS, "relation", "source_id", "destination_id"}, exclude_none=True
                 ),
@@ -196,7 +194,7 @@ class GraphService:
                 start=start,
                 limit=query.limit,
             )
-            relations = await relations_shown(unit.db, principal.access, rows)
+            relations = await relations_shown(db, principal.access, rows)
         return _page_of(rows, relations, query.limit, _learned)
 
     async def history(
@@ -260,10 +258,10 @@ class GraphService:
 
         """
         when = self._when(query)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            entities = EntityRepository(unit.db, principal.access)
+        async with self._work.read(principal) as db:
+            entities = EntityRepository(db, principal.access)
             ends = [await entities.get(entity_id) for entity_id in (query.from_, query.to)]
-            near = GraphNeighbourhood(unit.db, principal.access)
+            near = GraphNeighbourhood(db, principal.access)
             found, truncated = await near.paths(
                 ends[0].entity_id,
                 ends[1].entity_id,
@@ -278,7 +276,7 @@ class GraphService:
                 list({relation_id for path in found for relation_id in path.relation_ids}),
                 when=when,
             )
-            relations = await relations_shown(unit.db, principal.access, list(edges.values()))
+            relations = await relations_shown(db, principal.access, list(edges.values()))
         by_id = {relation.relation_id: relation for relation in relations}
         return Paths(
             paths=[

@@ -92,7 +92,7 @@ class Source:
         place: how a row of `rows` is found again, for `fetched`.
         weight: of the bucket it is in.
         model: what made `vector`.
-        words: alias of what has the columns of `database/searched.py`.
+        words: alias of what has the columns of `database/base.py`.
         code: the code of `vector`, where it is read instead; null where there is none.
         fetched: the row at `best.place`, with every column of `COLUMNS`.
 

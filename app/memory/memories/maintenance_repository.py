@@ -331,7 +331,7 @@ class MaintenanceRepository:
 class MemoryVectorRepository(VectorRepository):
     """Vectors of one tenant's memories; messages have theirs read with them."""
 
-    # The same choice as in `embedding.py`, for many rows at once: the agent's embedder, else the
+    # The same choice as in `embedders.py`, for many rows at once: the agent's embedder, else the
     # tenant's. `in_force` holds only what this deployment can resolve, so the rest stays as it is.
     WAITING = """
 FROM memories m

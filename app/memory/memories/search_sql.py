@@ -386,7 +386,7 @@ def narrowed(plan: SearchPlan, statement: SearchStatement) -> list[str]:
 
 
 def whose(plan: SearchPlan, statement: SearchStatement) -> list[str]:
-    """Who may see what, as text; `visibility.py` says the same to SQLAlchemy."""
+    """Who may see what, as text; `visibility_sql.py` says the same to SQLAlchemy."""
     conditions = []
     # A session is one person's; a project shows an owner's own items to the owner alone.
     owned = {

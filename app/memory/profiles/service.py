@@ -104,9 +104,9 @@ class ProfileService:
             UserNotFoundError: there is none for this caller.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
-            await UserRepository(unit.db, principal.access).get(user_id)
-            return await _user_profile(unit.db, principal.access, user_id)
+        async with self._work.read(principal) as db:
+            await UserRepository(db, principal.access).get(user_id)
+            return await _user_profile(db, principal.access, user_id)
 
     async def of_project(self, principal: Principal, project_id: str) -> ProjectProfileRead:
         """A project's profile; empty when nothing is known.
@@ -115,9 +115,9 @@ class ProfileService:
             ProjectNotFoundError: there is none for this caller.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
-            await ProjectRepository(unit.db, principal.access).get(project_id)
-            return await _project_profile(unit.db, principal.access, project_id)
+        async with self._work.read(principal) as db:
+            await ProjectRepository(db, principal.access).get(project_id)
+            return await _project_profile(db, principal.access, project_id)
 
     async def write_user(
         self,
@@ -287,20 +287,20 @@ class ProfileService:
                 caller; the user must be a member of the project.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
+        async with self._work.read(principal) as db:
             # The user is checked first: a user's key may see any agent.
-            user = await UserRepository(unit.db, principal.access).get(query.user_id)
-            await AgentRepository(unit.db, principal.access).get(agent_id)
+            user = await UserRepository(db, principal.access).get(query.user_id)
+            await AgentRepository(db, principal.access).get(agent_id)
             owner: Owner = ("user", user.user_id)
-            found, rows = await _shown(unit.db, principal.access, owner, agent_id)
+            found, rows = await _shown(db, principal.access, owner, agent_id)
             shown = user_profile(user.user_id, found, rows)
             lines = user_lines(_rendered(rows), shown.instructions)
             project = None
             if query.project_id is not None:
                 member = Access(principal.tenant_id, principal.access.agent_id, user.user_id)
-                await ProjectRepository(unit.db, member).get(query.project_id)
+                await ProjectRepository(db, member).get(query.project_id)
                 owner = ("project", query.project_id)
-                found, rows = await _shown(unit.db, principal.access, owner, agent_id)
+                found, rows = await _shown(db, principal.access, owner, agent_id)
                 project = project_profile(query.project_id, found, rows)
                 lines += project_lines(_rendered(rows))
         text = "\n".join(line.text for line in lines)

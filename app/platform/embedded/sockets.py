@@ -59,7 +59,8 @@ def choose_socket_folder(preferred: Path, *, data_dir: Path, bases: Iterable[Pat
         if _will_do(folder):
             return SocketFolder(folder, temporary=True)
     raise ConfigurationError(
-        f"No folder for PostgreSQL's socket: the path of {data_dir} is too long or has signs that "
+        f"No folder for PostgreSQL's socket: the path of {data_dir} is too long or has "
+        "characters that "
         "clients cannot take, and no folder for temporary files will do. Choose a shorter "
         "--data-dir."
     )

@@ -34,9 +34,9 @@ class BlockEditService:
             SessionNotFoundError: there is none for this caller.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
-            session = await SessionRepository(unit.db, principal.access).get(session_id)
-            return await _seen(unit.db, principal, session)
+        async with self._work.read(principal) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            return await _seen(db, principal, session)
 
     async def edit(
         self,

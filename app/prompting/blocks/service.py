@@ -307,9 +307,9 @@ class BlockService:
 
         """
         start = decode_time(query.cursor)
-        async with self._work.write(principal, while_disabled=True) as unit:
-            await AgentRepository(unit.db, principal.access).get(agent_id)
-            rows = await BlockRepository(unit.db, principal.access).list_blocks(
+        async with self._work.read(principal) as db:
+            await AgentRepository(db, principal.access).get(agent_id)
+            rows = await BlockRepository(db, principal.access).list_blocks(
                 start=start, limit=query.limit, equal={}, agent_id=agent_id
             )
         return page(rows, query.limit, show=shown, place=_position)

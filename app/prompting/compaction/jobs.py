@@ -58,14 +58,14 @@ class CompactionJobs:
         if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         options = CompactionOptions(reason=REASON)
-        async with self._work.read(job) as db:
-            principal = await principal_of(db, job)
+        async with self._work.write(job, while_disabled=True) as unit:
+            principal = await principal_of(unit.db, job)
             try:
-                seen = await self._compactor.look(db, principal, job.session_id or "", options)
+                seen = await self._compactor.look(unit.db, principal, job.session_id or "", options)
             except DisabledError as error:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
             if seen.eviction is None:
-                await JobRepository(db, job.tenant_id).finish(job, {"skipped": seen.why_not})
+                await JobRepository(unit.db, job.tenant_id).finish(job, {"skipped": seen.why_not})
                 return
         summariser = await self._summariser(job, principal, seen)
         written = await self._compactor.write(principal, seen, options, summariser)

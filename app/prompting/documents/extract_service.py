@@ -157,8 +157,8 @@ class FileExtractService:
         after: int | None = None
         while passages := await self._passages(principal, file, after):
             if model.extractor.model is not None:
-                async with self._work.write(job, while_disabled=True) as unit:
-                    await self._limits.check_quota(unit.db, principal)
+                async with self._work.read(job) as db:
+                    await self._limits.check_quota(db, principal)
             request = _request(principal, file, scopes, passages, job, config)
             result = await self._pipeline.run(request, model, _nothing_more)
             for event, count in result.events.items():
@@ -169,9 +169,9 @@ class FileExtractService:
     async def _passages(
         self, principal: Principal, file: File, after: int | None
     ) -> Sequence[Passage]:
-        async with self._work.write(principal, while_disabled=True) as unit:
-            await FileRepository(unit.db, principal.access).get(None, file.file_id)
-            rows = await PassageRepository(unit.db, principal.access).list_of_file(
+        async with self._work.read(principal) as db:
+            await FileRepository(db, principal.access).get(None, file.file_id)
+            rows = await PassageRepository(db, principal.access).list_of_file(
                 file.file_id, start=after, limit=AT_ONCE
             )
         return rows[:AT_ONCE]

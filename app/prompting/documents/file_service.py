@@ -184,8 +184,8 @@ class FileService:
         """
         number = 0
         while True:
-            async with self._work.write(principal, while_disabled=True) as unit:
-                files = FileRepository(unit.db, principal.access)
+            async with self._work.read(principal) as db:
+                files = FileRepository(db, principal.access)
                 await files.get(folder_id, file_id)
                 chunk = await files.chunk(file_id, number)
             if chunk is None:

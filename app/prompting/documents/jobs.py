@@ -109,8 +109,8 @@ class FileJobs:
         """
         number = 0
         while True:
-            async with self._work.write(principal, while_disabled=True) as unit:
-                chunk = await FileRepository(unit.db, principal.access).chunk(file.file_id, number)
+            async with self._work.read(principal) as db:
+                chunk = await FileRepository(db, principal.access).chunk(file.file_id, number)
             if chunk is None:
                 return
             yield chunk
