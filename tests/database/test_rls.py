@@ -20,6 +20,7 @@ from app.platform.database.engine import Database, open_database
 from app.platform.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETTING, prepare_cluster
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.world import World, build_world, rows_of
@@ -104,7 +105,7 @@ def only_refers(table: str) -> bool:
 
 
 class TestWithoutTenant:
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_a_table_reads_as_empty(
         self, dsn: str, ours: World, theirs: World, table: str
     ) -> None:
@@ -113,7 +114,7 @@ class TestWithoutTenant:
         async with acting_as(dsn, APP) as connection:
             assert await connection.fetchval(f"SELECT count(*) FROM {table}") == 0
 
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_a_table_takes_no_row(self, dsn: str, ours: World, table: str) -> None:
         row = with_new_ids(table, await one_row(dsn, table, ours.owner.tenant_id))
 
@@ -121,7 +122,7 @@ class TestWithoutTenant:
             with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
                 await insert_copy(connection, table, row)
 
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_nothing_in_a_table_changes(self, dsn: str, ours: World, table: str) -> None:
         async with acting_as(dsn, APP) as connection:
             updated = await connection.execute(f"UPDATE {table} SET tenant_id = tenant_id")
@@ -136,7 +137,7 @@ class TestWithoutTenant:
 
 
 class TestWithTenant:
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_only_its_own_rows_are_there(
         self, dsn: str, ours: World, theirs: World, table: str
     ) -> None:
@@ -147,7 +148,7 @@ class TestWithTenant:
 
         assert [row["tenant_id"] for row in rows] == [ours.owner.tenant_id]
 
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_rows_of_another_cannot_be_made_moved_changed_or_removed(
         self, dsn: str, ours: World, theirs: World, table: str
     ) -> None:
@@ -173,7 +174,7 @@ class TestWithTenant:
 
         assert await rows_of(dsn, theirs.owner.tenant_id) == before
 
-    @pytest.mark.parametrize("table", sorted(set(NAMES) - {"tenants"}))
+    @for_each("table", sorted(set(NAMES) - {"tenants"}))
     async def test_its_own_rows_can_be_made(self, dsn: str, ours: World, table: str) -> None:
         """Or the refusals above would prove nothing."""
         row = with_new_ids(table, await one_row(dsn, table, ours.owner.tenant_id))
@@ -192,10 +193,9 @@ class TestForeignKeys:
             for key in table.__table__.foreign_key_constraints:
                 assert key.columns.keys()[0] == "tenant_id"
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("table", "column", "name"),
         [one for one in FOREIGN_KEYS if one[1] != "tenant_id"],
-        ids=lambda value: value,
     )
     async def test_a_row_cannot_point_at_another_tenants(
         self, dsn: str, ours: World, theirs: World, table: str, column: str, name: str
@@ -256,7 +256,7 @@ class TestRoles:
 
         assert {row["rolname"] for row in rows} == set(ROLES)
 
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_the_owner_sees_all_by_its_policy_alone(
         self, dsn: str, ours: World, theirs: World, table: str
     ) -> None:
@@ -318,7 +318,7 @@ DISPATCH_INSERTS = {"jobs": SCHEDULING}
 
 
 class TestDispatch:
-    @pytest.mark.parametrize("table", NAMES)
+    @for_each("table", NAMES)
     async def test_it_may_read_and_write_the_listed_columns_alone(
         self, dsn: str, table: str
     ) -> None:
@@ -344,7 +344,7 @@ class TestDispatch:
             assert found == allowed.get(table, set()), right
         assert not deletes
 
-    @pytest.mark.parametrize(
+    @for_each(
         "statement",
         [
             "SELECT * FROM api_keys",
@@ -468,7 +468,7 @@ class TestPool:
         with pytest.raises(RuntimeError, match="failed transaction"):
             await swallow_a_failure()
 
-    @pytest.mark.parametrize("table", ["memories", "users", "messages", "projects"])
+    @for_each("table", ["memories", "users", "messages", "projects"])
     async def test_a_hot_read_sees_what_a_transaction_sees(
         self, reads: Database, ours: World, theirs: World, table: str
     ) -> None:
@@ -496,7 +496,7 @@ class TestPool:
 
         assert rows == []
 
-    @pytest.mark.parametrize(
+    @for_each(
         "tenant_id",
         ["", " ", "a'b", "a b", 'a"', "a\\b", "a;b", "a\nb", "a\n", "名", "a\x00", "-a", "a" * 65],
     )
@@ -505,7 +505,7 @@ class TestPool:
             async with single.begin(tenant_id):
                 pass
 
-    @pytest.mark.parametrize("tenant_id", ["a", "A.b_c:d-e@f|g+h=i~j", "0" * 64])
+    @for_each("tenant_id", ["a", "A.b_c:d-e@f|g+h=i~j", "0" * 64])
     async def test_every_id_that_a_request_may_carry_is_taken(
         self, single: Database, tenant_id: str
     ) -> None:

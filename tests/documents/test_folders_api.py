@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.documents import bomb, pdf, word
 from tests.support.folders import done, folder, ingested, passages_of, upload
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import make_key
 from tests.support.working import over, working
@@ -40,7 +41,7 @@ class TestFolders:
         assert done(await client.delete(path))["files"] == 0
         assert (await client.get(path)).json()["code"] == "folder_not_found"
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("body", "code"),
         [
             ({"scope": "user"}, "scope_requires_id"),
@@ -111,7 +112,7 @@ class TestWhoSees:
 
 
 class TestUploads:
-    @pytest.mark.parametrize(
+    @for_each(
         ("name", "content", "content_type", "pages"),
         [
             ("a.txt", REFUNDS.encode(), "text/plain", None),
@@ -150,7 +151,7 @@ class TestUploads:
         counted = done(await client.get(f"/folders/{folder_id}"))
         assert (counted["file_count"], counted["passage_count"]) == (1, file["passage_count"])
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("name", "content", "code"),
         [
             ("a.pdf", pdf("x", password="sesame"), "encrypted"),
@@ -186,7 +187,7 @@ class TestUploads:
             "plan.txt", ["a", "B"], {"x": 1}
         )  # fmt: skip
 
-    @pytest.mark.parametrize("size", [5, 3 * 2**20 + 1])
+    @for_each("size", [5, 3 * 2**20 + 1])
     async def test_are_digested_while_they_come(self, client, size):
         folder_id = await folder(client)
         path, content = f"/folders/{folder_id}/files", b"word " * (size // 5 + 1)
@@ -198,7 +199,7 @@ class TestUploads:
             kept = await client.get(f"{path}/{file['file_id']}/content")
             assert kept.content == content
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("params", "content", "status", "code"),
         [
             ({"file_name": "a.pdf"}, b"Hello.", 415, "type_mismatch"),

@@ -25,6 +25,7 @@ from tests.exports.exports_support import (
 from tests.support.api import append, execute, fields, found, ok, problem, save, search
 from tests.support.folders import folder, passages_of, upload
 from tests.support.patience import PATIENCE
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.working import over, working
@@ -40,16 +41,17 @@ async def talked(client: AsyncClient) -> list[bytes]:
     return await exported(client)
 
 
+@pytest.fixture
+async def lines(client: AsyncClient) -> list[bytes]:
+    return await talked(client)
+
+
 def line(noun: str, **row: Any) -> bytes:
     return json.dumps({"type": noun, "row": row}).encode()
 
 
-def short(value: Any) -> str:
-    return str(value)[:40]
-
-
 class TestBroken:
-    @pytest.mark.parametrize(
+    @for_each(
         ("body", "where"),
         [
             (b"", "body.1"),
@@ -73,7 +75,6 @@ class TestBroken:
             (MANIFEST + b'\n{"type":"end","sha256":"0"}', "body.2"),
             (MANIFEST + b"\n\xff\xfe", "body.2"),
         ],
-        ids=range(20),
     )
     async def test_a_line_that_is_none_is_named(
         self, client: AsyncClient, body: bytes, where: str
@@ -82,7 +83,7 @@ class TestBroken:
 
         assert fields(problem(answer, 422, "invalid_import")) == [where]
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("changes", "field"),
         [
             ({"tenant_id": "other"}, "tenant_id"),
@@ -110,12 +111,10 @@ class TestBroken:
             ({"session_id": "none"}, "session_id"),
             ({"superseded_by": "none"}, "superseded_by"),
         ],
-        ids=short,
     )
     async def test_a_bad_value_is_named_with_its_line_and_field(
-        self, client: AsyncClient, stranger: AsyncClient, changes: dict, field: str
+        self, lines: list[bytes], stranger: AsyncClient, changes: dict, field: str
     ) -> None:
-        lines = await talked(client)
         before = [one for one in lines[1:-1] if b'"type":"memory"' not in one]
         wrong = with_row("memory", lines, **changes)
 
@@ -125,7 +124,7 @@ class TestBroken:
         assert fields(body) == [f"body.{len(before) + 2}.row.{field}"]
         assert rows_in(await exported(stranger)) == []
 
-    @pytest.mark.parametrize(
+    @for_each(
         "changes",
         [
             {"memory_type": "nonsense"},
@@ -138,12 +137,10 @@ class TestBroken:
             {"evidence": ["a\x00"]},
             {"scope": "project"},
         ],
-        ids=short,
     )
     async def test_what_postgresql_refuses_is_named_with_its_line(
-        self, client: AsyncClient, stranger: AsyncClient, changes: dict
+        self, lines: list[bytes], stranger: AsyncClient, changes: dict
     ) -> None:
-        lines = await talked(client)
         before = [one for one in lines[1:-1] if b'"type":"memory"' not in one]
         [_, right, *_] = with_row("memory", lines)
         [_, wrong] = with_row("memory", lines, memory_id="other", **changes)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
-from app.main import create_app
 from app.platform.database.roles import OWNER
 from app.runtime import Runtime
+from tests.support.document import document
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 from tests.support.world import World, build_world, rows_of
@@ -133,18 +134,33 @@ VARIANTS = {
 }  # fmt: skip
 ASKED = REQUESTS | VARIANTS
 
+# Those that leave the rest of the world as it was, so that they may share one.
+INDEPENDENT = VARIANTS.keys() | {
+    "/v1/tenants", "/v1/tenants/{tenant_id}/keys", "/v1/keys", "/v1/agents", "/v1/users",
+    "/v1/projects", "/v1/sessions", "/v1/sessions/{session_id}/messages",
+    "/v1/sessions/{session_id}/state/snapshots", "/v1/sessions/{session_id}/checkpoints",
+    "/v1/sessions/{session_id}/saver/copy", "/v1/projects/{project_id}/profile/derive",
+    "/v1/users/{user_id}/profile/derive", "/v1/users/{user_id}/memory-document", "/v1/folders",
+    "/v1/folders/{folder_id}/files", "/v1/folders/{folder_id}/passages", "/v1/graph/relations",
+    "/v1/graph/entities/{entity_id}/aliases", "/v1/blocks", "/v1/blocks/{block_id}/append",
+    "/v1/blocks/{block_id}/insert", "/v1/memories", "/v1/memories/{memory_id}/feedback",
+    "/v1/tools/{name}/call", "/v1/webhooks", "/v1/webhooks/{webhook_id}/rotate-secret",
+    "/v1/webhooks/{webhook_id}/test",
+    "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+}  # fmt: skip
+
 
 def taking_the_key() -> set[str]:
     return {
         path
-        for path, operations in create_app(nullcontext()).openapi()["paths"].items()
+        for path, operations in document()["paths"].items()
         for operation in operations.values()
         if any(one["name"] == "Idempotency-Key" for one in operation.get("parameters", []))
     }
 
 
 def test_every_post_that_writes_takes_the_key() -> None:
-    paths = create_app(nullcontext()).openapi()["paths"]
+    paths = document()["paths"]
     posts = {path for path, operations in paths.items() if "post" in operations}
 
     asking = {
@@ -155,6 +171,24 @@ def test_every_post_that_writes_takes_the_key() -> None:
     assert taking_the_key() == posts - asking
     # What is imported is no JSON: tests/exports.
     assert taking_the_key() == REQUESTS.keys() | {"/v1/import"}
+
+
+@asynccontextmanager
+async def populated(app: FastAPI, runtime: Runtime) -> AsyncIterator[tuple[AsyncClient, World]]:
+    """A tenant with rows of every kind, and a client that may do everything in it."""
+    owner = await make_tenant(runtime)
+    async with client_of(app, owner.key) as admin:
+        world = await build_world(runtime, admin, owner)
+    caller = await make_key(runtime, owner.tenant_id, "admin", "operator")
+    async with client_of(app, caller.key) as client:
+        yield client, world
+
+
+@pytest.fixture(scope="module")
+async def together(app: FastAPI, runtime: Runtime) -> AsyncIterator[tuple[AsyncClient, World]]:
+    """For operations that leave each other's rows alone."""
+    async with populated(app, runtime) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -204,41 +238,40 @@ def without_secret(response: Response) -> Any:
     return body
 
 
+async def has_one_effect(client: AsyncClient, world: World, dsn: str, path: str) -> None:
+    """Ask twice, and once more with another body: only the first request changes anything."""
+    body, other = ASKED[path]
+    await prepare(client, path, world.ids)
+    first = await post(client, path, body, path, **world.ids)
+    after = await rows_of(dsn, world.owner.tenant_id)
+
+    second = await post(client, path, body, path, **world.ids)
+    refused = await post(client, path, other, path, **world.ids)
+
+    assert first.is_success, (path, first.text)
+    assert "Idempotency-Replayed" not in first.headers, path
+    assert second.headers["Idempotency-Replayed"] == "true", path
+    assert second.status_code == first.status_code, path
+    assert second.headers["content-type"] == first.headers["content-type"], path
+    if "key" not in path and "tenants" not in path:
+        assert without_secret(second) == without_secret(first), path
+    assert refused.status_code == 422, path
+    assert refused.json()["code"] == "idempotency_key_reused", path
+    assert await rows_of(dsn, world.owner.tenant_id) == after, path
+
+
 class TestTwice:
-    @pytest.mark.parametrize("path", ASKED)
-    async def test_the_second_request_has_no_effect_and_the_same_answer(
+    async def test_independent_operations_have_one_effect(
+        self, together: tuple[AsyncClient, World], dsn: str
+    ) -> None:
+        for path in sorted(INDEPENDENT):
+            await has_one_effect(*together, dsn, path)
+
+    @pytest.mark.parametrize("path", sorted(ASKED.keys() - INDEPENDENT))
+    async def test_operation_that_changes_the_world_has_one_effect(
         self, anyone: AsyncClient, dsn: str, world: World, path: str
     ) -> None:
-        body, _ = ASKED[path]
-        await prepare(anyone, path, world.ids)
-        first = await post(anyone, path, body, **world.ids)
-        after = await rows_of(dsn, world.owner.tenant_id)
-
-        second = await post(anyone, path, body, **world.ids)
-
-        assert first.is_success, first.text
-        assert "Idempotency-Replayed" not in first.headers
-        assert second.headers["Idempotency-Replayed"] == "true"
-        assert second.status_code == first.status_code
-        assert second.headers["content-type"] == first.headers["content-type"]
-        if "key" not in path and "tenants" not in path:
-            assert without_secret(second) == without_secret(first)
-        assert await rows_of(dsn, world.owner.tenant_id) == after
-
-    @pytest.mark.parametrize("path", ASKED)
-    async def test_another_body_is_refused(
-        self, anyone: AsyncClient, dsn: str, world: World, path: str
-    ) -> None:
-        body, other = ASKED[path]
-        await prepare(anyone, path, world.ids)
-        await post(anyone, path, body, **world.ids)
-        after = await rows_of(dsn, world.owner.tenant_id)
-
-        response = await post(anyone, path, other, **world.ids)
-
-        assert response.status_code == 422
-        assert response.json()["code"] == "idempotency_key_reused"
-        assert await rows_of(dsn, world.owner.tenant_id) == after
+        await has_one_effect(anyone, world, dsn, path)
 
     async def test_another_path_is_refused(self, client: AsyncClient) -> None:
         await post(client, "/v1/agents", {"agent_name": "New"})
@@ -273,14 +306,14 @@ class TestTwice:
 
 
 class TestSecrets:
-    @pytest.mark.parametrize("path", ["/v1/keys", "/v1/tenants/{tenant_id}/keys", "/v1/tenants"])
+    @for_each("path", ["/v1/keys", "/v1/tenants/{tenant_id}/keys", "/v1/tenants"])
     async def test_a_kept_answer_holds_no_secret(
         self, anyone: AsyncClient, dsn: str, world: World, path: str
     ) -> None:
         body, _ = REQUESTS[path]
-        first = (await post(anyone, path, body, **world.ids)).json()
+        first = (await post(anyone, path, body, path, **world.ids)).json()
         secret = (first if path != "/v1/tenants" else first["key"]).pop("key")
-        second = (await post(anyone, path, body, **world.ids)).json()
+        second = (await post(anyone, path, body, path, **world.ids)).json()
 
         assert secret.startswith("kem_")
         assert (second if path != "/v1/tenants" else second["key"]).pop("key") is None
@@ -292,13 +325,13 @@ class TestSecrets:
         assert kept
         assert not any(secret.encode() in row["answer"] for row in kept)
 
-    @pytest.mark.parametrize("path", ["/v1/webhooks", "/v1/webhooks/{webhook_id}/rotate-secret"])
+    @for_each("path", ["/v1/webhooks", "/v1/webhooks/{webhook_id}/rotate-secret"])
     async def test_a_kept_answer_holds_no_secret_of_a_webhook(
         self, anyone: AsyncClient, dsn: str, world: World, path: str
     ) -> None:
         body, _ = REQUESTS[path]
-        secret = (await post(anyone, path, body, **world.ids)).json()["secret"]
-        second = (await post(anyone, path, body, **world.ids)).json()
+        secret = (await post(anyone, path, body, path, **world.ids)).json()["secret"]
+        second = (await post(anyone, path, body, path, **world.ids)).json()
 
         assert secret.startswith("whsec_")
         assert second["secret"] is None
@@ -404,14 +437,24 @@ MADE = {
 
 
 class TestAtOnce:
-    @pytest.mark.parametrize("path", MADE)
+    @pytest.fixture
+    async def raced(
+        self, app: FastAPI, runtime: Runtime
+    ) -> AsyncIterator[tuple[AsyncClient, World]]:
+        async with populated(app, runtime) as opened:
+            yield opened
+
+    @for_each("path", MADE)
     async def test_only_one_of_many_has_an_effect(
-        self, anyone: AsyncClient, dsn: str, world: World, path: str
+        self, raced: tuple[AsyncClient, World], dsn: str, path: str
     ) -> None:
+        client, world = raced
         body, _ = ASKED[path]
         before = await rows_of(dsn, world.owner.tenant_id)
 
-        answers = await asyncio.gather(*(post(anyone, path, body, **world.ids) for _ in range(12)))
+        answers = await asyncio.gather(
+            *(post(client, path, body, path, **world.ids) for _ in range(12))
+        )
 
         made = [
             one for one in answers if one.is_success and "Idempotency-Replayed" not in one.headers

@@ -3,16 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from httpx import AsyncClient
 
-from app.main import create_app
 from tests.support.api import fields, problem
+from tests.support.document import document
 
-DOCUMENT = create_app(nullcontext()).openapi()
+DOCUMENT = document()
 SCHEMAS = DOCUMENT["components"]["schemas"]
 NAIVE = "2026-11-21T12:00:00"
 

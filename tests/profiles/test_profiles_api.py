@@ -9,6 +9,7 @@ from httpx import AsyncClient
 from app.runtime import Runtime
 from tests.profiles.profiles_support import ANY, derive, profile, values
 from tests.support.api import every_page, fields, ok, problem, save
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -52,7 +53,7 @@ class TestByHand:
         assert shown["version"] == 1
         assert await profile(client) == shown
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("body", "field"),
         [
             ({"attributes": {"communication_style": "rude"}}, "attributes.communication_style"),
@@ -191,7 +192,7 @@ class TestOwnSlots:
 
         assert fields(problem(response, 422, "profile_slot_too_long")) == ["body.slots.home.city"]
 
-    @pytest.mark.parametrize(
+    @for_each(
         "slots",
         [
             "diet",
