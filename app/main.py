@@ -63,7 +63,8 @@ DESCRIPTION = """
 Memory for AI agents on plain PostgreSQL. Paste your key under **Authorize** and try any route.
 
 Errors are `application/problem+json` with a stable `code` and a `request_id`. Lists are paged
-by `cursor`. Every POST takes an `Idempotency-Key`; what carries a `version` takes `If-Match`.
+by `cursor`. Every POST that changes something takes an `Idempotency-Key`, under which a successful
+answer is kept for a day; what carries a `version` takes `If-Match`.
 Moments are ISO 8601 with a zone (`2026-11-21T12:00:00Z`); one without a zone is refused with 422.
 """
 

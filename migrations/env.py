@@ -85,6 +85,8 @@ def _as_command(name: str) -> None:
     """What the `alembic` command asks for; a failure is said in one sentence."""
     logging.basicConfig(format="%(message)s")
     logging.getLogger("alembic").setLevel(logging.INFO)
+    # Alembic prints a refusal itself, after FAILED, and logs it as well.
+    logging.getLogger("alembic.util.messaging").setLevel(logging.CRITICAL)
     try:
         dsn = migration_dsn(load_settings())
         asyncio.run(_migrate(dsn, changing=name in CHANGING))

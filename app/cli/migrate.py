@@ -33,8 +33,9 @@ def migrate_command(
 ) -> None:
     """Bring the database schema to this release; safe to repeat.
 
-    Runs at MEMORY_MIGRATION_URL, else DATABASE_URL, else on the embedded PostgreSQL, which
-    `kemem serve` migrates by itself.
+    Runs on the database of DATABASE_URL, logging in with MEMORY_MIGRATION_URL if that is set
+    beside it; without DATABASE_URL on the embedded PostgreSQL, which `kemem serve` migrates
+    automatically.
     """
     settings = settings_with(data_dir=data_dir)
     run(_migrate(settings, check=check))

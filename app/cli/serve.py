@@ -173,12 +173,12 @@ Stop with Ctrl-C; the data stays.
 
 def curl_block(address: str, key: str) -> str:
     """Two requests as a shell understands them."""
-    return f"""KEY={key}
-curl -sS {address}/v1/memories -H "Authorization: Bearer $KEY" \\
+    return f"""export KEMEM_URL={address} KEMEM_API_KEY={key}
+curl -sS $KEMEM_URL/v1/memories -H "Authorization: Bearer $KEMEM_API_KEY" \\
   -H "Content-Type: application/json" \\
   -d '{{"messages": "She drinks green tea in the morning.", "user_id": "ana", "infer": false}}'
 echo
-curl -sS {address}/v1/memories/search -H "Authorization: Bearer $KEY" \\
+curl -sS $KEMEM_URL/v1/memories/search -H "Authorization: Bearer $KEMEM_API_KEY" \\
   -H "Content-Type: application/json" \\
   -d '{{"query": "What does she drink?", "user_id": "ana", "limit": 3}}'
 echo"""

@@ -25,7 +25,8 @@ def test_the_greeting_names_what_is_needed(service):
 
 
 def test_the_printed_block_works_when_pasted(service):
-    block = service.greeting[service.greeting.index("KEY=") : service.greeting.index("Stop with")]
+    start, end = (service.greeting.index(words) for words in ("export KEMEM_URL=", "Stop with"))
+    block = service.greeting[start:end]
     done = subprocess.run(
         ["bash", "-e"], input=block, capture_output=True, text=True, timeout=30, check=True
     )

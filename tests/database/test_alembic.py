@@ -40,7 +40,7 @@ class TestWithoutDatabase:
         code, output = await alembic("current")
 
         assert code != 0
-        assert "DATABASE_URL is not set" in output
+        assert output.count("DATABASE_URL is not set") == 1
         assert "kemem migrate" in output
         assert "Traceback" not in output
 
