@@ -10,8 +10,6 @@ import httpx
 import pytest
 from cli_support import eventually, kemem
 
-pytestmark = pytest.mark.slow
-
 
 def test_the_greeting_names_what_is_needed(service):
     key_file = service.data_dir / "key"
@@ -48,6 +46,7 @@ def console(service, *arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_keys_made_and_revoked_at_the_console_count_at_once(service):
     created = console(
         service, "keys", "create", "--tenant", "default", "--scope", "read", "--name", "phone",
@@ -64,6 +63,7 @@ def test_keys_made_and_revoked_at_the_console_count_at_once(service):
     assert all("key" not in one for one in listed)
 
 
+@pytest.mark.slow
 def test_tenants_made_at_the_console_have_a_key_of_their_own(service):
     created = console(service, "tenants", "create", "Acme", "--id", "acme")
     with service.client(created["key"]["key"]) as client:
@@ -79,6 +79,7 @@ def test_tenants_made_at_the_console_have_a_key_of_their_own(service):
     assert "There is a tenant acme already." in again.stderr
 
 
+@pytest.mark.slow
 def test_a_disabled_tenant_is_enabled_at_the_console(service):
     with service.client() as client:
         assert console(service, "tenants", "disable", "default")["status"] == "disabled"
@@ -96,6 +97,7 @@ def demo(service, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_plays_to_its_end_and_cleans_up(service):
     said = demo(service, "--clean")
     for words in (
@@ -109,6 +111,7 @@ def test_the_demo_plays_to_its_end_and_cleans_up(service):
     assert not [one for one in users if one.startswith("demo-")]
 
 
+@pytest.mark.slow
 def test_a_data_set_is_loaded_once_however_often_it_is_run(service, tmp_path):
     def turn(sitting, number, speaker, text, **more):
         return {"dia_id": f"D{sitting}:{number}", "speaker": speaker, "text": text, **more}
@@ -155,6 +158,7 @@ def test_a_data_set_is_loaded_once_however_often_it_is_run(service, tmp_path):
     assert len(items) == 3
 
 
+@pytest.mark.slow
 def test_the_service_recovers_when_postgresql_is_killed(service):
     with service.client() as client:
         os.kill(service.postgres()[0], signal.SIGKILL)

@@ -38,7 +38,7 @@ from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 
 WALKS = 60
-QUICK_WALKS = 6
+QUICK_WALKS = 2
 STEPS = 30
 SESSIONS = ("first", "second")
 
