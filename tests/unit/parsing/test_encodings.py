@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from app.language.parsing.decoding import decoded
+from app.language.parsing.decoding import SAMPLE_BYTES, decoded
 from app.language.parsing.errors import ParseError
 
 RUSSIAN = "Привет, как дела? Насос нужно чистить каждую неделю."
@@ -64,7 +64,7 @@ def test_texts_are_read(text: str, encoding: str) -> None:
     [(RUSSIAN, "koi8-r"), (CHINESE, "gb18030"), (ENGLISH + " Größe.", "latin-1")],
 )
 def test_long_texts_are_read_as_short_ones_are(text: str, encoding: str) -> None:
-    long = "\n".join([text] * 5_000)
+    long = "\n".join([text] * (2 * SAMPLE_BYTES // len(text.encode(encoding))))
     assert read(long.encode(encoding)) == long
 
 
@@ -102,9 +102,10 @@ def test_damage_is_no_text(kind: str, made) -> None:
 
 
 def test_damage_behind_the_beginning_counts_too() -> None:
-    lines = f"{RUSSIAN}\n".encode("cp1251") * 4_000
+    lines = f"{RUSSIAN}\n".encode("cp1251") * (SAMPLE_BYTES // len(RUSSIAN))
     assert read(lines + b"\x98\x01\n") is None
-    assert read(f"{ENGLISH} Größe.\n".encode("latin-1") * 4_000 + b"\x07\n") is None
+    lines = f"{ENGLISH} Größe.\n".encode("latin-1") * (SAMPLE_BYTES // len(ENGLISH))
+    assert read(lines + b"\x07\n") is None
 
 
 @pytest.mark.parametrize(
