@@ -59,7 +59,7 @@ class TestAsking:
         system = system_of(await asked(server, summariser, SummaryRequest(70, SAID)))
 
         assert "at most 70 words" in system
-        assert "140 signs" in system
+        assert "140 characters" in system
         assert "In the first person" in system
 
     async def test_an_acknowledgement_stands_before_the_conversation(self, server, summariser):
