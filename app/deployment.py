@@ -83,6 +83,7 @@ def search_ranks(settings: Settings) -> SearchRanks:
 
 
 def _scopes(settings: Settings) -> ScopeWeights:
+    """Raises ConfigurationError."""
     try:
         return ScopeWeights(**parsed_weights(settings.scope_weights, SCOPES))
     except InvalidWeightsError as error:

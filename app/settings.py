@@ -220,6 +220,7 @@ def _strange(names: list[str]) -> str:
 
 
 def _unknown_in_file(known: set[str]) -> list[str]:
+    """Raises ConfigurationError."""
     path = Path(".env")
     if not path.is_file():
         return []

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 import asyncpg
 
 from app.evaluation.api import Api, open_api
-from app.evaluation.dataset import Dataset, Store, Unit, choose
+from app.evaluation.dataset import Dataset, DatasetUnit, Store, choose
 from app.evaluation.locomo_dataset import read_locomo
 from app.evaluation.report import report_of
 from app.evaluation.run import Asked, Evaluation, Loaded, Plan
@@ -126,12 +126,12 @@ def _memories(loaded: Loaded) -> dict[str, str]:
     return {unit: memory_id for memory_id, units in loaded.units.items() for unit in units}
 
 
-def _sittings(store: Store) -> Iterator[list[Unit]]:
+def _sittings(store: Store) -> Iterator[list[DatasetUnit]]:
     for session in dict.fromkeys(unit.session for unit in store.units):
         yield [unit for unit in store.units if unit.session == session]
 
 
-def _turn(unit: Unit, speaker: str) -> ConversationTurn:
+def _turn(unit: DatasetUnit, speaker: str) -> ConversationTurn:
     role: Literal["user", "assistant"] = "user" if unit.speaker == speaker else "assistant"
     return ConversationTurn(
         unit.unit_id, role, unit.text, unit.moment or utc_now(), name=unit.speaker

@@ -16,7 +16,7 @@ from typing import Any, Final
 import asyncpg
 from pgvector.asyncpg import register_vector
 
-from app.evaluation.dataset import Dataset, Question, Store, Unit
+from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 from app.evaluation.locomo_dataset import read_locomo
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
@@ -36,7 +36,7 @@ def talks(locomo: Path | None) -> list[Store]:
     ]
 
 
-def said(stores: Sequence[Store], first: int, size: int) -> list[Unit]:
+def said(stores: Sequence[Store], first: int, size: int) -> list[DatasetUnit]:
     """So many turns, beginning with conversation `first`.
 
     When all are told they are told again, with a word of each exchanged, in other sessions.
@@ -64,7 +64,9 @@ def questions_on(stores: Sequence[Store], first: int, size: int) -> list[str]:
     return asked
 
 
-async def fill_talks(owner: asyncpg.Connection, spoken: Mapping[str, Sequence[Unit]]) -> None:
+async def fill_talks(
+    owner: asyncpg.Connection, spoken: Mapping[str, Sequence[DatasetUnit]]
+) -> None:
     """Give each user what was said, as it would be stored by the service."""
     await register_vector(owner)
     # COPY is binary, and the driver's own codec for JSON is not.
@@ -89,7 +91,7 @@ async def fill_talks(owner: asyncpg.Connection, spoken: Mapping[str, Sequence[Un
         )
 
 
-def _place(user_id: str, unit: Unit) -> tuple[Any, ...]:
+def _place(user_id: str, unit: DatasetUnit) -> tuple[Any, ...]:
     speaker = unit.speaker or "Somebody"
     words = row_terms(unit.text, {"name": speaker}, unit.moment)
     return (f"{user_id}-{unit.session}", unit.moment, {"name": speaker}, *words.values())
@@ -100,7 +102,7 @@ def _jsonb(value: Any) -> bytes:
     return b"\x01" + json.dumps(value, ensure_ascii=False).encode()
 
 
-def _different(units: Iterable[Unit]) -> Iterator[Unit]:
+def _different(units: Iterable[DatasetUnit]) -> Iterator[DatasetUnit]:
     """Without what is word for word there already, as the service would not store it again."""
     seen = set()
     for unit in units:
@@ -123,7 +125,7 @@ def _counted(dataset: Dataset, asked: Sequence[Question]) -> tuple[Question, ...
 def _made_up() -> Dataset:
     texts, began = sentences(7)[:6_000], datetime(2024, 1, 1, tzinfo=UTC)
     units = tuple(
-        Unit(
+        DatasetUnit(
             unit_id=str(number),
             text=text,
             session=str(number // SESSION_TURNS),

@@ -111,6 +111,7 @@ def checked(file: Path) -> int:
 
 @contextmanager
 def _lines(file: Path) -> Iterator[Iterator[bytes]]:
+    """Raises BrokenExportError."""
     try:
         with file.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"

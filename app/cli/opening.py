@@ -93,7 +93,7 @@ async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
 
 
 def _refuse_missing(settings: Settings) -> None:
-    """Looking something up makes no database."""
+    """Looking something up makes no database. Raises ConfigurationError."""
     if settings.embedded and not is_data_folder(data_dir_of(settings)):
         raise ConfigurationError(
             f"There is no KeMem database in {data_dir_of(settings)}: start it once with "

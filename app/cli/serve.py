@@ -135,6 +135,7 @@ async def _try(settings: Settings) -> None:
 
 
 def _url(settings: Settings) -> str:
+    """Raises ConfigurationError."""
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set.")
     return settings.database_url.get_secret_value()

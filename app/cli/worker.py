@@ -29,6 +29,8 @@ def worker_command() -> None:
 
     Stop with Ctrl-C or SIGTERM: what runs may end within MEMORY_SHUTDOWN_SECONDS, and what
     does not is given back. A second signal gives it back at once.
+
+    Raises ConfigurationError.
     """
     settings = settings_with()
     configure_logging(settings.log_level, pretty=sys.stderr.isatty())

@@ -32,7 +32,7 @@ _DATES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class DatasetUnit:
     """One thing to store. `moment` is when it was said, `session` the conversation it is of."""
 
     unit_id: str
@@ -58,7 +58,7 @@ class Store:
     """What one user has said, and what is asked about it."""
 
     store_id: str
-    units: tuple[Unit, ...]
+    units: tuple[DatasetUnit, ...]
     questions: tuple[Question, ...]
 
 
@@ -229,7 +229,7 @@ class _Reader:
         )
         return Store(store_id, units, tuple(one for one in asked if one is not None))
 
-    def _unit(self, value: Any, where: str) -> Unit:
+    def _unit(self, value: Any, where: str) -> DatasetUnit:
         fields = self._object(value, where)
         unit_id = self._label(fields.get("id"), where, "id")
         if unit_id is None:
@@ -238,7 +238,7 @@ class _Reader:
         role = fields.get("role") or "user"
         if role not in ROLES:
             self._refuse(where, f"`role` is neither of {' and '.join(ROLES)}")
-        return Unit(
+        return DatasetUnit(
             unit_id=unit_id,
             text=self._text(fields, "text", where),
             session=self._label(fields.get("session"), where, "session"),
@@ -296,6 +296,7 @@ class _Reader:
         return str(value).strip() or None
 
     def _refuse(self, where: str, what: str) -> NoReturn:
+        """Raises ConfigurationError."""
         raise ConfigurationError(f"{self._file}, {where}: {what}.")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.console import out, print_table, progress
 from app.evaluation.api import Api
-from app.evaluation.locomo import CATEGORIES, Conversation, Question, Sitting, Turn
+from app.evaluation.locomo import CATEGORIES, Conversation, LocomoQuestion, Sitting, Turn
 
 BATCH = 100
 AGENT = "locomo"
@@ -18,7 +18,7 @@ TOP = 10
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedConversation:
     """What became of the turns."""
 
     messages: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Loader:
         self._api = api
         self._talk = talk
         self._slots = asyncio.Semaphore(concurrency)
-        self.loaded = Loaded()
+        self.loaded = LoadedConversation()
 
     async def prepare(self) -> None:
         """The agent, the user and the sessions, unless they are there."""
@@ -157,7 +157,7 @@ async def _timed(
     return perf_counter() - started
 
 
-def _report(loaded: Loaded, talk: Conversation, seconds: dict[str, float]) -> None:
+def _report(loaded: LoadedConversation, talk: Conversation, seconds: dict[str, float]) -> None:
     rates = {name: talk.turn_count / taken for name, taken in seconds.items()}
     out.print(
         f"Messages: {loaded.messages['created']} stored, {loaded.messages['existing']} were "
@@ -171,7 +171,9 @@ def _report(loaded: Loaded, talk: Conversation, seconds: dict[str, float]) -> No
         out.print(f"  refused as {code}: {count}")
 
 
-async def _ask(api: Api, talk: Conversation, loaded: Loaded, asked: list[Question]) -> None:
+async def _ask(
+    api: Api, talk: Conversation, loaded: LoadedConversation, asked: list[LocomoQuestion]
+) -> None:
     hits = 0
     for question in asked:
         answer = await api.post(

@@ -51,7 +51,7 @@ class Sitting:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LocomoQuestion:
     """A question whose answer stands in the turns of `evidence`."""
 
     text: str
@@ -67,7 +67,7 @@ class Conversation:
     name: str
     speakers: tuple[str, str]
     sittings: tuple[Sitting, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[LocomoQuestion, ...]
 
     @property
     def user_id(self) -> str:
@@ -122,7 +122,7 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
     )
     known = {turn.dia_id for sitting in sittings for turn in sitting.turns}
     questions = tuple(
-        Question(
+        LocomoQuestion(
             question["question"],
             str(question.get("answer", "")),
             question["category"],

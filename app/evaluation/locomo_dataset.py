@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from app.errors import ConfigurationError
-from app.evaluation.dataset import Dataset, Question, Store, Unit, parse_moment
+from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store, parse_moment
 from app.evaluation.locomo import ADVERSARIAL, CATEGORIES, Conversation, Sitting, read_conversations
 
 
@@ -46,9 +46,9 @@ def _store(talk: Conversation) -> Store:
     )
 
 
-def _units(sitting: Sitting) -> list[Unit]:
+def _units(sitting: Sitting) -> list[DatasetUnit]:
     moment = parse_moment(sitting.date)
     return [
-        Unit(turn.dia_id, turn.content, str(sitting.number), turn.speaker, moment, turn.role)
+        DatasetUnit(turn.dia_id, turn.content, str(sitting.number), turn.speaker, moment, turn.role)
         for turn in sitting.turns
     ]

@@ -14,7 +14,7 @@ import httpx2
 
 from app.console import REFUSED, UNUSABLE, err, fail, progress
 from app.evaluation.api import Answer, Api
-from app.evaluation.dataset import Dataset, Question, Store, Unit
+from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 
 BATCH = 100
 # That a text is too long is a finding of the evaluation; that the service is busy is a failure.
@@ -190,7 +190,7 @@ class Evaluation:
             await self._store(units, fields, loaded)
             done(len(units))
 
-    def _fields(self, unit: Unit, loaded: Loaded, count: int) -> dict[str, Any]:
+    def _fields(self, unit: DatasetUnit, loaded: Loaded, count: int) -> dict[str, Any]:
         """What a request says besides its messages."""
         fields: dict[str, Any] = {
             "user_id": loaded.user_id,
@@ -206,7 +206,9 @@ class Evaluation:
             fields["valid_from"] = unit.moment.isoformat()
         return fields
 
-    async def _store(self, units: list[Unit], fields: dict[str, Any], loaded: Loaded) -> None:
+    async def _store(
+        self, units: list[DatasetUnit], fields: dict[str, Any], loaded: Loaded
+    ) -> None:
         body = fields | {"messages": [_message(unit) for unit in units]}
         answer = await self._save("/memories", body, expected=_REFUSALS)
         if answer.ok:
@@ -304,7 +306,7 @@ async def _each(
         raise failures.exceptions[0] from None
 
 
-def batches(units: Iterable[Unit]) -> list[list[Unit]]:
+def batches(units: Iterable[DatasetUnit]) -> list[list[DatasetUnit]]:
     """Units that can share a request, in order: of one session and one moment, at most 100."""
     found = []
     for _, run in groupby(units, key=lambda unit: (unit.session, unit.moment)):
@@ -313,12 +315,12 @@ def batches(units: Iterable[Unit]) -> list[list[Unit]]:
     return found
 
 
-def _message(unit: Unit) -> dict[str, Any]:
+def _message(unit: DatasetUnit) -> dict[str, Any]:
     name = {} if unit.speaker is None else {"name": unit.speaker}
     return {"role": unit.role, "content": unit.text} | name
 
 
-def _note(loaded: Loaded, unit: Unit, outcome: dict[str, Any]) -> None:
+def _note(loaded: Loaded, unit: DatasetUnit, outcome: dict[str, Any]) -> None:
     loaded.events[outcome["event"]] += 1
     loaded.refusals.update(reason["code"] for reason in outcome["reasons"])
     if outcome["memory_id"]:

@@ -138,7 +138,10 @@ def _last(roles: Sequence[str], role: str) -> int | None:
 
 
 def _repeated(batch: Batch, known: dict[str, Message], session: Session) -> dict[str, Message]:
-    """Those of the batch that are stored already, by id."""
+    """Those of the batch that are stored already, by id.
+
+    Raises IdTakenError, MessageConflictError, MessageSetAsideError.
+    """
     repeated = {}
     for place, processed in enumerate(batch.messages):
         one = batch.given.get(place, processed)
@@ -175,7 +178,10 @@ def _columns(one: MessageCreate) -> dict[str, Any]:
 async def _check_tool_results(
     messages: MessageRepository, fresh: list[tuple[int, MessageCreate]], session: Session
 ) -> None:
-    """Every tool message answers an open call, stored or earlier in the batch."""
+    """Every tool message answers an open call, stored or earlier in the batch.
+
+    Raises UnknownToolCallError.
+    """
     here: Counter[str] = Counter()
     before: list[tuple[int, str]] = []
     for index, one in fresh:
@@ -199,7 +205,10 @@ async def _rows(
     here: set[str],
     batch: Batch,
 ) -> list[dict[str, Any]]:
-    """The rows to insert, each chained to its parent; places are still to be given."""
+    """The rows to insert, each chained to its parent; places are still to be given.
+
+    Raises ParentNotFoundError.
+    """
     embedded = not opened.agent.config.get("embedding")
     aside = opened.session.set_aside
     previous = await messages.last_id(aside) if fresh[0][1].chained else None

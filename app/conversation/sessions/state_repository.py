@@ -88,6 +88,7 @@ class StateRepository:
     async def _replace(
         self, session_id: str, current: WorkingState, state: dict[str, Any], expected: int | None
     ) -> WorkingState:
+        """Raises VersionConflictError, StateTooLargeError."""
         if expected is not None and current.version != expected:
             raise VersionConflictError(current.version)
         if same_json(state, current.state):

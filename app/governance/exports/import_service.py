@@ -160,7 +160,10 @@ class _Writing:
             raise AnotherRowError(self._others)
 
     async def write(self, group: Sequence[ExportedLine]) -> None:
-        """Write one group of lines; compare those whose keys are taken."""
+        """Write one group of lines; compare those whose keys are taken.
+
+        Raises InvalidImportError.
+        """
         if self._dry_run:
             await self._compare(group, new_is_fine=True)
             return
@@ -268,6 +271,7 @@ class _Writing:
 
 
 async def _refuse_erased(repository: ImportRepository, part: ImportPart) -> None:
+    """Raises ErasedError."""
     erased = await repository.erased(part.user_ids(), part.created_at)
     if erased:
         raise ErasedError(erased)

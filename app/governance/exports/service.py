@@ -157,6 +157,7 @@ class _Stream:
 
 
 def _scope(principal: Principal, query: ExportQuery) -> ExportScope:
+    """Raises KeyRestrictedError, InsufficientScopeError."""
     access = principal.access
     own = access.agent_id is None and access.user_id is not None and query.user_id is not None
     if access.restricted and not own:

@@ -29,6 +29,7 @@ class ForgettingJobs:
         """
 
         async def allowed(db: AsyncSession) -> None:
+            """Raises LeaseLostError."""
             # A cancelled job stops here, without waiting for the next heartbeat.
             row = await JobRepository(db, job.tenant_id).get(job.job_id)
             if row.lease_token != job.lease_token:

@@ -126,5 +126,6 @@ async def _refuse_missing(db: AsyncSession, principal: Principal, agent_id: str 
 
 
 def _refuse_restricted(principal: Principal) -> None:
+    """Raises KeyRestrictedError."""
     if principal.access.restricted:
         raise KeyRestrictedError

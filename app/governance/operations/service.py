@@ -121,6 +121,7 @@ def _restriction(access: Access) -> dict[str, str]:
 
 
 async def _visible(jobs: JobRepository, access: Access, job_id: str) -> Job:
+    """Raises JobNotFoundError."""
     row = await jobs.get(job_id)
     if any(getattr(row, name) != value for name, value in _restriction(access).items()):
         raise JobNotFoundError(job_id)

@@ -77,6 +77,7 @@ class ErasureService:
     async def _delete(
         self, principal: Principal, kind: ErasureKind, subject_id: str, query: ErasureQuery
     ) -> Receipt:
+        """Raises ConfirmationRequiredError."""
         async with self._work.write(principal, while_disabled=True) as unit:
             erasure = ErasureRepository(unit.db, principal.tenant_id)
             holdings = await self._holdings(unit.db, erasure, principal, kind, subject_id)
@@ -150,6 +151,8 @@ class ErasureService:
         """What belongs to it, after locking it; nothing can be added to it meanwhile.
 
         Locks are taken in the order of an append: sessions, then their owners.
+
+        Raises AgentInUseError.
         """
         sessions = SessionRepository(db, principal.access)
         held = Holdings(principal.tenant_id)

@@ -191,6 +191,7 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
+        """Raises RefusedAddressError."""
         raise RefusedAddressError
 
     @override

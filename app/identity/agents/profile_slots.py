@@ -55,6 +55,7 @@ def profile_slots(config: Mapping[str, Any]) -> list[ProfileSlot]:
 
 
 def _slot(entry: Any) -> ProfileSlot:
+    """Raises InvalidConfigError."""
     if not isinstance(entry, Mapping) or not entry.keys() <= _MEMBERS:
         raise InvalidConfigError(NAME, _WANTED)
     about, longest = entry.get("description"), entry.get("max_chars", DEFAULT_VALUE)

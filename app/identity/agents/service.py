@@ -111,6 +111,7 @@ class AgentService:
             return AgentRead.model_validate(agent)
 
     async def _check_config(self, config: dict[str, Any]) -> None:
+        """Raises InvalidConfigError."""
         handle = config.get("embedding")
         if handle is not None:
             await self._catalogue.resolve(str(handle))
@@ -135,6 +136,7 @@ class AgentService:
 
 
 def _check_tools(config: dict[str, Any]) -> None:
+    """Raises InvalidConfigError."""
     tools = config.get("tools")
     if tools is not None and not (
         isinstance(tools, list) and all(isinstance(one, str) for one in tools)
@@ -145,13 +147,17 @@ def _check_tools(config: dict[str, Any]) -> None:
 
 
 def _check_forgetting(config: dict[str, Any]) -> None:
+    """Raises InvalidConfigError."""
     fault = forgetting_fault(config)
     if fault is not None:
         raise InvalidConfigError(*fault)
 
 
 def _refuse_users(principal: Principal) -> None:
-    """An agent is shared by its users, so a key of one of them may not change it."""
+    """An agent is shared by its users, so a key of one of them may not change it.
+
+    Raises KeyRestrictedError.
+    """
     if principal.access.user_id is not None:
         raise KeyRestrictedError
 

@@ -48,7 +48,10 @@ _ID = re.compile(ID_PATTERN)
 
 
 async def identified(request: Request) -> Principal:
-    """Who sent the request; asked once, however many dependencies want to know."""
+    """Who sent the request; asked once, however many dependencies want to know.
+
+    Raises MissingKeyError.
+    """
     known: Principal | None = request.scope.get("kemem.principal")
     if known is None:
         scheme, key = get_authorization_scheme_param(request.headers.get("Authorization"))
@@ -95,6 +98,7 @@ class _Holder(SecurityBase):
         self._of_a_user = of_a_user or scope
 
     async def __call__(self, request: Request) -> Principal:
+        """Raises InsufficientScopeError."""
         principal = await identified(request)
         scope = self._scope if principal.access.user_id is None else self._of_a_user
         if not principal.may(scope):

@@ -58,6 +58,7 @@ class UsageService:
 
 
 def _days(query: UsageQuery, today: date) -> tuple[date, date]:
+    """Raises InvalidDaysError."""
     until = query.until or max(today, query.since or today)
     # The calendar begins with the year 1.
     before = min(DAYS - 1, (until - date.min).days)

@@ -213,6 +213,7 @@ def check_content(content: Mapping[str, bytes]) -> dict[bytes, bytes]:
 
 
 def _decompressed(name: str, packed: bytes) -> bytes:
+    """Raises InvalidChunkError."""
     reader = zlib.decompressobj()
     try:
         # A further byte shows that it is too large; the rest is not decompressed.

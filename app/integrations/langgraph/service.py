@@ -104,6 +104,7 @@ class SaverService:
     async def _open(
         self, sessions: SessionRepository, principal: Principal, session_id: str, body: SaverPut
     ) -> None:
+        """Raises SessionEndedError, UserRequiredError."""
         begins = self._auto_create and body.parent_id is None
         try:
             opened = await sessions.open_for_append(

@@ -266,7 +266,10 @@ class ChangeRepository:
 
 @contextmanager
 def fitting(change_id: str) -> Iterator[None]:
-    """Raise InvalidChangeError where PostgreSQL cannot read a value, or it breaks a rule."""
+    """Raise InvalidChangeError where PostgreSQL cannot read a value, or it breaks a rule.
+
+    Raises InvalidChangeError.
+    """
     try:
         yield
     except DBAPIError as error:

@@ -18,6 +18,7 @@ class RankWeights:
     scope: float = 0.2
 
     def __post_init__(self) -> None:
+        """Raises InvalidWeightsError."""
         _check_range(self)
         total = self.similarity + self.confidence + self.scope
         if abs(total - 1.0) > 1e-6:

@@ -82,6 +82,8 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
 
     Building a statement with SQLAlchemy takes a millisecond of Python each time. Pending changes
     of the session are flushed first.
+
+    Raises InterfaceError.
     """
     await db.flush()
     connection = await (await db.connection()).get_raw_connection()
@@ -156,7 +158,10 @@ class Database:
             raise known from error
 
     async def _connect(self, opening: str) -> tuple[AsyncConnection, asyncpg.Connection]:
-        """A connection in an open transaction; those that died in the pool are replaced."""
+        """A connection in an open transaction; those that died in the pool are replaced.
+
+        Raises DatabaseUnavailableError.
+        """
         for _ in range(self._engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
             connection = await self._engine.connect()
             try:
@@ -219,6 +224,7 @@ class Database:
         *,
         tries: int = 2,
     ) -> list[asyncpg.Record]:
+        """Raises DatabaseUnavailableError."""
         for attempt in range(tries):
             try:
                 async with pool.acquire(timeout=self._acquire_seconds) as connection:
@@ -280,6 +286,7 @@ async def _discard(connection: AsyncConnection) -> None:
 
 
 async def _commit(driver: asyncpg.Connection) -> None:
+    """Raises OutcomeUnknownError."""
     try:
         status = await driver.execute("COMMIT")
     except asyncpg.InterfaceError:

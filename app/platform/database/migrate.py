@@ -56,7 +56,7 @@ def _scripts() -> "ScriptDirectory":
 
 
 def head() -> str:
-    """The revision this code was written for."""
+    """The revision this code was written for. Raises ConfigurationError."""
     revision = _scripts().get_current_head()
     if revision is None:
         raise ConfigurationError("The installation holds no migrations: install kemem again.")

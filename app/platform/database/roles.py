@@ -88,6 +88,7 @@ async def _create_role(connection: asyncpg.Connection, role: str) -> None:
 
 
 async def _check_versions(connection: asyncpg.Connection) -> None:
+    """Raises ConfigurationError."""
     number = int(await connection.fetchval("SHOW server_version_num"))
     if number < MINIMUM_POSTGRES:
         raise ConfigurationError(

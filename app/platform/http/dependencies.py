@@ -64,6 +64,7 @@ async def get_expected_version(
         ),
     ] = None,
 ) -> int | None:
+    """Raises InvalidVersionError."""
     if if_match is None or if_match.strip() == "*":
         return None
     found = _VERSION.match(if_match.strip())
@@ -86,6 +87,7 @@ async def get_required_version(
         ),
     ] = None,
 ) -> int | None:
+    """Raises VersionRequiredError."""
     if if_match is None:
         raise VersionRequiredError
     return await get_expected_version(if_match)

@@ -87,7 +87,10 @@ async def metrics(
     probe: ProbeDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(metrics_bearer)],
 ) -> Response:
-    """Counters and histograms for Prometheus; no ids and no content."""
+    """Counters and histograms for Prometheus; no ids and no content.
+
+    Raises UnknownMetricsTokenError.
+    """
     token = probe.metrics_token
     if token is not None:
         given = credentials.credentials if credentials else ""

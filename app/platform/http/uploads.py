@@ -98,10 +98,14 @@ async def receive_upload(request: Request, limit: int) -> Received:
 
 
 async def _form(request: Request, limit: int) -> Received:
-    """A form's file; the form is parsed while it is read, and its bytes are counted."""
+    """A form's file; the form is parsed while it is read, and its bytes are counted.
+
+    Raises InvalidUploadError, UploadTooLargeError.
+    """
     length = 0
 
     async def counted() -> Message:
+        """Raises UploadTooLargeError."""
         nonlocal length
         message = await request.receive()
         length += len(message.get("body", b""))

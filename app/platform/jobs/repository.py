@@ -351,6 +351,7 @@ class JobRepository:
         await self._db.execute(select(func.pg_notify(CHANNEL, "")))
 
     async def _locked(self, job_id: str) -> Job:
+        """Raises JobNotFoundError."""
         row = await self._db.scalar(self._job(job_id).with_for_update())
         if row is None:
             raise JobNotFoundError(job_id)

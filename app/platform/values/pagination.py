@@ -95,6 +95,7 @@ def decode_number(cursor: str | None) -> int | None:
 
 
 def _decode(cursor: str) -> tuple[Any, str]:
+    """Raises InvalidCursorError."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         place, row_id = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))

@@ -73,6 +73,7 @@ def _texts(edit: Edit) -> dict[str, str]:
 
 
 def _replaced(value: str, old: str, new: str) -> str:
+    """Raises TextNotFoundError, TextNotUniqueError."""
     if old not in value and unescape(old) in value:
         # The model was shown `&lt;` and gives back what it saw.
         old, new = unescape(old), unescape(new)
@@ -95,6 +96,7 @@ def _occurrences(value: str, old: str) -> int:
 
 
 def _inserted(value: str, text: str, line: int | None) -> str:
+    """Raises LineOutOfRangeError."""
     lines = value.splitlines(keepends=True)
     position = len(lines) if line is None else line
     if position > len(lines):

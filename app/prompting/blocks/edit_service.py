@@ -96,6 +96,7 @@ async def _seen(db: AsyncSession, principal: Principal, session: Session) -> Seq
 async def _labelled(
     db: AsyncSession, principal: Principal, session: Session, label: str
 ) -> ShownBlock:
+    """Raises LabelNotFoundError, BlockReadOnlyError."""
     seen = await _seen(db, principal, session)
     chosen = next((block for block in seen if block.label == label), None)
     if chosen is None:
@@ -115,7 +116,10 @@ async def _changes_nothing(template: Block, edit: Edit) -> bool:
 async def _write(
     db: AsyncSession, principal: Principal, session: Session, block: Block, edit: Edit
 ) -> Block:
-    """The block after the edit; of a template, the copy of the session's user."""
+    """The block after the edit; of a template, the copy of the session's user.
+
+    Raises BlockReadOnlyError, KeyRestrictedError.
+    """
     author = BlockAuthor(principal.key_id, session.session_id)
     if block.per_user:
         block = await _own(db, principal, block, session.user_id, author)

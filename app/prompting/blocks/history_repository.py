@@ -115,6 +115,7 @@ class BlockTimeline:
         expected: int | None,
         nothing: NothingToUndoError | NothingToRedoError,
     ) -> None:
+        """Raises VersionConflictError."""
         if expected is not None and block.version != expected:
             raise VersionConflictError(block.version)
         entry = await self._db.scalar(

@@ -328,6 +328,7 @@ class BlockService:
     async def _movable(
         self, db: AsyncSession, principal: Principal, agent_id: str, block_id: str
     ) -> Block:
+        """Raises TemplateBoundError."""
         block = await BlockRepository(db, principal.access).get(block_id, lock=True)
         await AgentRepository(db, principal.access).get(agent_id)
         _refuse_shared(principal.access, block)

@@ -123,6 +123,7 @@ class CheckpointRepository:
         return made
 
     async def _check_parent(self, parent_id: str, namespace: str) -> None:
+        """Raises CheckpointParentNotFoundError."""
         for table in (Checkpoint, CheckpointArchive):
             found = exists().where(
                 self._of(table), table.checkpoint_id == parent_id, table.namespace == namespace

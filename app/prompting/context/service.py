@@ -132,6 +132,7 @@ class ContextService:
         return body.max_memory_tokens or self._rules.memory_tokens
 
     async def _read(self, principal: Principal, session_id: str, body: ContextRequest) -> Scene:
+        """Raises SessionNotFoundError."""
         rows = await self._database.fetch(
             principal.tenant_id,
             CONTEXT,

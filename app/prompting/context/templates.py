@@ -42,7 +42,10 @@ def fill(template: str, sources: Sequence[Mapping[str, Any]]) -> str:
 def _all_shown(
     template: str, names: Mapping[str, None], values: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What each name is replaced by, made once, as long as all together are not too long."""
+    """What each name is replaced by, made once, as long as all together are not too long.
+
+    Raises LongPromptError.
+    """
     times = Counter(match[1] for match in _VARIABLE.finditer(template))
     length = len(_VARIABLE.sub("", template))
     shown = {}

@@ -277,6 +277,7 @@ class FolderService:
     async def _shareable(
         self, db: AsyncSession, principal: Principal, folder_id: str, agent_id: str
     ) -> Folder:
+        """Raises InsufficientScopeError."""
         folder = await writable_folder(db, principal, folder_id, lock=True)
         if not principal.may("admin"):
             raise InsufficientScopeError("admin", acting=principal.acting)

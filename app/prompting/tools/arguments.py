@@ -175,6 +175,7 @@ def parsed_arguments(given: Mapping[str, Any] | str | None) -> tuple[dict[str, A
 
 
 def _parsed(text: str) -> dict[str, Any]:
+    """Raises CallRefusedError."""
     if not text.strip():
         return {}
     try:

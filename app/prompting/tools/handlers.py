@@ -244,6 +244,7 @@ class ToolHandlers:
         return result
 
     async def _delete(self, caller: ToolCaller, arguments: DeleteArguments) -> ToolResult:
+        """Raises MemoryNotFoundError."""
         memory_id = arguments.memory_id
         memory = await self._memories.get(caller.principal, memory_id)
         if memory.agent_id not in {None, caller.agent_id}:

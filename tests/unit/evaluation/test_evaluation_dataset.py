@@ -8,9 +8,9 @@ import pytest
 from app.errors import ConfigurationError
 from app.evaluation.dataset import (
     Dataset,
+    DatasetUnit,
     Question,
     Store,
-    Unit,
     choose,
     parse_moment,
     read_dataset,
@@ -53,8 +53,8 @@ def test_a_data_set_is_read(write):
     day = datetime(2023, 5, 8, tzinfo=UTC)
     [store] = found.stores
     assert store.units == (
-        Unit("1", "我住在杭州。", moment=day),
-        Unit("2", "Hello", session="7", speaker="Ben", role="assistant"),
+        DatasetUnit("1", "我住在杭州。", moment=day),
+        DatasetUnit("2", "Hello", session="7", speaker="Ben", role="assistant"),
     )
     assert store.questions == (
         Question("住在哪里？", frozenset({"1"}), "place"),
@@ -172,7 +172,7 @@ def several(*counts, category="a"):
         tuple(
             Store(
                 f"s{number}",
-                (Unit("u", "Hello"),),
+                (DatasetUnit("u", "Hello"),),
                 tuple(
                     Question(f"{number}.{one}", frozenset({"u"}), "ab"[one % 2])
                     for one in range(count)
@@ -217,12 +217,12 @@ def test_nothing_left_to_ask_is_refused():
 def test_units_share_a_request_by_session_and_moment_in_their_order():
     day, next_day = datetime(2023, 5, 8, tzinfo=UTC), datetime(2023, 5, 9, tzinfo=UTC)
     units = [
-        Unit("1", "x", "a", moment=day),
-        Unit("2", "x", "a", moment=day),
-        Unit("3", "x", "a", moment=next_day),
-        Unit("4", "x", "b", moment=next_day),
-        Unit("5", "x", "a", moment=day),
-        Unit("6", "x"),
+        DatasetUnit("1", "x", "a", moment=day),
+        DatasetUnit("2", "x", "a", moment=day),
+        DatasetUnit("3", "x", "a", moment=next_day),
+        DatasetUnit("4", "x", "b", moment=next_day),
+        DatasetUnit("5", "x", "a", moment=day),
+        DatasetUnit("6", "x"),
     ]
     assert [[one.unit_id for one in batch] for batch in batches(units)] == [
         ["1", "2"], ["3"], ["4"], ["5"], ["6"],
@@ -233,7 +233,7 @@ def test_units_share_a_request_by_session_and_moment_in_their_order():
     ("count", "sizes"), [(BATCH - 1, [99]), (BATCH, [100]), (BATCH + 1, [100, 1])]
 )
 def test_a_request_has_at_most_a_hundred(count, sizes):
-    units = [Unit(str(number), "x") for number in range(count)]
+    units = [DatasetUnit(str(number), "x") for number in range(count)]
     assert [len(batch) for batch in batches(units)] == sizes
 
 
@@ -278,9 +278,9 @@ def test_locomo_is_read_as_it_is(write):
     [store] = found.stores
     assert store.store_id == "conv-1"
     assert store.units == (
-        Unit("D1:1", "Look! [shows a red kite]", "1", "Ana", moment, "user"),
-        Unit("D1:2", "Lovely.", "1", "Ben", moment, "assistant"),
-        Unit("D2:1", "[shows a dog]", "2", "Ana", None, "user"),
+        DatasetUnit("D1:1", "Look! [shows a red kite]", "1", "Ana", moment, "user"),
+        DatasetUnit("D1:2", "Lovely.", "1", "Ben", moment, "assistant"),
+        DatasetUnit("D2:1", "[shows a dog]", "2", "Ana", None, "user"),
     )
     assert store.questions == (
         Question("What flies?", frozenset({"D1:1"}), "single-hop"),

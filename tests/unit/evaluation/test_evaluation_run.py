@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from app.evaluation.api import Api
-from app.evaluation.dataset import Dataset, Question, Store, Unit
+from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 from app.evaluation.report import print_report, report_of
 from app.evaluation.run import Evaluation, Plan
 
@@ -19,7 +19,7 @@ DATASET = Dataset(
     tuple(
         Store(
             name,
-            (Unit("1", "Hello there"), Unit("2", "Hello again")),
+            (DatasetUnit("1", "Hello there"), DatasetUnit("2", "Hello again")),
             (Question("Who?", frozenset({"1"}), moment=ASKED_AT),),
         )
         for name in ("ana", "ben")
