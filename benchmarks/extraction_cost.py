@@ -190,7 +190,7 @@ class Desk:
     async def _put_off(self, job: ClaimedJob, error: DeferJobError) -> None:
         verdict = judge(error, attempts=job.attempts, max_attempts=job.max_attempts, spread=0)
         async with self.runtime.database.begin(TENANT) as db:
-            await JobRepository(db, TENANT).settle(job, verdict)
+            await JobRepository(db, TENANT).record(job, verdict)
 
     async def next_day(self) -> None:
         """What counts in a rolling day is over."""

@@ -1,4 +1,4 @@
-"""kemem purge and kemem reembed: upkeep over all tenants, while the service runs."""
+"""kemem purge and kemem reembed: maintenance over all tenants, while the service runs."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -37,7 +37,7 @@ def worker_command() -> None:
     if settings.database_url is None:
         raise ConfigurationError(
             "kemem worker needs DATABASE_URL: the embedded PostgreSQL belongs to `kemem serve`, "
-            "which works off jobs by itself (MEMORY_WORKER_CONCURRENCY at a time)."
+            "which works off jobs on its own (MEMORY_WORKER_CONCURRENCY at a time)."
         )
     with (
         # Cancelled means: stopped by a signal before there was anything to drain.

@@ -258,7 +258,7 @@ class Walk:
             pass
         except Exception as error:  # noqa: BLE001 (as a worker)
             verdict = judge(error, attempts=job.attempts, max_attempts=job.max_attempts, spread=0)
-            await self.endings.settle(job, verdict)
+            await self.endings.record(job, verdict)
 
     async def run(self) -> None:
         job = await self.claim_some()
@@ -297,7 +297,7 @@ class Walk:
         with suppress(asyncio.CancelledError):
             await handling
         if self.random.random() < 0.5:
-            await self.endings.settle(job, GIVEN_BACK)
+            await self.endings.record(job, GIVEN_BACK)
 
     async def run_beside_others(self) -> None:
         """While a run reads, others act; perhaps its lease runs out and another takes over,

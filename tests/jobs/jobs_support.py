@@ -84,7 +84,7 @@ class Queue:
     async def fail(self, job: ClaimedJob, error: BaseException, *, spread: float = 0) -> None:
         verdict = judge(error, attempts=job.attempts, max_attempts=job.max_attempts, spread=spread)
         async with self.database.begin(self.tenant_id) as db:
-            await JobRepository(db, self.tenant_id).settle(job, verdict)
+            await JobRepository(db, self.tenant_id).record(job, verdict)
 
     async def row(self, job_id: str) -> asyncpg.Record:
         row = await self.owner.fetchrow(

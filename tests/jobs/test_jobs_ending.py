@@ -228,7 +228,7 @@ class TestFailing:
         undertaker = await queue.claim_one()
         assert undertaker.attempts > undertaker.max_attempts
         async with queue.database.begin(queue.tenant_id) as db:
-            await JobRepository(db, queue.tenant_id).settle(undertaker, LEASE_EXPIRED)
+            await JobRepository(db, queue.tenant_id).record(undertaker, LEASE_EXPIRED)
 
         row = await queue.row(made.job_id)
         assert (row["status"], row["error_code"], row["attempts"]) == ("dead", "lease_expired", 2)
@@ -238,7 +238,7 @@ class TestFailing:
         job = await running(queue)
         await queue.order(signals=frozenset({"meanwhile"}))
         async with queue.database.begin(queue.tenant_id) as db:
-            await JobRepository(db, queue.tenant_id).settle(job, GIVEN_BACK)
+            await JobRepository(db, queue.tenant_id).record(job, GIVEN_BACK)
 
         row = await queue.row(job.job_id)
         assert (row["run_again"], row["deferred_reason"]) == (False, None)

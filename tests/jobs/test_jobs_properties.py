@@ -97,7 +97,7 @@ class World:
 
     async def settle(self, job: ClaimedJob, verdict: Verdict) -> None:
         async with self.queue.database.begin(self.queue.tenant_id) as db:
-            await JobRepository(db, self.queue.tenant_id).settle(job, verdict)
+            await JobRepository(db, self.queue.tenant_id).record(job, verdict)
 
     async def extend(self) -> None:
         lost = await self.dispatches[0].extend(self.held)

@@ -115,7 +115,7 @@ async def schedule(
 ) -> ExtractionScheduled:
     """Order the reading in the transaction that stores the messages.
 
-    What holds nothing to read only postpones a reading that is owed already: it goes on the
+    What holds nothing to read only postpones a reading that is ordered already: it goes on the
     same turn.
     """
     if not opened.remembers:

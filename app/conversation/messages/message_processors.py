@@ -68,14 +68,14 @@ async def processed(
     shown = _shown(body.messages, known)
     given = {item.id: body.messages[int(item.id)] for item in shown}
 
-    def settle(item: AppendedMessage) -> AppendedMessage:
+    def checked(item: AppendedMessage) -> AppendedMessage:
         # A new object, so that no processor holds a reference to what is stored.
-        settled = _message(given[item.id], item)
+        valid = _message(given[item.id], item)
         return AppendedMessage(
-            item.id, item.role, settled.content, item.name, settled.metadata, bound=item.bound
+            item.id, item.role, valid.content, item.name, valid.metadata, bound=item.bound
         )
 
-    after = await chain.ask(BeforeAppend(about, shown), settle) if shown else None
+    after = await chain.ask(BeforeAppend(about, shown), checked) if shown else None
     return Processed(body.messages) if after is None else _taken(body.messages, shown, after)
 
 

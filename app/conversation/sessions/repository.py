@@ -163,7 +163,7 @@ class SessionRepository:
             .with_for_update()
         )
 
-    async def settle(
+    async def ensure_participants(
         self, named: Participants, *, create: bool, creator: str | None
     ) -> tuple[Agent, User]:
         """The agent and the user of a new session, made on first use where `create` allows.
@@ -203,7 +203,7 @@ class SessionRepository:
         if found is None:
             if not create or not (named.user_id or self._access.user_id):
                 raise SessionNotFoundError(session_id)
-            agent, user = await self.settle(named, create=create, creator=creator)
+            agent, user = await self.ensure_participants(named, create=create, creator=creator)
             # Two first appends at once: one inserts, the other waits and finds.
             statement = (
                 insert(Session)

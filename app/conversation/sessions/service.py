@@ -61,7 +61,7 @@ class SessionService:
         values = body.model_dump(exclude={"session_id", "user_id", "agent_id"})
         async with self._work.write(principal, key, while_disabled=True) as unit:
             sessions = SessionRepository(unit.db, principal.access)
-            agent, user = await sessions.settle(
+            agent, user = await sessions.ensure_participants(
                 named, create=self._auto_create, creator=principal.key_id
             )
             session = Session(

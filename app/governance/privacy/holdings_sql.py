@@ -1,4 +1,4 @@
-"""What hangs on a user, a session, a project or an agent: tables and conditions, in the order in
+"""What belongs to a user, a session, a project or an agent: tables and conditions, in the order in
 which they may go. Every condition holds as long as none of it went, so that a dry run counts
 what a deletion deletes.
 """
@@ -343,7 +343,7 @@ class Holdings:
 
 
 def _short_term(sessions: Select[Any], *, shown: Select[Any]) -> list[Holding]:
-    """What hangs on sessions beside messages, and where memories stood in others' context."""
+    """What belongs to sessions beside messages, and where memories stood in others' context."""
     return [
         ("approvals", Approval, Approval.session_id.in_(sessions)),
         ("checkpoints", Checkpoint, Checkpoint.session_id.in_(sessions)),

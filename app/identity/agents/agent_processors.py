@@ -20,7 +20,7 @@ SELECT agents.config->'processors' AS chosen FROM agents
 WHERE agents.tenant_id = tenant.id AND agents.agent_id = CAST($2 AS text)
 """
 
-# The session's agent, else who would become it (`SessionRepository.settle`).
+# The session's agent, else who would become it (`SessionRepository.ensure_participants`).
 _OF_SESSION = """
 SELECT agents.config->'processors' AS chosen FROM agents
 WHERE agents.tenant_id = tenant.id AND agents.agent_id = COALESCE(

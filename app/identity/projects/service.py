@@ -60,13 +60,13 @@ class ProjectService:
         async with self._work.write(principal, key, while_disabled=True) as unit:
             projects = ProjectRepository(unit.db, principal.access)
             if owner_id is not None:
-                await self._settle(unit.db, principal, owner_id)
+                await self._ensure_owner(unit.db, principal, owner_id)
             await projects.add(project)
             if owner_id is not None:
                 await projects.put_member(project.project_id, owner_id, "owner")
             return unit.answer(ProjectRead.model_validate(project), 201)
 
-    async def _settle(self, db: AsyncSession, principal: Principal, owner_id: str) -> None:
+    async def _ensure_owner(self, db: AsyncSession, principal: Principal, owner_id: str) -> None:
         users = UserRepository(db, principal.access)
         create = self._auto_create and owner_id == principal.access.user_id
         if not create:

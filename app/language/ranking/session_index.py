@@ -1,4 +1,4 @@
-"""Who stands beside whom: rows of a bucket as turns of their sessions. Pure arithmetic."""
+"""Which turn is next to which: rows of a bucket as turns of their sessions. Pure arithmetic."""
 
 from dataclasses import dataclass
 

@@ -67,7 +67,7 @@ class SessionJobs:
         Raises:
             SessionNotFoundError: it was deleted meanwhile.
             DeferJobError: a limit is reached, memory is paused or switched off, or another job
-                reads the session; nothing was read, and it stays owed.
+                reads the session; nothing was read, and the job stays.
             ModelUnavailableError, EmbeddingUnavailableError: nothing was stored; try again.
             LeaseLostError, WatermarkMovedError: another worker has done it.
 
@@ -88,7 +88,7 @@ class SessionJobs:
             if unread.paused:
                 await self._expire(unit.db, unread, job)
         if unread.paused:
-            # What was said before the pause stays owed.
+            # What was said before the pause stays to be read.
             raise DeferJobError(self._now() + DISABLED, "memory_paused")
         model = model_for(self._models, unread.config, unread.principal.config)
         trigger: Trigger = "end" if summary else _trigger(job)

@@ -71,17 +71,17 @@ class Endings:
         self._any.set()
         return await written
 
-    async def settle(self, job: ClaimedJob, verdict: Verdict) -> bool:
+    async def record(self, job: ClaimedJob, verdict: Verdict) -> bool:
         """End a run that did not succeed; False when the job was lost meanwhile."""
         tries = 0
         while True:
             try:
                 async with self._database.begin(job.tenant_id) as db:
-                    await JobRepository(db, job.tenant_id).settle(job, verdict)
+                    await JobRepository(db, job.tenant_id).record(job, verdict)
             except LeaseLostError:
                 return False
             except Exception as error:
-                # After an unknown outcome the next try finds the job settled, and so lost.
+                # After an unknown outcome the next try finds the job ended, and so lost.
                 tries += not isinstance(error, UnavailableError)
                 if tries > MOST_TRIES:
                     raise

@@ -88,4 +88,4 @@ WHERE j.tenant_id = $1 AND j.job_id = $2 AND j.lease_token = $3 AND j.status = '
 RETURNING CASE WHEN j.status = 'pending' AND j.due_at <= CAST($5 AS timestamptz)
     THEN pg_notify('{CHANNEL}', '') END
 """
-"""Ends a run: over, or owed again when it was ordered meanwhile. Its words go either way."""
+"""Ends a run: over, or pending again when it was ordered meanwhile. Its payload goes either way."""

@@ -117,7 +117,7 @@ class JobRepository:
         if row is None:
             raise LeaseLostError
 
-    async def settle(self, job: ClaimedJob, verdict: Verdict) -> None:
+    async def record(self, job: ClaimedJob, verdict: Verdict) -> None:
         """End a run that did not succeed: it is pending again, cancelled, or dead.
 
         An order made meanwhile is not lost: it joins the job, or becomes a new job when this

@@ -283,7 +283,7 @@ class Worker:
             if run.stopped == "lost":
                 return "lost"
             if run.stopped == "drained":
-                return await self._settle(run.job, GIVEN_BACK)
+                return await self._record(run.job, GIVEN_BACK)
             error = TimeoutError() if run.stopped else asyncio.CancelledError()
         else:
             error = run.handling.exception()
@@ -300,13 +300,13 @@ class Worker:
         verdict = judge(
             error, attempts=job.attempts, max_attempts=job.max_attempts, spread=self._spread()
         )
-        return await self._settle(job, verdict)
+        return await self._record(job, verdict)
 
-    async def _settle(self, job: ClaimedJob, verdict: Verdict) -> Outcome:
-        return verdict.outcome if await self._endings.settle(job, verdict) else "lost"
+    async def _record(self, job: ClaimedJob, verdict: Verdict) -> Outcome:
+        return verdict.outcome if await self._endings.record(job, verdict) else "lost"
 
     async def _end_exhausted(self, job: ClaimedJob) -> None:
-        self._report(job, await self._settle(job, LEASE_EXPIRED))
+        self._report(job, await self._record(job, LEASE_EXPIRED))
 
     def _report(self, job: ClaimedJob, outcome: Outcome) -> None:
         JOB_RUNS.labels(job.kind, outcome).inc()
