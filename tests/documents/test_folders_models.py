@@ -7,10 +7,12 @@ import pytest
 from httpx import AsyncClient
 
 from app.cli.maintenance import OTHERS
+from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.backfill import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
+from app.prompting.documents.passage_service import PassageSearchService
 from app.prompting.documents.schemas import PassageSearch
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
@@ -181,14 +183,18 @@ class TestWhoseFolders:
         principal = await far_runtime.identification.identify(ours.key)
 
         async def best(agent_id=None, user_id=None, project_id=None):
-            answer = await far_runtime.passages.search(
-                principal,
-                PassageSearch(
-                    query="How long do refunds take?",
-                    agent_id=agent_id,
-                    user_id=user_id,
-                    project_id=project_id,
-                ),
+            answer = (
+                await Factory(far_runtime)
+                .get(PassageSearchService)
+                .search(
+                    principal,
+                    PassageSearch(
+                        query="How long do refunds take?",
+                        agent_id=agent_id,
+                        user_id=user_id,
+                        project_id=project_id,
+                    ),
+                )
             )
             return {names[one.folder_id] for one in answer.items}
 

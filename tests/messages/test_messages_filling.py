@@ -394,7 +394,7 @@ class TestHousekeeping:
         await append(ana, "s1", PIANO)
         await forget(own_dsn, ours, UNREAD)
 
-        assert await far_runtime.filling.read(ours.tenant_id, most=10) == 1
+        assert await Factory(far_runtime).get(MessageBackfill).read(ours.tenant_id, most=10) == 1
 
         assert provider.requests == []
         assert await stored(own_dsn, ours) == [(PIANO, True, None)]
@@ -427,7 +427,7 @@ class TestReembedding:
     ) -> None:
         await append(ana, "s1", PIANO, CLIMB)
         await forget(own_dsn, ours, UNREAD)
-        await near_runtime.filling.read(ours.tenant_id, most=1)
+        await Factory(near_runtime).get(MessageBackfill).read(ours.tenant_id, most=1)
         await append(ana, "s2", CHINESE)
         await append(ana, "s2", {"role": "user", "content": "x", "metadata": {"hidden": True}})
         models = {model for _, _, model in await stored(own_dsn, ours)}
@@ -478,7 +478,7 @@ class TestReembedding:
     ) -> None:
         await append(ana, "s1", PIANO, agent_id="a1")
         await forget(own_dsn, ours, UNREAD)
-        await near_runtime.filling.read(ours.tenant_id, most=10)
+        await Factory(near_runtime).get(MessageBackfill).read(ours.tenant_id, most=10)
         named = "UPDATE agents SET config = $2 WHERE tenant_id = $1"
         config = '{"embedding": "nobody/has-this"}'
         await execute(own_dsn, named, ours.tenant_id, config)
