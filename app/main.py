@@ -51,7 +51,7 @@ from app.prompting.compaction.router import router as compaction
 from app.prompting.context.router import router as context
 from app.prompting.documents.router import router as folders
 from app.prompting.tools.router import router as tools
-from app.runtime import Runtime, open_runtime
+from app.runtime import Runtime, open_runtime, patterns_compiled
 from app.settings import Settings, load_settings
 from app.version import VERSION
 from app.worker import working
@@ -194,7 +194,11 @@ def application(settings: Settings, *, pretty: bool = False) -> FastAPI:
 
 @asynccontextmanager
 async def _open_with_worker(settings: Settings, dsn: str) -> AsyncIterator[Runtime]:
-    async with open_runtime(settings, dsn) as runtime, working(runtime, dsn):
+    async with (
+        open_runtime(settings, dsn) as runtime,
+        patterns_compiled(),
+        working(runtime, dsn),
+    ):
         yield runtime
 
 

@@ -34,6 +34,7 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
+from app.language.text.lazy_pattern import compile_patterns
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
@@ -168,6 +169,19 @@ def _build(
         now=now,
         metrics_folder=metrics_folder(),
     )
+
+
+@asynccontextmanager
+async def patterns_compiled() -> AsyncIterator[None]:
+    """Beside whatever the block does, compile the patterns of the language layer in a thread.
+
+    For servers: the first request that needs them would wait up to 1.5 s otherwise.
+    """
+    compiling = asyncio.create_task(asyncio.to_thread(compile_patterns))
+    try:
+        yield
+    finally:
+        await compiling
 
 
 async def _notice_other_models(runtime: Runtime) -> None:

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import app.language
-from app.language.text.lazy_pattern import LazyPattern, lazy_pattern
+from app.language.text.lazy_pattern import LazyPattern, compile_patterns, lazy_pattern
 
 
 def test_every_method_answers_as_the_compiled_pattern_does() -> None:
@@ -54,3 +54,12 @@ def test_every_pattern_of_the_language_layer_compiles() -> None:
     assert len(found) > 1000
     for pattern, flags in found:
         re.compile(pattern, flags)
+
+
+def test_patterns_are_compiled_ahead_for_a_server() -> None:
+    pattern = lazy_pattern(r"tea|coffee")
+    assert "search" not in vars(pattern)
+
+    compile_patterns()
+
+    assert "search" in vars(pattern)

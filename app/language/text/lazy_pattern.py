@@ -6,11 +6,14 @@ compile. Few commands and no migration need any; a process that does pays for th
 
 import re
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 _METHODS: Final = (
     "search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn", "scanner",
     "flags", "groups", "groupindex",
 )  # fmt: skip
+
+_MADE: Final[WeakSet["LazyPattern"]] = WeakSet()
 
 
 class LazyPattern:
@@ -19,6 +22,7 @@ class LazyPattern:
     def __init__(self, text: str, flags: int) -> None:
         self.pattern = text
         self._flags = flags
+        _MADE.add(self)
 
     def __getattr__(self, name: str) -> Any:
         # Called only while the attribute is missing: once, then the pattern's own methods stand
@@ -36,3 +40,11 @@ def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     The functions of `re` do not take what this returns as their pattern; its methods do the same.
     """
     return cast("re.Pattern[str]", LazyPattern(text, flags))
+
+
+def compile_patterns() -> None:
+    """Compile every pattern that is not yet, so that no request waits for it; to be run in a
+    thread beside the start of a server.
+    """
+    for pattern in _MADE:
+        pattern.search  # noqa: B018 (the first attribute asked for compiles it)
