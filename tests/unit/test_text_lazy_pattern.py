@@ -8,6 +8,7 @@ from importlib import import_module
 import pytest
 
 import app.language
+from app.language.text import lazy_pattern as lazy_pattern_module
 from app.language.text.lazy_pattern import LazyPattern, compile_patterns, lazy_pattern
 
 
@@ -28,7 +29,7 @@ def test_every_method_answers_as_the_compiled_pattern_does() -> None:
 
 
 def test_nothing_is_compiled_before_the_first_use() -> None:
-    lazy = lazy_pattern("(")
+    lazy = LazyPattern("(", 0)
 
     assert lazy.pattern == "("
     with pytest.raises(re.error):
@@ -63,3 +64,19 @@ def test_patterns_are_compiled_ahead_for_a_server() -> None:
     compile_patterns()
 
     assert "search" in vars(pattern)
+
+
+def test_patterns_made_while_others_are_compiled_do_not_end_it() -> None:
+    class Adding(LazyPattern):
+        def __getattr__(self, name: str) -> object:
+            lazy_pattern(r"made meanwhile")
+            return super().__getattr__(name)
+
+    adding = Adding(r"tea", 0)
+    lazy_pattern_module._MADE.append(adding)
+    try:
+        compile_patterns()
+    finally:
+        lazy_pattern_module._MADE.remove(adding)
+
+    assert "search" in vars(adding)

@@ -6,14 +6,14 @@ compile. Few commands and no migration need any; a process that does pays for th
 
 import re
 from typing import Any, Final, cast
-from weakref import WeakSet
 
 _METHODS: Final = (
     "search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn", "scanner",
     "flags", "groups", "groupindex",
 )  # fmt: skip
 
-_MADE: Final[WeakSet["LazyPattern"]] = WeakSet()
+# A list, because modules that are imported meanwhile add to it while a thread compiles.
+_MADE: Final[list["LazyPattern"]] = []
 
 
 class LazyPattern:
@@ -22,7 +22,6 @@ class LazyPattern:
     def __init__(self, text: str, flags: int) -> None:
         self.pattern = text
         self._flags = flags
-        _MADE.add(self)
 
     def __getattr__(self, name: str) -> Any:
         # Called only while the attribute is missing: once, then the pattern's own methods stand
@@ -37,9 +36,12 @@ class LazyPattern:
 def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """`re.compile(text, flags)`, done at first use. A fault in the text shows only then.
 
-    The functions of `re` do not take what this returns as their pattern; its methods do the same.
+    For patterns that live as long as their module. The functions of `re` do not take what this
+    returns as their pattern; its methods do the same.
     """
-    return cast("re.Pattern[str]", LazyPattern(text, flags))
+    pattern = LazyPattern(text, flags)
+    _MADE.append(pattern)
+    return cast("re.Pattern[str]", pattern)
 
 
 def compile_patterns() -> None:
