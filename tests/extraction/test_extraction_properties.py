@@ -22,7 +22,6 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Extraction, ExtractionRequest, Proposed
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.memory.extraction.jobs import SessionJobs
-from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.dispatch import Dispatch
 from app.platform.jobs.endings import Endings
@@ -32,7 +31,7 @@ from app.platform.jobs.orders import ClaimedJob
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import ok
-from tests.support.databases import new_database
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
@@ -419,9 +418,7 @@ THINGS = ["a red bicycle", "two old dogs", "a house in Lyon", "a violin", "many 
 @pytest.fixture(scope="module")
 async def walks_dsn(postgres: EmbeddedPostgres) -> str:
     """A database without anybody else's jobs."""
-    dsn = await new_database(postgres, "walks")
-    await upgrade(dsn)
-    return dsn
+    return await migrated_database(postgres, "walks")
 
 
 @pytest.fixture(scope="module")

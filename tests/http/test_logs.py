@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.support.databases import new_database
+from tests.support.databases import migrated_database
 from tests.support.tenants import make_tenant
 from tests.support.webhook_receiver import Receiver, answering, webhook_receiver
 
@@ -113,8 +112,7 @@ def requests(key: str, hook: str = "http://127.0.0.1:9/hook") -> dict[str, dict[
 @pytest.fixture(scope="module")
 async def transcript(postgres: EmbeddedPostgres, settings: Settings) -> Transcript:
     """In a database without work of other tests."""
-    dsn = await new_database(postgres, "logs")
-    await upgrade(dsn)
+    dsn = await migrated_database(postgres, "logs")
     async with open_runtime(settings, dsn) as runtime:
         caller = await make_tenant(runtime)
     async with webhook_receiver() as receiver:

@@ -5,23 +5,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.platform.database.engine import Database, open_database
-from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from tests.jobs.jobs_support import Queue, new_tenant
-from tests.support.databases import new_database
-
-
-@pytest.fixture(scope="session")
-async def jobs_template(postgres: EmbeddedPostgres) -> str:
-    url = await new_database(postgres, "jobs_template")
-    await upgrade(url)
-    return "jobs_template"
+from tests.support.databases import migrated_database
 
 
 @pytest.fixture(scope="module")
-async def jobs_dsn(postgres: EmbeddedPostgres, jobs_template: str, request) -> str:
+async def jobs_dsn(postgres: EmbeddedPostgres, request) -> str:
     """A migrated database of one file: whoever claims sees the jobs of all tenants."""
-    return await new_database(postgres, request.module.__name__.replace(".", "_"), jobs_template)
+    return await migrated_database(postgres, request.module.__name__.replace(".", "_"))
 
 
 @pytest.fixture(scope="module")
