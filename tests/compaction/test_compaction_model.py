@@ -30,7 +30,7 @@ from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import over, until, waiting, working
+from tests.support.working import make_due, over, until, waiting, working
 
 SUMMARY = "I helped the user with the archive. The user waits for order 12."
 NOTHING = remembers()
@@ -283,7 +283,7 @@ class TestFailing:
         assert (job["status"], job["error_code"]) == ("pending", "model_unavailable")
         await unchanged(client)
         chat.otherwise = by_question(summary=summarises(SUMMARY), memories=NOTHING)
-        await execute(dsn, "UPDATE jobs SET due_at = now() WHERE job_id = $1", job_id)
+        await make_due(dsn, "job_id = $1", job_id)
         assert (await over(client, job_id))["status"] == "succeeded"
         assert (await summaries(client, "talk"))[0]["content"] == SUMMARY
         assert (await summaries(client, "talk"))[0]["reason"] == "pressure"
@@ -297,11 +297,9 @@ class TestFailing:
         job_id = (await converse(client, "talk", 40))["pressure"]["compaction_job_id"]
         await waiting(client, job_id)
         await unchanged(client)
-        await execute(
-            dsn,
-            "UPDATE jobs SET attempts = max_attempts - 1, due_at = now() WHERE job_id = $1",
-            job_id,
-        )
+        attempts = "UPDATE jobs SET attempts = max_attempts - 1 WHERE job_id = $1"
+        await execute(dsn, attempts, job_id)
+        await make_due(dsn, "job_id = $1", job_id)
 
         job = await over(client, job_id)
 

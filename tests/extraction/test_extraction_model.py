@@ -28,7 +28,7 @@ from tests.support.openai_server import OpenAIServer, openai_server, refusal
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
-from tests.support.working import extracted, over, working
+from tests.support.working import extracted, make_due, over, working
 
 REPLY = {"role": "assistant", "content": "I see."}
 
@@ -262,7 +262,7 @@ class TestBadAnswers:
         assert ok(await client.get("/sessions/talk"))["last_extracted_seq"] == 0
         assert await texts(client) == []
         # The back-off is not waited for.
-        await execute(dsn, "UPDATE jobs SET due_at = now() WHERE job_id = $1", job["job_id"])
+        await make_due(dsn, "job_id = $1", job["job_id"])
         await over(client, job["job_id"])
         assert await texts(client) == ["The user lives in Munich."]
 
@@ -434,9 +434,7 @@ class TestLimits:
 
 async def due(dsn: str, tenant_id: str) -> None:
     """Let the session have been silent long enough."""
-    await execute(
-        dsn, "UPDATE jobs SET due_at = now() WHERE tenant_id = $1 AND status = 'pending'", tenant_id
-    )
+    await make_due(dsn, "tenant_id = $1", tenant_id)
 
 
 async def until_read(client: AsyncClient) -> None:
@@ -583,7 +581,7 @@ class TestWhatAModelCannotRead:
         async with asyncio.timeout(PATIENCE):
             while ok(await client.get("/sessions/talk"))["last_extracted_seq"] < 2:
                 await due(dsn, client.tenant_id)
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.05)
 
         assert await texts(client) == ["The user lives in Munich."]
 
@@ -602,7 +600,7 @@ class TestWhatAModelCannotRead:
         async with asyncio.timeout(PATIENCE):
             while ok(await client.get("/sessions/talk"))["last_extracted_seq"] < 8:
                 await due(dsn, client.tenant_id)
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.05)
 
         assert len(await texts(client)) == 8
 
@@ -620,7 +618,7 @@ class TestWhatAModelCannotRead:
         async with asyncio.timeout(PATIENCE):
             while ok(await client.get("/sessions/talk"))["last_extracted_seq"] < 2:
                 await due(dsn, client.tenant_id)
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.05)
 
         assert await texts(client) == ["The user has two dogs."]
         failed = ok(await client.get("/extractions", params={"status": "failed"}))["items"]

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
+from app.platform.jobs.worker import Worker
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, dump, every_page, execute, ok, save, tables_with
 from tests.support.chat_behaviours import (
@@ -23,13 +23,13 @@ from tests.support.chat_behaviours import (
     says,
     schema_name_of,
 )
-from tests.support.databases import new_database
+from tests.support.databases import migrated_database
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, Request, openai_server
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import extracted, over, working
+from tests.support.working import ended_work, extracted, over, working
 
 REPLY = {"role": "assistant", "content": "I see."}
 TEA = "The user drinks green tea in the morning."
@@ -54,9 +54,7 @@ def chat(running_server: OpenAIServer):
 @pytest.fixture(scope="module")
 async def races_dsn(postgres: EmbeddedPostgres) -> str:
     """A database without anybody else's jobs."""
-    dsn = await new_database(postgres, "races")
-    await upgrade(dsn)
-    return dsn
+    return await migrated_database(postgres, "races")
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +88,12 @@ async def client(races_app, tenant: Caller) -> AsyncIterator[AsyncClient]:
 
 
 @pytest.fixture
-async def workers(runtimes: list[Runtime], races_dsn: str) -> AsyncIterator[None]:
+async def workers(runtimes: list[Runtime], races_dsn: str) -> AsyncIterator[list[Worker]]:
     async with AsyncExitStack() as stack:
-        for runtime in runtimes:
+        yield [
             await stack.enter_async_context(working(runtime, races_dsn, profiles=False))
-        yield
+            for runtime in runtimes
+        ]
 
 
 def everything(lines):
@@ -268,7 +267,7 @@ class TestOneSession:
         assert second != job_id
         await over(client, second)
         release.set()
-        await asyncio.sleep(0.5)
+        await ended_work(*workers)
 
         assert await texts(client) == sorted([TEA, COFFEE])
         assert ok(await client.get(f"/jobs/{job_id}"))["status"] == "cancelled"
@@ -558,7 +557,7 @@ class TestWhatGoesAway:
                 release.set()
                 await until_waiting(races_dsn, 1)
                 ok(await client.delete(path, params={"confirm": True}))
-        await asyncio.sleep(1)
+        await ended_work(*workers)
 
         assert ok(await client.get("/jobs", params={"kind": "extract"}))["items"] == []
         rows = await dump(races_dsn, tenant.tenant_id)
@@ -577,7 +576,7 @@ class TestWhatGoesAway:
             await asyncio.sleep(0.03 * turn)
             erased = await client.delete("/users/ana", params={"confirm": True})
             assert erased.status_code == 200, erased.text
-        await asyncio.sleep(1)
+        await ended_work(*workers)
 
         rows = await dump(races_dsn, tenant.tenant_id)
         assert tables_with("ana", rows) == []

@@ -42,7 +42,7 @@ from tests.support.openai_server import (
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
-from tests.support.working import working
+from tests.support.working import make_due, working
 
 TEA = "The user drinks green tea in the morning."
 COFFEE = "The user drinks black coffee in the morning."
@@ -422,12 +422,8 @@ class TestWithoutACall:
             job_id = said["extraction"]["job_id"]
             async with asyncio.timeout(PATIENCE):
                 while ok(await ana.get(f"/jobs/{job_id}"))["status"] != "succeeded":
-                    await execute(
-                        review_dsn,
-                        "UPDATE jobs SET due_at = now() WHERE job_id = $1 AND status = 'pending'",
-                        job_id,
-                    )
-                    await asyncio.sleep(0.1)
+                    await make_due(review_dsn, "job_id = $1", job_id)
+                    await asyncio.sleep(0.05)
 
         assert [len(lines_of(request, "due")) for request in asked(chat)] == [3, 0]
         assert [(await memory(ana, one))["status"] for one in ids] == ["active"] * 3

@@ -33,7 +33,7 @@ from tests.support.patience import PATIENCE
 from tests.support.recall import recall, recalled
 from tests.support.service import USAGE_FLUSH, client_of, service
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import over, working
+from tests.support.working import make_due, over, working
 
 LOCAL = "wordllama/l2_supercat:256"
 REMOTE = "openai/alpha:64"
@@ -102,12 +102,13 @@ async def ana(far: FastAPI, ours: Caller) -> AsyncIterator[AsyncClient]:
         yield opened
 
 
-async def indexed(client: AsyncClient, session_id: str = "s1") -> dict[str, Any]:
-    """The job of a session's searches, once it is over."""
+async def indexed(client: AsyncClient, dsn: str, session_id: str = "s1") -> dict[str, Any]:
+    """The job of a session's searches, once it is over; its delay is not waited for."""
     async with asyncio.timeout(PATIENCE):
         while True:
             jobs = await every_page(client, "/jobs", kind="index_messages", session_id=session_id)
             if jobs:
+                await make_due(dsn, "job_id = $1", jobs[0]["job_id"])
                 return await over(client, jobs[0]["job_id"])
             await asyncio.sleep(0.02)
 
@@ -149,7 +150,7 @@ class TestJob:
 
         provider.requests.clear()
         async with working(far_runtime, own_dsn):
-            job = await indexed(ana)
+            job = await indexed(ana, own_dsn)
 
         assert job["status"] == "succeeded"
         assert job["result"] == {"read": 0, "embedded": 4}
@@ -168,8 +169,8 @@ class TestJob:
         await append(ana, "s2", "Another session.")
 
         async with working(far_runtime, own_dsn):
-            assert (await indexed(ana, "s1"))["result"]["embedded"] == 3
-            assert (await indexed(ana, "s2"))["result"]["embedded"] == 1
+            assert (await indexed(ana, own_dsn, "s1"))["result"]["embedded"] == 3
+            assert (await indexed(ana, own_dsn, "s2"))["result"]["embedded"] == 1
 
         assert len(await every_page(ana, "/jobs", kind="index_messages")) == 2
 
@@ -179,7 +180,7 @@ class TestJob:
         await append(ana, "s1", PIANO, CLIMB)
 
         async with working(far_runtime, own_dsn):
-            await indexed(ana)
+            await indexed(ana, own_dsn)
 
         await far_runtime.embedding_ledger.flush(everything=True)
         [line] = ok(await ana.get("/usage"))["items"]
@@ -197,7 +198,7 @@ class TestJob:
         assert [read for _, read, _ in await stored(own_dsn, ours)] == [True, True, False]
         assert await recalled(ana, "marzipan", user_id="ana", mode="lexical") == []
         async with working(far_runtime, own_dsn):
-            job = await indexed(ana, "s2")
+            job = await indexed(ana, own_dsn, "s2")
         # Housekeeping may have read it before.
         assert job["result"]["embedded"] == 2
         assert job["result"]["read"] <= 1
@@ -233,9 +234,7 @@ class TestJob:
             assert not (await recall(ana, "piano", user_id="ana", mode="lexical"))["degraded"]
 
             provider.otherwise = charging(TOKENS)
-            due = "UPDATE jobs SET due_at = now() WHERE tenant_id = $1 AND kind = $2"
-            await execute(own_dsn, due, ours.tenant_id, "index_messages")
-            assert (await indexed(ana))["result"] == {"read": 0, "embedded": 1}
+            assert (await indexed(ana, own_dsn))["result"] == {"read": 0, "embedded": 1}
 
     async def test_messages_deleted_meanwhile_stay_deleted(
         self,
@@ -261,7 +260,7 @@ class TestJob:
             # No lock is held meanwhile, or this would wait.
             ok(await ana.delete(f"/sessions/s1/messages/{gone}"))
             go_on.set()
-            assert (await indexed(ana))["result"] == {"read": 0, "embedded": 1}
+            assert (await indexed(ana, own_dsn))["result"] == {"read": 0, "embedded": 1}
 
         assert await stored(own_dsn, ours) == [(CLIMB, True, REMOTE)]
 
@@ -276,7 +275,7 @@ class TestJob:
             async with connection.transaction():
                 await connection.execute("DELETE FROM messages WHERE message_id = $1", held)
                 async with working(far_runtime, own_dsn):
-                    job = await asyncio.wait_for(indexed(ana), PATIENCE)
+                    job = await asyncio.wait_for(indexed(ana, own_dsn), PATIENCE)
         finally:
             await connection.close()
 
@@ -294,7 +293,7 @@ class TestJob:
 
         async with working(far_runtime, own_dsn):
             for session_id in ("s-a1", "s-a2", "s-none"):
-                assert (await indexed(ana, session_id))["status"] == "succeeded"
+                assert (await indexed(ana, own_dsn, session_id))["status"] == "succeeded"
 
         models = [model for _, _, model in await stored(own_dsn, ours)]
         assert models == [LOCAL, "openai/beta:64", REMOTE]
@@ -312,7 +311,7 @@ class TestJob:
 
         await append(ana, "s1", PIANO)
         async with working(far_runtime, own_dsn):
-            job = await indexed(ana)
+            job = await indexed(ana, own_dsn)
 
         assert (job["status"], job["error_code"]) == ("dead", "unknown_embedder")
         assert await recalled(ana, "piano", user_id="ana", mode="lexical") == [PIANO]

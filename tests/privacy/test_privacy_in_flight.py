@@ -165,7 +165,7 @@ async def test_what_a_file_tells_in_the_middle_brings_nobody_back(
 
 
 async def _settled(dsn: str, tenant: Caller) -> None:
-    """Wait until no job of the tenant is owed or running, and what was in hand has failed."""
+    """Wait until no job of the tenant is owed or running; what was in hand ends with the worker."""
     async with asyncio.timeout(PATIENCE):
         while await execute(  # noqa: ASYNC110 (another task brings it about)
             dsn,
@@ -173,4 +173,3 @@ async def _settled(dsn: str, tenant: Caller) -> None:
             tenant.tenant_id,
         ):
             await asyncio.sleep(0.05)
-    await asyncio.sleep(1)

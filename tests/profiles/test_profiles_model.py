@@ -19,7 +19,7 @@ from tests.support.openai_server import OpenAIServer, refusal
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import over, until, waiting, working
+from tests.support.working import ended_work, over, until, waiting, working
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +249,7 @@ class TestRaces:
         # Somebody of the same name is met meanwhile.
         await save(client, "The user keeps bees.")
         release.set()
-        await asyncio.sleep(1)
+        await ended_work(worker)
 
         assert tables_with("Zweibrueckenklinik", await dump(dsn, owner.tenant_id)) == []
         assert values(await profile(client)) == {}

@@ -10,6 +10,7 @@ from httpx import AsyncClient
 
 from app.governance.webhooks.delivery import KIND as DELIVER
 from app.memory.memories.refreshes import PROFILE
+from app.platform.jobs.orders import CHANNEL
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime
 from app.worker import worker_of
@@ -46,6 +47,28 @@ async def working(
     finally:
         await worker.drain(timedelta(seconds=10))
         await running
+
+
+async def make_due(dsn: str, condition: str, *values: Any) -> None:
+    """Make pending jobs due now and wake the workers, which would look again after a second.
+
+    Args:
+        condition: which of them, in SQL.
+
+    """
+    await execute(
+        dsn,
+        "WITH due AS (UPDATE jobs SET due_at = now() "
+        f"WHERE status = 'pending' AND {condition} RETURNING 1) "
+        f"SELECT pg_notify('{CHANNEL}', '') FROM due LIMIT 1",
+        *values,
+    )
+
+
+async def ended_work(*workers: Worker) -> None:
+    """Return when all that these workers have begun is over; they begin nothing more."""
+    for worker in workers:
+        assert await worker.drain(timedelta(seconds=PATIENCE))
 
 
 async def extracted(client: AsyncClient, session_id: str, **body: Any) -> dict[str, Any]:
