@@ -9,20 +9,19 @@ from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
 from app.main import create_app
-from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.support.api import every_page, ok
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, held, summarises
 from tests.support.conversations import converse, policy, summaries, turns, window
-from tests.support.databases import new_database
-from tests.support.locks import holding
+from tests.support.databases import migrated_database
+from tests.support.locks import holding, until_somebody_waits
 from tests.support.openai_server import OpenAIServer
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
-from tests.support.worker_processes import worker_process
+from tests.support.worker_processes import expire_leases, worker_process
 
 SUMMARY = "I helped the user with the archive."
 LOCK_SESSIONS = "SELECT 1 FROM sessions FOR NO KEY UPDATE"
@@ -52,9 +51,7 @@ def answering(chat):
 @pytest.fixture(scope="module")
 async def crash_dsn(postgres: EmbeddedPostgres) -> str:
     """A database without anybody else's jobs."""
-    dsn = await new_database(postgres, "compaction_crashes")
-    await upgrade(dsn)
-    return dsn
+    return await migrated_database(postgres, "compaction_crashes")
 
 
 @pytest.fixture
@@ -132,6 +129,7 @@ async def compacted_once(client: AsyncClient, job_id: str) -> None:
 
 
 class TestKilledWorkers:
+    @pytest.mark.slow
     async def test_while_the_model_writes(self, client, start, answering):
         release = threading.Event()
         answering.script(held(release, summarises("Half a ")))
@@ -147,16 +145,18 @@ class TestKilledWorkers:
 
     async def test_between_the_answer_and_the_commit(self, client, start, answering, crash_dsn):
         job_id = await ordered(client)
-        async with holding(crash_dsn, LOCK_SESSIONS), start() as worker:
+        async with holding(crash_dsn, LOCK_SESSIONS) as holder, start() as worker:
             await asked(answering, 1)
-            await asyncio.sleep(1)
+            await until_somebody_waits(crash_dsn, holder)
             await worker.kill()
         assert (await window(client, "talk"))["in_context_from"] == 0
         assert await summaries(client, "talk") == []
 
+        await expire_leases(crash_dsn)
         async with start():
             await compacted_once(client, job_id)
 
+    @pytest.mark.slow
     async def test_kill_during_the_rescue_loses_nothing(self, client, start, answering):
         release = threading.Event()
         answering.script(summarises(SUMMARY), held(release, extracts(one_each)))

@@ -20,13 +20,15 @@ from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.support.api import append, every_page, execute, ok
+from tests.support.api import append, every_page, ok
 from tests.support.chat_behaviours import by_question, entry, extracts, held, schema_name_of
 from tests.support.databases import migrated_database
 from tests.support.openai_server import Endpoint, OpenAIServer, openai_server
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
-from tests.support.worker_processes import worker_process
+from tests.support.worker_processes import expire_leases, worker_process
+from tests.support.working import make_due
 
 REPLY = {"role": "assistant", "content": "I see."}
 SAID = "The user lives in Munich."
@@ -97,7 +99,7 @@ def readings(chat: Endpoint) -> int:
     return sum(schema_name_of(request) == "memories" for request in chat.requests)
 
 
-async def until(condition: Callable[[], Awaitable[object]], seconds: float = 40) -> None:
+async def until(condition: Callable[[], Awaitable[object]], seconds: float = PATIENCE) -> None:
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110 (only the table says so)
             await asyncio.sleep(0.05)
@@ -149,6 +151,7 @@ LOCK_SESSIONS = "SELECT 1 FROM sessions FOR NO KEY UPDATE"
 
 
 class TestKilledWorkers:
+    @pytest.mark.slow
     async def test_after_the_claim(self, client, start, chat):
         release = threading.Event()
         chat.script(held(release, extracts(everything)))
@@ -163,6 +166,7 @@ class TestKilledWorkers:
 
         await remembered_once(client)
 
+    @pytest.mark.slow
     async def test_after_the_model_has_answered(self, client, start, chat, crash_dsn):
         """Not even the log of the run is written yet."""
         async with start() as worker, holding(crash_dsn, LOCK_RUNS):
@@ -181,12 +185,13 @@ class TestKilledWorkers:
         async with start() as worker:
             await append(client, "talk", SAID, REPLY)
             async with holding(crash_dsn, LOCK_SESSIONS):
-                await execute(crash_dsn, "UPDATE jobs SET due_at = now() WHERE status = 'pending'")
+                await make_due(crash_dsn, "true")
                 await until(lambda: in_log(client, "extracted"))
                 await worker.kill()
         [job] = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
         assert job["status"] == "running"
         assert await every_page(client, "/memories", user_id="ana") == []
+        await expire_leases(crash_dsn)
         async with start():
             await until(lambda: is_over(client, job["job_id"]))
 
@@ -194,6 +199,7 @@ class TestKilledWorkers:
         runs = await every_page(client, "/extractions")
         assert sorted(run["status"] for run in runs) == ["committed", "extracted"]
 
+    @pytest.mark.slow
     async def test_after_the_commit(self, client, start, chat):
         async with start() as worker:
             job_id = await ordered(client)
@@ -205,6 +211,7 @@ class TestKilledWorkers:
         await remembered_once(client)
         assert readings(chat) == 1
 
+    @pytest.mark.slow
     async def test_a_lease_that_ran_out_under_a_living_worker(self, client, start, chat):
         """The late commit is refused: the frozen one wakes up when another has finished."""
         release = threading.Event()

@@ -23,7 +23,8 @@ from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant, tenants
-from tests.support.worker_processes import worker_process
+from tests.support.tiers import first_fast
+from tests.support.worker_processes import expire_leases, worker_process
 from tests.support.working import over, working
 
 LIVES = "The user's friend Bob lives in Munich."
@@ -227,7 +228,7 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize("stop", sorted(STOPS))
+@first_fast("stop", sorted(STOPS, reverse=True))
 async def test_refresh_of_a_killed_worker_is_finished_by_another(
     client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller, stop: str
 ) -> None:
@@ -253,6 +254,7 @@ async def test_refresh_of_a_killed_worker_is_finished_by_another(
         one for one in await every_page(client, "/jobs", kind="graph_tidy")
         if one["status"] != "succeeded"
     ]  # fmt: skip
+    await expire_leases(dsn)
     async with worker_process(dsn):
         assert (await over(client, owed["job_id"]))["status"] == "succeeded"
     assert await rows(dsn, acme.tenant_id) == {"ana", "Carol", "Bonn"}

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.support.api import execute
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,11 @@ async def worker_process(dsn: str, **settings: object) -> AsyncIterator[WorkerPr
         yield worker
     finally:
         await worker.kill()
+
+
+async def expire_leases(dsn: str) -> None:
+    """Let what a killed worker held be due at once; waiting for it takes `LEASE_SECONDS`."""
+    await execute(dsn, "UPDATE jobs SET lease_expires_at = now() WHERE status = 'running'")
 
 
 def _environment(dsn: str, settings: Mapping[str, object]) -> dict[str, str]:
