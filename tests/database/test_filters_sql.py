@@ -344,7 +344,6 @@ trees = st.recursive(leaves(), grow, max_leaves=8).filter(lambda tree: depth(tre
 
 # The connection and its table are shared by the examples on purpose; each one empties the table.
 on_the_server = settings(
-    max_examples=150,
     deadline=None,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,

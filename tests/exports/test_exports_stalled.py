@@ -95,7 +95,7 @@ async def test_who_reads_slowly_gets_all(
 ) -> None:
     """Every piece takes a while, and all together longer than a reader may pause."""
     await append(client, "talk", "I am ana.")
-    await many(dsn, acme, 2_000)
+    await many(dsn, acme, 900)
     hasty = replace(runtime, export_slots=ExportSlots(3, stalled_seconds=2.0))
     pieces: list[bytes] = []
 

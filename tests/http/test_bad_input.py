@@ -596,9 +596,7 @@ async def listing(app: FastAPI, runtime: Runtime) -> AsyncIterator[tuple[AsyncCl
 
 
 class TestCursors:
-    @settings(
-        max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(cursor=made_up, path=st.sampled_from(LISTS))
     async def test_a_made_up_cursor_is_refused_or_means_a_place(
         self, listing: tuple[AsyncClient, World], cursor: str, path: str
