@@ -22,9 +22,14 @@ class Clock:
 
     def __init__(self) -> None:
         self._ahead = timedelta(0)
+        self._stopped_at: datetime | None = None
 
     def __call__(self) -> datetime:
-        return datetime.now(UTC) + self._ahead
+        return (self._stopped_at or datetime.now(UTC)) + self._ahead
+
+    def stop(self) -> None:
+        """From now on only `pass_by` moves it: what is computed from it is exact."""
+        self._stopped_at = datetime.now(UTC)
 
     def pass_by(self, **time: float) -> None:
         self._ahead += timedelta(**time)
