@@ -5,6 +5,8 @@ Tests under `tests/unit` need no database and no application. All others may use
 a run of unit tests alone imports and starts nothing of it.
 """
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if wrong:
         message = "these tests use a database and belong outside tests/unit: " + ", ".join(wrong)
         raise pytest.UsageError(message)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What collection makes stays to the end: no garbage is looked for among it, then or later.
+
+    Looking took 3 of 7 seconds of collecting, and a tenth of the run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
