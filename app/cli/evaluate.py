@@ -38,6 +38,27 @@ LocomoOption = Annotated[
         show_default=False,
     ),
 ]
+LongMemEvalOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--longmemeval",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="Or this file in the format of LongMemEval.",
+        show_default=False,
+    ),
+]
+BeamOption = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        file_okay=False,
+        readable=True,
+        help="Or this folder of BEAM's repository: a size, such as chats/100K, or one chat.",
+        show_default=False,
+    ),
+]
 ModeOption = Annotated[
     Literal["semantic", "lexical", "hybrid"] | None,
     typer.Option(help="How to search; the service's default when left out.", show_default=False),
@@ -59,6 +80,11 @@ QuestionsOption = Annotated[
     int | None,
     typer.Option(min=1, help="Only so many, taken evenly over the data set.", show_default=False),
 ]
+SampleOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Only so many of each category, at random.", show_default=False),
+]
+SeedOption = Annotated[int, typer.Option(help="Of --sample: the same one draws the same.")]
 StoresOption = Annotated[
     int | None, typer.Option(min=1, help="Only the first so many stores.", show_default=False)
 ]
@@ -71,6 +97,8 @@ KeepOption = Annotated[
 def evaluate_command(
     dataset: DatasetArgument = None,
     locomo: LocomoOption = None,
+    longmemeval: LongMemEvalOption = None,
+    beam: BeamOption = None,
     url: UrlOption = None,
     key: KeyOption = None,
     mode: ModeOption = None,
@@ -78,6 +106,8 @@ def evaluate_command(
     k: DepthsOption = "5,10,25,50",
     categories: CategoriesOption = None,
     limit_questions: QuestionsOption = None,
+    sample: SampleOption = None,
+    seed: SeedOption = 0,
     limit_stores: StoresOption = None,
     concurrency: ConcurrencyOption = 4,
     keep: KeepOption = False,
@@ -94,8 +124,15 @@ def evaluate_command(
     fields = search_fields(search or [], mode)
     wanted = [one.strip() for one in (categories or "").split(",") if one.strip()]
     refuse_missing_folder(json_file)
-    path, whole = read_given(dataset, locomo)
-    chosen = choose(whole, categories=wanted, stores=limit_stores, questions=limit_questions)
+    path, whole = read_given(dataset, locomo=locomo, longmemeval=longmemeval, beam=beam)
+    chosen = choose(
+        whole,
+        categories=wanted,
+        stores=limit_stores,
+        questions=limit_questions,
+        sample=sample,
+        seed=seed,
+    )
     service = service_meant(url, key, settings_with(data_dir=data_dir))
     plan = Plan(
         run_id=f"eval-{secrets.token_hex(4)}",
@@ -110,6 +147,8 @@ def evaluate_command(
             "search": fields,
             "categories": wanted or None,
             "limit_questions": limit_questions,
+            "sample": sample,
+            "seed": seed,
             "limit_stores": limit_stores,
             "concurrency": concurrency,
         }

@@ -1,14 +1,14 @@
 """The data set of an evaluation: what is stored, what is asked, and where the answer stands. Pure.
 
-`docs/evaluation.md` describes the file; `locomo_dataset.py` reads another one into the same.
+`dataset_file` reads it from a file of our shape; `locomo_dataset`, `longmemeval_dataset` and
+`beam_dataset` read published sets into the same.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final, NoReturn
+from random import Random
+from typing import Final
 
 from app.errors import ConfigurationError
 
@@ -17,7 +17,10 @@ ROLES: Final = ("user", "assistant")
 
 UNCATEGORISED: Final = "uncategorised"
 
-# Besides ISO 8601: what LoCoMo, LongMemEval and people write.
+NEVER_SAID: Final = "Nothing was said about it."
+"""The right answer to a question about what never came up."""
+
+# Besides ISO 8601: what LoCoMo, LongMemEval, BEAM and people write.
 _DATES: Final = (
     "%I:%M %p on %d %B, %Y",
     "%Y/%m/%d (%a) %H:%M",
@@ -28,6 +31,7 @@ _DATES: Final = (
     "%d %B %Y",
     "%B %d, %Y",
     "%Y年%m月%d日",
+    "%B-%d-%Y",
 )
 
 
@@ -45,12 +49,22 @@ class DatasetUnit:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the units of its store that answer it."""
+    """A question, and the units of its store that answer it.
+
+    `answer` is a right answer in words, `rubric` what a right answer says, point by point.
+    """
 
     text: str
     gold: frozenset[str]
     category: str = UNCATEGORISED
     moment: datetime | None = None
+    answer: str | None = None
+    rubric: tuple[str, ...] = ()
+
+    @property
+    def can_be_graded(self) -> bool:
+        """Whether an answer to it can be told right from wrong."""
+        return self.answer is not None or bool(self.rubric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,8 @@ class Store:
     store_id: str
     units: tuple[DatasetUnit, ...]
     questions: tuple[Question, ...]
+    unlabelled: tuple[Question, ...] = ()
+    """Questions that no unit answers: nothing can be found for them, yet a reader can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,10 @@ class Dataset:
     """Answers that name no unit of the store; they were left out."""
 
     without_gold: int = 0
-    """Questions that had no answer left; they are not asked."""
+    """Questions of which no unit is the answer; they are asked of a reader alone."""
+
+    without_reference: int = 0
+    """Questions that a reader is not asked, because no answer to them could be graded."""
 
     unread_dates: int = 0
     """Dates nobody could read; what they belong to has none."""
@@ -110,18 +129,15 @@ def parse_moment(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def read_dataset(path: Path) -> Dataset:
-    """The data set in a file of the shape of `docs/evaluation.md`.
-
-    Raises:
-        ConfigurationError: it has another shape; the sentence names the store and the unit.
-
-    """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path.name} is no JSON in UTF-8: {error}.") from error
-    return _Reader(path.name).dataset(document)
+def for_a_reader(dataset: Dataset) -> Dataset:
+    """The data set with the questions whose answers can be graded, labelled or not."""
+    asked = [(store, (*store.questions, *store.unlabelled)) for store in dataset.stores]
+    stores = tuple(
+        replace(store, questions=tuple(one for one in both if one.can_be_graded), unlabelled=())
+        for store, both in asked
+    )
+    left_out = sum(not one.can_be_graded for _, both in asked for one in both)
+    return replace(dataset, stores=stores, without_reference=left_out)
 
 
 def choose(
@@ -130,10 +146,16 @@ def choose(
     categories: Iterable[str] = (),
     stores: int | None = None,
     questions: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
 ) -> Dataset:
     """A part of a data set, to be quick: the first stores, some categories, some questions.
 
     Questions are taken evenly over all that is left; a store that keeps none is left out.
+
+    Args:
+        sample: so many questions of each category, drawn at random; all where it has fewer.
+        seed: the same one draws the same questions of the same data set.
 
     Raises:
         ConfigurationError: nothing is left, or there is no such category.
@@ -153,6 +175,8 @@ def choose(
         )
         for store in dataset.stores[:stores]
     ]
+    if sample is not None:
+        kept = _only(kept, _drawn(kept, sample, seed))
     total = sum(len(store.questions) for store in kept)
     if questions is not None and questions < total:
         numbers = {number * total // questions for number in range(questions)}
@@ -161,6 +185,19 @@ def choose(
     if not kept:
         raise ConfigurationError(f"There is no question to ask of {dataset.name}.")
     return replace(dataset, stores=tuple(kept))
+
+
+def _drawn(stores: list[Store], sample: int, seed: int) -> set[int]:
+    """Numbers of questions, counted over all stores: so many of each category."""
+    numbers: dict[str, list[int]] = {}
+    for number, one in enumerate(one for store in stores for one in store.questions):
+        numbers.setdefault(one.category, []).append(number)
+    # Each category has a generator of its own: leaving one out changes no other.
+    return {
+        number
+        for name, held in numbers.items()
+        for number in Random(f"{seed} {name}").sample(held, min(sample, len(held)))  # noqa: S311
+    }
 
 
 def _only(stores: list[Store], numbers: set[int]) -> list[Store]:
@@ -174,136 +211,3 @@ def _only(stores: list[Store], numbers: set[int]) -> list[Store]:
         start += len(store.questions)
         chosen.append(replace(store, questions=questions))
     return chosen
-
-
-class _Reader:
-    """Reads one document and says where it is not what it should be."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._unknown_gold = 0
-        self._without_gold = 0
-        self._unread_dates = 0
-
-    def dataset(self, document: Any) -> Dataset:
-        top = self._object(document, "the file")
-        stores = [
-            self._store(one, f"store {number}")
-            for number, one in enumerate(self._list(top, "stores", "the file"), 1)
-        ]
-        if not any(store.questions for store in stores):
-            self._refuse("the file", "there is no question with an answer to find")
-        ids = [store.store_id for store in stores]
-        if len(set(ids)) < len(ids):
-            self._refuse(f"store {_repeated(ids)!r}", "the id stands there twice")
-        apart = top.get("apart") or []
-        if not isinstance(apart, list):
-            self._refuse("the file", "`apart` is no list of categories")
-        return Dataset(
-            name=self._label(top.get("name"), "the file", "name") or self._file,
-            stores=tuple(stores),
-            lang=self._label(top.get("lang"), "the file", "lang"),
-            apart=frozenset(str(one) for one in apart),
-            unknown_gold=self._unknown_gold,
-            without_gold=self._without_gold,
-            unread_dates=self._unread_dates,
-        )
-
-    def _store(self, value: Any, where: str) -> Store:
-        fields = self._object(value, where)
-        store_id = self._label(fields.get("id"), where, "id") or where
-        where = f"store {store_id!r}"
-        units = tuple(
-            self._unit(one, f"{where}, unit {number}")
-            for number, one in enumerate(self._list(fields, "units", where), 1)
-        )
-        if not units:
-            self._refuse(where, "it has no units")
-        ids = [unit.unit_id for unit in units]
-        known = set(ids)
-        if len(known) < len(ids):
-            self._refuse(f"{where}, unit {_repeated(ids)!r}", "the id stands there twice")
-        asked = (
-            self._question(one, f"{where}, question {number}", known)
-            for number, one in enumerate(self._list(fields, "questions", where), 1)
-        )
-        return Store(store_id, units, tuple(one for one in asked if one is not None))
-
-    def _unit(self, value: Any, where: str) -> DatasetUnit:
-        fields = self._object(value, where)
-        unit_id = self._label(fields.get("id"), where, "id")
-        if unit_id is None:
-            self._refuse(where, "it has no `id`")
-        where = f"{where.rpartition(' ')[0]} {unit_id!r}"
-        role = fields.get("role") or "user"
-        if role not in ROLES:
-            self._refuse(where, f"`role` is neither of {' and '.join(ROLES)}")
-        return DatasetUnit(
-            unit_id=unit_id,
-            text=self._text(fields, "text", where),
-            session=self._label(fields.get("session"), where, "session"),
-            speaker=self._label(fields.get("speaker"), where, "speaker"),
-            moment=self._moment(fields.get("date"), where),
-            role=role,
-        )
-
-    def _question(self, value: Any, where: str, known: set[str]) -> Question | None:
-        fields = self._object(value, where)
-        text = self._text(fields, "question", where)
-        named = {self._label(one, where, "gold") or "" for one in self._list(fields, "gold", where)}
-        self._unknown_gold += len(named - known)
-        if not named & known:
-            self._without_gold += 1
-            return None
-        category = fields.get("category")
-        category = fields.get("type") if category is None else category
-        return Question(
-            text=text,
-            gold=frozenset(named & known),
-            category=self._label(category, where, "category") or UNCATEGORISED,
-            moment=self._moment(fields.get("date"), where),
-        )
-
-    def _moment(self, value: Any, where: str) -> datetime | None:
-        text = self._label(value, where, "date")
-        moment = parse_moment(text) if text else None
-        self._unread_dates += text is not None and moment is None
-        return moment
-
-    def _object(self, value: Any, where: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            self._refuse(where, "it is no JSON object")
-        return value
-
-    def _list(self, fields: dict[str, Any], name: str, where: str) -> list[Any]:
-        value = fields.get(name)
-        if not isinstance(value, list):
-            self._refuse(where, f"`{name}` is no list")
-        return value
-
-    def _text(self, fields: dict[str, Any], name: str, where: str) -> str:
-        value = fields.get(name)
-        if not isinstance(value, str) or not value.strip():
-            self._refuse(where, f"`{name}` is no text, or an empty one")
-        return value
-
-    def _label(self, value: Any, where: str, name: str) -> str | None:
-        """A short text; numbers are taken as they are written, and blank ones for none."""
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            self._refuse(where, f"`{name}` is neither a text nor a number")
-        return str(value).strip() or None
-
-    def _refuse(self, where: str, what: str) -> NoReturn:
-        """Raises ConfigurationError."""
-        raise ConfigurationError(f"{self._file}, {where}: {what}.")
-
-
-def _repeated(ids: list[str]) -> str:
-    seen: set[str] = set()
-    for one in ids:
-        if one in seen:
-            return one
-        seen.add(one)
-    return ""

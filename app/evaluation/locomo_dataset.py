@@ -3,8 +3,22 @@
 from pathlib import Path
 
 from app.errors import ConfigurationError
-from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store, parse_moment
-from app.evaluation.locomo import ADVERSARIAL, CATEGORIES, Conversation, Sitting, read_conversations
+from app.evaluation.dataset import (
+    NEVER_SAID,
+    Dataset,
+    DatasetUnit,
+    Question,
+    Store,
+    parse_moment,
+)
+from app.evaluation.locomo import (
+    ADVERSARIAL,
+    CATEGORIES,
+    Conversation,
+    LocomoQuestion,
+    Sitting,
+    read_conversations,
+)
 
 
 def read_locomo(path: Path) -> Dataset:
@@ -35,15 +49,20 @@ def read_locomo(path: Path) -> Dataset:
 
 
 def _store(talk: Conversation) -> Store:
+    questions = [_question(one) for one in talk.questions]
     return Store(
         store_id=talk.name,
         units=tuple(unit for sitting in talk.sittings for unit in _units(sitting)),
-        questions=tuple(
-            Question(one.text, one.evidence, CATEGORIES.get(one.category, ADVERSARIAL))
-            for one in talk.questions
-            if one.evidence
-        ),
+        questions=tuple(one for one in questions if one.gold),
+        unlabelled=tuple(one for one in questions if not one.gold),
     )
+
+
+def _question(asked: LocomoQuestion) -> Question:
+    category = CATEGORIES.get(asked.category, ADVERSARIAL)
+    # What the file calls the answer to an adversarial question is the wrong one.
+    answer = NEVER_SAID if category == ADVERSARIAL else asked.answer.strip() or None
+    return Question(asked.text, asked.evidence, category, answer=answer)
 
 
 def _units(sitting: Sitting) -> list[DatasetUnit]:

@@ -11,8 +11,11 @@ import typer
 from app.console import REFUSED, err, out, write_json
 from app.errors import ConfigurationError
 from app.evaluation.api import open_api
-from app.evaluation.dataset import Dataset, read_dataset
+from app.evaluation.beam_dataset import read_beam
+from app.evaluation.dataset import Dataset
+from app.evaluation.dataset_file import read_dataset
 from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.longmemeval_dataset import read_longmemeval
 from app.evaluation.report import print_report, report_of
 from app.evaluation.run import Evaluation, Plan
 from app.runtime import utc_now
@@ -20,18 +23,33 @@ from app.version import VERSION
 from kemem.address import Service
 
 
-def read_given(dataset: Path | None, locomo: Path | None) -> tuple[Path, Dataset]:
-    """The file that was given, one way or the other, and what it holds.
+def read_given(
+    dataset: Path | None,
+    *,
+    locomo: Path | None = None,
+    longmemeval: Path | None = None,
+    beam: Path | None = None,
+) -> tuple[Path, Dataset]:
+    """What was given, in one format or another, and what it holds.
 
     Raises:
         ConfigurationError: none was given, or two, or it is no data set.
 
     """
-    if locomo is not None and dataset is None:
-        return locomo, read_locomo(locomo)
-    if dataset is not None and locomo is None:
-        return dataset, read_dataset(dataset)
-    raise ConfigurationError("Give a data set, or a file with --locomo PATH: one of the two.")
+    formats = (
+        (dataset, read_dataset),
+        (locomo, read_locomo),
+        (longmemeval, read_longmemeval),
+        (beam, read_beam),
+    )
+    given = [(path, read) for path, read in formats if path is not None]
+    if len(given) != 1:
+        raise ConfigurationError(
+            "Give a data set, or one with --locomo PATH, --longmemeval PATH or --beam FOLDER: one "
+            "of them."
+        )
+    [(path, read)] = given
+    return path, read(path)
 
 
 async def measure_dataset(
@@ -86,7 +104,15 @@ def describe_run(path: Path, dataset: Dataset, service: Service) -> dict[str, An
             "name": dataset.name,
             "lang": dataset.lang,
             "file": path.name,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "sha256": _sha256(path),
             "stores": len(dataset.stores),
         },
     }
+
+
+def _sha256(path: Path) -> str:
+    """Of a file; of a folder, of its JSON files in the order of their paths."""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -7,14 +7,16 @@ import pytest
 
 from app.errors import ConfigurationError
 from app.evaluation.dataset import (
+    NEVER_SAID,
     Dataset,
     DatasetUnit,
     Question,
     Store,
     choose,
+    for_a_reader,
     parse_moment,
-    read_dataset,
 )
+from app.evaluation.dataset_file import read_dataset
 from app.evaluation.locomo import read_conversation
 from app.evaluation.locomo_dataset import read_locomo
 from app.evaluation.run import BATCH, Loaded, batches
@@ -62,6 +64,7 @@ def test_a_data_set_is_read(write):
     )
     assert (found.name, found.lang, found.apart) == ("small", "zh", frozenset({"who"}))
     # "3" and "4" are nowhere, and the third question asks for nothing else.
+    assert [one.text for one in store.unlabelled] == ["What?"]
     assert (found.unknown_gold, found.without_gold, found.unread_dates) == (2, 1, 0)
     assert (found.unit_count, found.question_count) == (2, 2)
     assert found.categories == ["place", "who"]
@@ -96,9 +99,14 @@ def test_a_data_set_is_read(write):
             "store 'ana', question 1: `gold` is no list",
         ),
         (
-            {"questions": [{"question": "Who?", "gold": ["9"]}]},
-            "there is no question with an answer",
+            {"questions": [{"question": "Who?", "gold": [], "rubric": "Ben"}]},
+            "store 'ana', question 1: `rubric` is no list",
         ),
+        (
+            {"questions": [{"question": "Who?", "gold": [], "answer": ["Ben"]}]},
+            "store 'ana', question 1: `answer` is neither",
+        ),
+        ({"questions": []}, "there is no question"),
         ({"id": True}, "store 1: `id` is neither"),
     ],
 )
@@ -151,6 +159,7 @@ def test_what_is_no_json_is_said(tmp_path, content):
         ("May 8, 2023", datetime(2023, 5, 8, tzinfo=UTC)),
         ("2023年5月8日", datetime(2023, 5, 8, tzinfo=UTC)),
         ("last Tuesday", None),
+        ("March-15-2024", datetime(2024, 3, 15, tzinfo=UTC)),
         ("2023-02-30", None),
     ],
 )
@@ -212,6 +221,42 @@ def test_a_category_that_is_none_is_named_with_those_there_are():
 def test_nothing_left_to_ask_is_refused():
     with pytest.raises(ConfigurationError, match="no question"):
         choose(several(0, 4), stores=1)
+
+
+def test_so_many_of_each_category_are_drawn_and_the_same_by_the_same_seed():
+    chosen = choose(several(20, 20), sample=3, seed=7)
+    assert sorted(one.category for store in chosen.stores for one in store.questions) == [
+        *"aaa", *"bbb",
+    ]  # fmt: skip
+    assert asked(choose(several(20, 20), sample=3, seed=7)) == asked(chosen)
+    assert asked(choose(several(20, 20), sample=3, seed=8)) != asked(chosen)
+    # What is drawn of one category does not depend on another.
+    alone = choose(several(20, 20), categories=["b"], sample=3, seed=7)
+    assert set(asked(alone)) < set(asked(chosen))
+    assert asked(choose(several(1, 2), sample=3)) == ["0.0", "1.0", "1.1"]
+
+
+def test_a_reader_is_asked_what_can_be_graded(write):
+    questions = [
+        {"question": "Where?", "gold": ["1"], "answer": "Hangzhou"},
+        {"question": "Who?", "gold": [2]},
+        {"question": "Why?", "gold": [], "rubric": ["never said"]},
+        {"question": "When?", "gold": [], "answer": " "},
+    ]
+    found = read_dataset(write(document(questions=questions)))
+    assert asked(found) == ["Where?", "Who?"]
+    read = for_a_reader(found)
+    assert asked(read) == ["Where?", "Why?"]
+    assert read.without_reference == 2
+    assert read.stores[0].questions[1].rubric == ("never said",)
+
+
+def test_a_role_may_stand_where_the_speaker_does(write):
+    units = [{"id": n, "text": "Hello", "speaker": n} for n in ("user", "assistant", "Ben")]
+    [store] = read_dataset(write(document(units=units))).stores
+    assert [(one.speaker, one.role) for one in store.units] == [
+        (None, "user"), (None, "assistant"), ("Ben", "user"),
+    ]  # fmt: skip
 
 
 def test_units_share_a_request_by_session_and_moment_in_their_order():
@@ -283,9 +328,10 @@ def test_locomo_is_read_as_it_is(write):
         DatasetUnit("D2:1", "[shows a dog]", "2", "Ana", None, "user"),
     )
     assert store.questions == (
-        Question("What flies?", frozenset({"D1:1"}), "single-hop"),
-        Question("Who barks?", frozenset({"D2:1"}), "adversarial"),
+        Question("What flies?", frozenset({"D1:1"}), "single-hop", answer="a kite"),
+        Question("Who barks?", frozenset({"D2:1"}), "adversarial", answer=NEVER_SAID),
     )
+    assert store.unlabelled == (Question("Why?", frozenset(), "open-domain", answer="1"),)
     assert found.apart == {"adversarial"}
     assert (found.without_gold, found.unread_dates) == (1, 1)
 

@@ -1,0 +1,121 @@
+"""BEAM as a data set of an evaluation, from the folders of its repository. Pure but for reading.
+
+A chat is a folder with `chat.json` and `probing_questions/probing_questions.json`; a size of the
+set (`chats/100K`, up to 1M) is a folder of these. A batch of the chat is a session here, and its
+date is that of the first message that names one.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from app.errors import ConfigurationError
+from app.evaluation.dataset import (
+    Dataset,
+    DatasetUnit,
+    Question,
+    Store,
+    parse_moment,
+)
+from app.evaluation.dataset_file import read_json
+
+CHAT: Final = "chat.json"
+CUT: Final = "chat_trunecated.json"
+"""The chat down to its size, where it had become longer; its name is spelt like that."""
+
+QUESTIONS: Final = Path("probing_questions") / "probing_questions.json"
+
+_ANSWERS: Final = ("answer", "ideal_response", "ideal_answer", "ideal_summary")
+"""What the right answer is called differs by the kind of question."""
+
+# The place in the plan of the conversation, which nobody said.
+_MARK: Final = re.compile(r"\s*->->.*\Z", re.DOTALL)
+
+
+def read_beam(folder: Path) -> Dataset:
+    """Every chat of `folder`, or the one that it is.
+
+    Raises:
+        ConfigurationError: there is none, or one of its files has another shape; names the chat.
+
+    """
+    chats = [folder] if (folder / CHAT).is_file() else sorted(folder.iterdir(), key=_place)
+    stores = [_store(chat) for chat in chats if (chat / CHAT).is_file()]
+    if not stores:
+        raise ConfigurationError(f"{folder} has no chat of BEAM: no folder in it has a {CHAT}.")
+    return Dataset(
+        name=f"BEAM {folder.name}",
+        stores=tuple(store for store, _ in stores),
+        lang="en",
+        unknown_gold=sum(unknown for _, unknown in stores),
+        without_gold=sum(len(store.unlabelled) for store, _ in stores),
+    )
+
+
+def _place(chat: Path) -> tuple[int, str]:
+    return (int(chat.name) if chat.name.isdecimal() else 0, chat.name)
+
+
+def _store(chat: Path) -> tuple[Store, int]:
+    """One chat, and how many of its labels name no message."""
+    cut = chat / CUT
+    said = read_json(cut if cut.is_file() else chat / CHAT)
+    asked = read_json(chat / QUESTIONS)
+    try:
+        units = tuple(unit for batch in said for unit in _units(batch))
+        questions = [
+            _question(one, category) for category, listed in asked.items() for one in listed
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ConfigurationError(
+            f"{chat} is no chat in the layout of BEAM ({type(error).__name__}: {error})."
+        ) from error
+    known = {unit.unit_id for unit in units}
+    if len(known) < len(units):
+        raise ConfigurationError(f"{chat}: the id of a message stands there twice.")
+    found = [
+        Question(one.text, one.gold & known, one.category, answer=one.answer, rubric=one.rubric)
+        for one in questions
+    ]
+    store = Store(
+        store_id=f"{chat.parent.name}-{chat.name}",
+        units=units,
+        questions=tuple(one for one in found if one.gold),
+        unlabelled=tuple(one for one in found if not one.gold),
+    )
+    return store, sum(len(one.gold - known) for one in questions)
+
+
+def _units(batch: dict[str, Any]) -> Iterator[DatasetUnit]:
+    messages = [message for turn in batch["turns"] for message in turn]
+    anchor = next((one["time_anchor"] for one in messages if one.get("time_anchor")), "")
+    moment = parse_moment(anchor)
+    for one in messages:
+        text = _MARK.sub("", one["content"])
+        if text.strip():
+            yield DatasetUnit(
+                str(one["id"]), text, str(batch["batch_number"]), None, moment, one["role"]
+            )
+
+
+def _question(asked: dict[str, Any], category: str) -> Question:
+    answer = next((asked[name] for name in _ANSWERS if asked.get(name)), None)
+    return Question(
+        text=asked["question"],
+        gold=frozenset(_ids(asked.get("source_chat_ids", []))),
+        category=category,
+        answer=None if answer is None else str(answer),
+        rubric=tuple(str(one) for one in asked.get("rubric", [])),
+    )
+
+
+def _ids(labels: Any) -> Iterator[str]:
+    """The messages that a label names: a list, or lists by what they are evidence of."""
+    if isinstance(labels, dict):
+        labels = list(labels.values())
+    if not isinstance(labels, list):
+        yield str(labels)
+        return
+    for one in labels:
+        yield from _ids(one)
