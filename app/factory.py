@@ -9,6 +9,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from app.conversation.messages.excerpt_search import ExcerptSearch
 from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService, WindowRules
@@ -59,7 +60,12 @@ from app.prompting.blocks.service import BlockService
 from app.prompting.checkpoints.service import ApprovalService, CheckpointService
 from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.service import CompactionService
-from app.prompting.context.service import ContextRules, ContextService, ShownRecorders
+from app.prompting.context.service import (
+    ContextRules,
+    ContextService,
+    ContextSources,
+    ShownRecorders,
+)
 from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageSearchService, PassageService
@@ -152,9 +158,14 @@ def _context(factory: Factory, at: Runtime) -> ContextService:
         settings.injection_enabled,
         at.window_strategies,
     )
-    recall, passages = factory.get(RecallService), factory.get(PassageSearchService)
+    sources = ContextSources(
+        at.embedders,
+        factory.get(RecallService),
+        factory.get(ExcerptSearch),
+        factory.get(PassageSearchService),
+    )
     noted = ShownRecorders(at.injections, at.memory_use)
-    return ContextService(at.database, recall, passages, at.counter, rules, noted, at.now)
+    return ContextService(at.database, sources, at.counter, rules, noted, at.now)
 
 
 def _tools(factory: Factory, at: Runtime) -> ToolService:
@@ -225,7 +236,12 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         SearchService: lambda _, at: SearchService(
             at.database, at.embedders, at.memory_use, *_searching(at)
         ),
-        RecallService: lambda _, at: RecallService(at.database, at.embedders, *_searching(at)),
+        RecallService: lambda _, at: RecallService(
+            at.database, at.search_ranks, at.reranker, at.embedding_ledger, at.processing
+        ),
+        ExcerptSearch: lambda _, at: ExcerptSearch(
+            at.database, at.search_ranks.boosts, at.capture.tags
+        ),
         Pipeline: _pipeline,
         InferenceService: _inference,
         ExtractionService: lambda _, at: ExtractionService(at.work, at.models, _limits(at), at.now),

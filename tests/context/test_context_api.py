@@ -53,7 +53,8 @@ class TestParts:
         answer = await context(client, system_prompt="Be kind.", render="parts")
 
         assert [one["name"] for one in answer["parts"]] == [
-            "instructions", "profile", "blocks", "summary", "corrections", "memories", "window",
+            "instructions", "profile", "blocks", "summary", "corrections", "memories", "excerpts",
+            "window",
         ]  # fmt: skip
         texts = [one["text"] for one in answer["parts"] if one["text"]]
         assert answer["prompt"] == "\n\n".join(texts)

@@ -4,6 +4,7 @@ from httpx import AsyncClient
 
 from tests.support.api import append, ok
 
+REMEMBERED = {"memories": False, "corrections": False, "excerpts": False}
 LONG = "Row of a table that nobody will look at again. " * 40
 
 
@@ -21,7 +22,7 @@ async def test_more_of_the_conversation_fits_and_all_of_it_stays_stored(
             {"role": "assistant", "content": "", "tool_calls": [call]},
             {"role": "tool", "content": LONG, "tool_call_id": f"c{number}"},
         )
-    body = {"window_tokens": 900, "include": {"memories": False, "corrections": False}}
+    body = {"window_tokens": 900, "include": REMEMBERED}
 
     plain = ok(await client.post("/sessions/s1/context", json=body))
     wish = {"clear_tool_results": {"keep": 1}}

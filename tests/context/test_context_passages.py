@@ -140,7 +140,7 @@ async def test_it_costs_a_search_of_passages_and_nothing_where_none_are_asked_fo
             return wire.round_trips - before
 
         plain = await trips()
-        assert plain == 20
+        assert plain == 25
         # Which folders, in a transaction; what is known of each passage, and the best.
         assert await trips(passages={}) - plain <= 5 * 6
 

@@ -240,6 +240,11 @@ COLUMNS = {
         "analyser": "smallint",
         "embedding": "vector",
         "embedding_model": "character varying(255)",
+        "states_wish": "boolean",
+        "piece_ends": "integer[]",
+        "piece_terms": "sparsevec[]",
+        "piece_term_counts": "smallint[]",
+        "piece_embeddings": "vector[]",
     },
 }
 

@@ -21,6 +21,8 @@ ALTER TABLE memories DROP CONSTRAINT memories_fk_superseded_by,
 ALTER TABLE graph_entities DROP CONSTRAINT graph_entities_fk_merged_into,
     ADD CONSTRAINT graph_entities_fk_merged_into FOREIGN KEY (tenant_id, merged_into)
     REFERENCES graph_entities (tenant_id, entity_id) ON DELETE SET NULL (merged_into);
+ALTER TABLE messages DROP COLUMN states_wish, DROP COLUMN piece_ends, DROP COLUMN piece_terms,
+    DROP COLUMN piece_term_counts, DROP COLUMN piece_embeddings;
 DROP INDEX api_keys_uk_key_prefix;
 CREATE UNIQUE INDEX api_keys_uk_key_prefix ON api_keys (key_prefix);
 DO $$

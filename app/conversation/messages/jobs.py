@@ -11,8 +11,8 @@ from app.conversation.messages.maintenance_repository import (
     MessageMaintenanceRepository,
     Unfinished,
 )
-from app.conversation.messages.message_index import Indexer
-from app.identity.agents.embedders import Embedders, InForce, embed
+from app.conversation.messages.message_index import Indexer, embed_each
+from app.identity.agents.embedders import Embedders, InForce
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.embedder import Embedder
@@ -140,11 +140,13 @@ class MessageBackfill:
             Access(tenant_id), "", frozenset(), tenant.config, tuple(tenant.embedding_models)
         )
 
-    async def _texts(self, rows: Sequence[Unfinished]) -> dict[str, str]:
-        """What a vector is made of, by id; without those that are never found."""
+    async def _texts(self, rows: Sequence[Unfinished]) -> dict[str, list[str]]:
+        """What vectors are made of, by id; without those that are never found."""
         return await asyncio.to_thread(self._indexer.texts, [row.said for row in rows])
 
-    async def _read(self, tenant_id: str, rows: Sequence[Unfinished]) -> tuple[dict[str, str], int]:
+    async def _read(
+        self, tenant_id: str, rows: Sequence[Unfinished]
+    ) -> tuple[dict[str, list[str]], int]:
         """As `_texts`; and of how many the words were written."""
         if not rows:
             return {}, 0
@@ -157,17 +159,19 @@ class MessageBackfill:
         self,
         principal: Principal,
         rows: Sequence[Unfinished],
-        texts: Mapping[str, str],
+        texts: Mapping[str, Sequence[str]],
         embedder: Embedder,
     ) -> int:
         if not rows:
             return 0
         # Of what had words under other rules and has none now, the vector is all zeros.
-        made: Any = await embed(embedder, [texts.get(row.said.message_id, "") for row in rows])
+        made = await embed_each(
+            embedder, {one: texts.get(one, [""]) for one in (row.said.message_id for row in rows)}
+        )
         async with self._database.begin(principal.tenant_id) as db:
             await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
             return await MessageMaintenanceRepository(db, principal.tenant_id).write_vectors(
-                rows, [embedder.name] * len(rows), made
+                rows, [embedder.name] * len(rows), list(made.values())
             )
 
 

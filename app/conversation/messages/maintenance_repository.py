@@ -85,6 +85,10 @@ _WORDS: Final[Mapping[str, str]] = {
     "has_time": "bool",
     "analyser": "int2",
     "said_at": "timestamptz",
+    "states_wish": "bool",
+    "piece_ends": "int4[]",
+    "piece_terms": "sparsevec[]",
+    "piece_term_counts": "int2[]",
 }
 
 _SET_WORDS = ", ".join(f"{name} = CAST(v.{name} AS {kind})" for name, kind in _WORDS.items())
@@ -99,9 +103,11 @@ WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.message_id = v.message_id
 """
 
 _WRITE_VECTORS = f"""{_LOCKED}
-UPDATE messages m SET embedding = CAST(v.vector AS vector), embedding_model = v.model
+UPDATE messages m SET embedding = CAST(v.vector AS vector),
+    piece_embeddings = CAST(v.pieces AS vector[]), embedding_model = v.model
 FROM unnest(CAST(:ids AS text[]), CAST(:old AS text[]), CAST(:models AS text[]),
-    CAST(:vectors AS text[])) AS v(message_id, old, model, vector), locked
+    CAST(:vectors AS text[]), CAST(:pieces AS text[]))
+    AS v(message_id, old, model, vector, pieces), locked
 WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.message_id = v.message_id
   AND locked.message_id = v.message_id AND m.embedding_model IS NOT DISTINCT FROM v.old
 """
@@ -184,15 +190,21 @@ class MessageMaintenanceRepository:
         return await self._write(_WRITE_WORDS, ids=list(columns), **values)
 
     async def write_vectors(
-        self, rows: Sequence[Unfinished], models: Sequence[str], vectors: Sequence[Sequence[float]]
+        self, rows: Sequence[Unfinished], models: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> int:
-        """Vectors of messages; how many are still there and have got none meanwhile."""
+        """Vectors of messages; how many are still there and have got none meanwhile.
+
+        Args:
+            vectors: of each message and then of its pieces, where it has several.
+
+        """
         return await self._write(
             _WRITE_VECTORS,
             ids=[row.said.message_id for row in rows],
             old=[row.old for row in rows],
             models=list(models),
-            vectors=[f"[{','.join(f'{one:.9g}' for one in vector)}]" for vector in vectors],
+            vectors=[_vector(one[0]) for one in vectors],
+            pieces=[_as_text([_vector(piece) for piece in one[1:]] or None) for one in vectors],
         )
 
     async def _write(self, statement: str, **parameters: Any) -> int:
@@ -208,4 +220,10 @@ def _as_text(value: Any) -> str | None:
         return None
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, list):
+        return "{" + ",".join(f'"{_as_text(each)}"' for each in value) + "}"
     return str(value.to_text()) if hasattr(value, "to_text") else str(value)
+
+
+def _vector(numbers: Sequence[float]) -> str:
+    return f"[{','.join(f'{one:.9g}' for one in numbers)}]"

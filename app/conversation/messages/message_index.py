@@ -8,14 +8,19 @@ no terms.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final
 
 from app.conversation.messages.capture import Said, is_hidden, said_text
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
+from app.language.llm.embedder import Embedder
 from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
+from app.language.ranking.packing import stored_terms
+from app.language.text.conversation_questions import states_wish
 from app.language.text.offload import read_text
-from app.language.text.terms import ANALYSER_VERSION
+from app.language.text.pieces import piece_ends, piece_texts
+from app.language.text.terms import ANALYSER_VERSION, terms
 from app.language.text.uploads import strip_blocks
 from app.platform.values.fields import in_utc
 
@@ -36,11 +41,14 @@ INDEXED_AT_ONCE: Final = 40_000
 """Code points of a batch that are read before it is stored, some 0.1 s of work; what is over is
 left to a job."""
 
+PIECE_COLUMNS: Final = ("piece_ends", "piece_terms", "piece_term_counts", "states_wish")
+
 NEVER_FOUND: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(INDEX_COLUMNS),
+    **dict.fromkeys((*INDEX_COLUMNS, *PIECE_COLUMNS)),
     "analyser": ANALYSER_VERSION,
     "said_at": None,
     "embedding": None,
+    "piece_embeddings": None,
     "embedding_model": None,
 }
 
@@ -87,9 +95,38 @@ def words_of(message: Said, text: str | None) -> dict[str, Any]:
         return {**NEVER_FOUND, "said_at": stored}
     names = (message.name, *(message.metadata.get(key) for key in SPEAKER_KEYS))
     speakers = [name for name in names if isinstance(name, str) and name.strip()]
+    ends = piece_ends(text)
+    pieces = [terms(piece) for piece in piece_texts(text, ends)]
     # The day that the speaker called it.
-    read = index_values(text, speakers=speakers, said_at=said_at or message.create_time)
-    return {**NEVER_FOUND, **read, "said_at": stored}
+    day = said_at or message.create_time
+    words = chain.from_iterable(pieces)
+    read = index_values(text, speakers=speakers, said_at=day, words=words)
+    wish = {"states_wish": states_wish(text)}
+    return {**NEVER_FOUND, **read, **wish, **_of_pieces(ends, pieces), "said_at": stored}
+
+
+def _of_pieces(ends: Sequence[int], pieces: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The values of `PIECE_COLUMNS`; none for a text of one piece, which is itself that piece."""
+    if len(ends) == 1:
+        return {}
+    kept = [stored_terms(piece) for piece in pieces]
+    return {
+        "piece_ends": list(ends),
+        "piece_terms": [one.vector for one in kept],
+        "piece_term_counts": [one.count for one in kept],
+    }
+
+
+def embedded_texts(text: str) -> list[str]:
+    """What vectors are made of: the text, and each of its pieces where it has several."""
+    ends = piece_ends(text)
+    pieces = piece_texts(text, ends) if len(ends) > 1 else []
+    return [text[:EMBEDDED_LENGTH], *pieces]
+
+
+def vector_columns(vectors: Sequence[Any]) -> dict[str, Any]:
+    """The columns of vectors that were made of `embedded_texts`."""
+    return {"embedding": vectors[0], "piece_embeddings": list(vectors[1:]) or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +136,13 @@ class Prepared:
     Args:
         columns: values for the rows, by place in the batch; what is missing is left to a job.
         model: what made the vectors; None when nothing was embedded.
-        vectors: of those that may be found, by place.
+        vectors: of the texts of those that may be found (`embedded_texts`), by place.
 
     """
 
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     model: str | None = None
-    vectors: Mapping[str, Any] = field(default_factory=dict)
+    vectors: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def of(self, place: int, *, embedded: bool) -> dict[str, Any]:
         """Values for the row of one message.
@@ -116,7 +153,7 @@ class Prepared:
         """
         row = dict(self.columns.get(str(place), NOT_READ))
         if embedded and str(place) in self.vectors:
-            row |= {"embedding": self.vectors[str(place)], "embedding_model": self.model}
+            row |= vector_columns(self.vectors[str(place)]) | {"embedding_model": self.model}
         return row
 
 
@@ -150,10 +187,11 @@ class Indexer:
         embedder = await self._embedders.at_hand(principal)
         if embedder is None or not texts:
             return Prepared(columns)
-        made = await embed(embedder, list(texts.values()))
-        return Prepared(columns, embedder.name, dict(zip(texts, made, strict=True)))
+        return Prepared(columns, embedder.name, await embed_each(embedder, texts))
 
-    def read(self, messages: Sequence[Said]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    def read(
+        self, messages: Sequence[Said]
+    ) -> tuple[dict[str, list[str]], dict[str, dict[str, Any]]]:
         """By id: what to embed of the messages that may be found, and the columns of all.
 
         Takes time in proportion to the text.
@@ -163,14 +201,27 @@ class Indexer:
             text = searchable_text(message, self._tags)
             columns[message.message_id] = words_of(message, text)
             if text is not None:
-                texts[message.message_id] = text[:EMBEDDED_LENGTH]
+                texts[message.message_id] = embedded_texts(text)
         return texts, columns
 
-    def texts(self, messages: Sequence[Said]) -> dict[str, str]:
+    def texts(self, messages: Sequence[Said]) -> dict[str, list[str]]:
         """The first half of `read`, at a fraction of its cost."""
         found = {one.message_id: searchable_text(one, self._tags) for one in messages}
         return {
-            message_id: text[:EMBEDDED_LENGTH]
+            message_id: embedded_texts(text)
             for message_id, text in found.items()
             if text is not None
         }
+
+
+async def embed_each(
+    embedder: Embedder, texts: Mapping[str, Sequence[str]]
+) -> dict[str, list[Any]]:
+    """The vectors of several texts by id, in one call of the embedder.
+
+    Raises:
+        EmbeddingUnavailableError: no embedder answers; safe to retry.
+
+    """
+    made = iter(await embed(embedder, list(chain.from_iterable(texts.values()))))
+    return {key: [next(made) for _ in each] for key, each in texts.items()}

@@ -3,8 +3,18 @@
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, String, Text, text
-from sqlalchemy.dialects.postgresql import JSONB
+from pgvector.sqlalchemy import SPARSEVEC
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    SmallInteger,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.platform.database.base import Base, Id, QuickVector, Searched, TenantOwned
@@ -123,6 +133,14 @@ class Message(TenantOwned, Searched, Base):
     token_count: Mapped[int | None]
     # What `metadata.client_time` says, as far as it is a time; searches go by it.
     said_at: Mapped[datetime | None] = mapped_column(deferred=True)
+    # Whether it says how something is to be done from now on, or what is liked better.
+    states_wish: Mapped[bool | None] = mapped_column(deferred=True)
     # Null until it is embedded: with the append where that takes no call, else by a job.
     embedding: Mapped[Any | None] = mapped_column(QuickVector(), deferred=True)
     embedding_model: Mapped[str | None] = mapped_column(String(255), deferred=True)
+    # Of a text of several pieces (`language/text/pieces.py`): where each ends in the text that is
+    # searched, and its terms, how many they are, and its vector, by the same model.
+    piece_ends: Mapped[list[int] | None] = mapped_column(ARRAY(Integer), deferred=True)
+    piece_terms: Mapped[list[Any] | None] = mapped_column(ARRAY(SPARSEVEC()), deferred=True)
+    piece_term_counts: Mapped[list[int] | None] = mapped_column(ARRAY(SmallInteger), deferred=True)
+    piece_embeddings: Mapped[list[Any] | None] = mapped_column(ARRAY(QuickVector()), deferred=True)

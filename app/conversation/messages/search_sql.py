@@ -19,6 +19,7 @@ from app.language.ranking.records import (
     SearchStatement,
     id_hash_sql,
     inner_product,
+    product_columns,
     query_columns,
     record_sql,
 )
@@ -45,6 +46,8 @@ class MessagePlan:
         asked: the query's words and what else it asks for.
         newest: what was stored after it is left out; None on the first page.
         most: how many messages are looked at.
+        sessions: only of these; None for all.
+        remembered: leave out what was said while memory was paused.
 
     """
 
@@ -59,6 +62,8 @@ class MessagePlan:
     until: datetime | None = None
     newest: datetime | None = None
     most: int = MOST_MESSAGES
+    sessions: Sequence[str] | None = None
+    remembered: bool = False
 
 
 def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Column]]:
@@ -82,6 +87,8 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
         Column("session", "int8", id_hash_sql("messages.session_id")),
         Column("said", "timestamptz", _SAID),
         Column("created", "timestamptz", "messages.create_time"),
+        Column("by_user", "bool", "messages.role = 'user'"),
+        Column("wish", "bool", "messages.states_wish AND messages.role = 'user'"),
         Column("eligible", "bool", " AND ".join(_narrowed(plan, statement))),
     ]
     whose = " AND ".join(_whose(plan, statement))
@@ -116,6 +123,59 @@ def hits_statement(plan: MessagePlan, message_ids: Sequence[str]) -> tuple[str, 
     where = " AND ".join([chosen, *_whose(plan, statement), _FINDABLE])
     columns = ", ".join(f"messages.{name}" for name in COLUMNS)
     return f"SELECT {columns}, {_SAID} AS said_at FROM messages WHERE {where}", statement.values
+
+
+def pieces_statement(
+    plan: MessagePlan, message_ids: Sequence[str]
+) -> tuple[str, list[object], list[Column]]:
+    """Those of `message_ids` that may be shown in pieces, with what excerpts show of a message.
+
+    `records` has one record per piece, in their order, and is null for a message of one piece. The
+    request is the user's message right before an assistant's; `session_messages` the number of
+    the session's last message.
+    """
+    statement = SearchStatement()
+    columns = [
+        Column(
+            "similarity",
+            "float4",
+            f"CAST(coalesce({_piece_cosine(plan, statement)}, 'NaN') AS float4)",
+        ),
+        *product_columns(plan.asked, statement, terms="piece.terms"),
+        Column("length", "int2", "piece.term_count"),
+    ]
+    chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
+    where = " AND ".join([chosen, *_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE])
+    return (
+        f"""
+    SELECT messages.message_id, messages.session_id, messages.role, messages.name,
+        messages.sequence_no, messages.content, messages.content_parts, messages.piece_ends,
+        {_SAID} AS said_at, sessions.last_sequence_no AS session_messages,
+        request.content AS request,
+        coalesce(messages.states_wish, false) AND messages.role = 'user' AS wish,
+        (SELECT string_agg({record_sql(columns)}, '' ORDER BY piece.number)
+         FROM unnest(messages.piece_terms, messages.piece_term_counts, messages.piece_embeddings)
+            WITH ORDINALITY AS piece(terms, term_count, embedding, number)) AS records
+    FROM messages
+    JOIN sessions ON sessions.tenant_id = tenant.id AND sessions.session_id = messages.session_id
+    LEFT JOIN LATERAL (
+        SELECT asked.content FROM messages AS asked
+        WHERE messages.role = 'assistant' AND asked.tenant_id = tenant.id
+            AND asked.session_id = messages.session_id
+            AND asked.sequence_no = messages.sequence_no - 1 AND asked.role = 'user'
+            AND asked.terms IS NOT NULL AND (asked.captured OR NOT {plan.remembered})
+    ) AS request ON true
+    WHERE {where}
+    """,
+        statement.values,
+        columns,
+    )
+
+
+def _piece_cosine(plan: MessagePlan, statement: SearchStatement) -> str:
+    return inner_product(
+        plan.asked.vectors, statement, model="messages.embedding_model", vector="piece.embedding"
+    )
 
 
 def _behind(plan: MessagePlan, where: str) -> str:
@@ -160,4 +220,9 @@ def _narrowed(plan: MessagePlan, statement: SearchStatement) -> list[str]:
         conditions.append(f"{_SAID} >= {statement.bind(plan.since, 'timestamptz')}")
     if plan.until is not None:
         conditions.append(f"{_SAID} < {statement.bind(plan.until, 'timestamptz')}")
+    if plan.sessions is not None:
+        chosen = statement.bind(list(plan.sessions), "text[]")
+        conditions.append(f"messages.session_id = ANY ({chosen})")
+    if plan.remembered:
+        conditions.append("messages.captured")
     return conditions

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Double,
+    Integer,
     LargeBinary,
     SmallInteger,
     String,
@@ -113,9 +114,13 @@ def _vector(_column: Column[Any], value: Any) -> str | None:
     return None if fits else "must be a list of numbers"
 
 
-def _list(_column: Column[Any], value: Any) -> str | None:
-    fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return None if fits else "must be a list of texts"
+def _list(column: Column[Any], value: Any) -> str | None:
+    # PostgreSQL writes a list of vectors as one of texts.
+    numbers = isinstance(getattr(column.type, "item_type", None), Integer)
+    fits = isinstance(value, list) and all(
+        type(item) is (int if numbers else str) for item in value
+    )
+    return None if fits else f"must be a list of {'whole numbers' if numbers else 'texts'}"
 
 
 # Text is a String, and a SmallInteger is no BigInteger.

@@ -78,10 +78,11 @@ DERIVED: Final = frozenset(
     {
         "embedding", "embedding_model", "code", "terms", "term_count", "word_count",
         "is_question", "has_time", "analyser", "use_count", "last_used_at", "last_active_time",
+        "states_wish", "piece_ends", "piece_terms", "piece_term_counts", "piece_embeddings",
     }
 )  # fmt: skip
 
-VECTORS: Final = frozenset({"embedding", "embedding_model", "code"})
+VECTORS: Final = frozenset({"embedding", "embedding_model", "code", "piece_embeddings"})
 
 NO_MODEL: Final = ""
 """Model of a memory without a vector: no embedder's name, so `kemem reembed` makes a vector."""

@@ -5,6 +5,7 @@ What a provider's embedder costs is noted for the tenant it works for, here and 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from app.language.llm.embedder import (
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.language.llm.reranker import RerankOperation
+from app.language.ranking.query import ParsedQuery, parsed_query
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import EMBEDDED_TEXTS, EMBEDDING_SECONDS, MODEL_TOKENS
 
@@ -136,6 +138,26 @@ class QueryVectors:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddedQuery:
+    """A query that was read and embedded once, for all that is searched with it.
+
+    Args:
+        parsed: its words, dates and names, and the vectors of what is ranked by.
+        vectors: of the query as it stands, first, and of its `ranked_texts`.
+
+    """
+
+    text: str
+    parsed: ParsedQuery
+    vectors: QueryVectors
+
+    @property
+    def by_model(self) -> dict[str, Any]:
+        """The query as it stands, as a unit vector of each model."""
+        return {model: rows[0] for model, rows in self.vectors.by_model.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class InForce:
     """Which model each memory should have: names by handle, and the handle of those whose
     agent names none.
@@ -220,6 +242,12 @@ class Embedders:
         if failure is not None and not vectors and required:
             raise failure
         return QueryVectors(vectors, smallest(shares), failure is not None)
+
+    async def embedded(self, principal: Principal, text: str, reference: datetime) -> EmbeddedQuery:
+        """A query that is asked at `reference`; without vectors where no embedder answers."""
+        asked = await parsed_query(text, reference)
+        vectors = await self.for_query(principal, [text, *asked.ranked_texts], required=False)
+        return EmbeddedQuery(text, asked.embedded(vectors.by_model), vectors)
 
 
 def smallest(shares: Sequence[DenseShare]) -> DenseShare:

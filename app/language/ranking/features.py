@@ -62,12 +62,9 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
         packed: what the products are of.
 
     """
-    products = np.empty((len(records), len(packed.vectors)), np.float32)
-    for number in range(len(packed.vectors)):
-        products[:, number] = records[f"product_{number}"]
     sessions = records["session"].astype(np.int64)
     return Features(
-        counts=frequencies(products, len(packed.terms)),
+        counts=term_counts(records, packed),
         lengths=records["length"].astype(np.float32),
         cosine=records["ranked_similarity"].astype(np.float32),
         named=records["named"] > 0,
@@ -78,6 +75,14 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
         words=records["words"].astype(np.int64),
         timed=records["timed"],
     )
+
+
+def term_counts(records: Records, packed: PackedQuery) -> npt.NDArray[np.uint8]:
+    """How often each record (first axis) has each term of the query (second axis)."""
+    products = np.empty((len(records), len(packed.vectors)), np.float32)
+    for number in range(len(packed.vectors)):
+        products[:, number] = records[f"product_{number}"]
+    return frequencies(products, len(packed.terms))
 
 
 def bucket_statistics(features: Features) -> BucketStatistics:

@@ -33,7 +33,11 @@ _MOST_MARKS: Final = 1_000
 
 
 def index_values(
-    text: str, *, speakers: Iterable[str] = (), said_at: datetime | None = None
+    text: str,
+    *,
+    speakers: Iterable[str] = (),
+    said_at: datetime | None = None,
+    words: Iterable[str] | None = None,
 ) -> dict[str, Any]:
     """The values of `INDEX_COLUMNS` for a row that says `text`.
 
@@ -45,15 +49,16 @@ def index_values(
         speakers: names of whoever says it or it is about; the first `MOST_NAMES` count, and
             `LONGEST_NAME` characters of each: metadata may hold a book there.
         said_at: when; its day is what is found.
+        words: the terms of the text, where they are known.
 
     """
     names = list(dict.fromkeys(name[:LONGEST_NAME] for name in islice(speakers, MOST_NAMES)))
-    words = terms(text)
+    said = terms(text) if words is None else list(words)
     for name in names:
-        words += terms(name)
+        said += terms(name)
     if said_at is not None:
-        words += terms(_day(said_at, chinese=cjk_share(text) > 0.5))
-    kept = stored_terms(words, marks=[mark for name in names for mark in _marks(name)])
+        said += terms(_day(said_at, chinese=cjk_share(text) > 0.5))
+    kept = stored_terms(said, marks=[mark for name in names for mark in _marks(name)])
     return {
         "terms": kept.vector,
         "term_count": kept.count,

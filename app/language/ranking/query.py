@@ -13,6 +13,12 @@ from pgvector import SparseVector
 from app.language.ranking.bm25 import Floats
 from app.language.ranking.indexed_text import speaker_marks_in
 from app.language.ranking.packing import PackedQuery, any_of, packed_query
+from app.language.text.conversation_questions import (
+    ONE_PLACE,
+    ConversationQuestion,
+    conversation_question,
+    without_frame,
+)
 from app.language.text.function_words import content_words
 from app.language.text.names import name_candidates, without_names
 from app.language.text.offload import read_text
@@ -35,6 +41,8 @@ class QueryTraits:
     """The share of CJK characters among its letters."""
     when: bool = False
     """It asks for a time."""
+    conversation: ConversationQuestion = ONE_PLACE
+    """Whose words it asks for, and how many of them."""
     dates: tuple[tuple[float, float], ...] = ()
     """Start and end of each date in it, in seconds of the epoch."""
 
@@ -86,11 +94,12 @@ def parse_query(query: str, reference: datetime) -> ParsedQuery:
     says; the words alone are embedded beside the sentence, because question words are near to
     questions (2 points of recall@10 on MADial, 1 on LoCoMo).
     """
-    counts = Counter(terms(query))
+    asked = without_frame(query)
+    counts = Counter(terms(asked))
     packed = packed_query(list(counts))
     # Without a capital nothing looks like a name, and any word might be one.
-    uncased = query in {query.lower(), query.upper()}
-    bare = query if uncased else without_names(query, name_candidates(query))
+    uncased = asked in {asked.lower(), asked.upper()}
+    bare = asked if uncased else without_names(asked, name_candidates(asked))
     words = content_words(bare)
     return ParsedQuery(
         packed,
@@ -99,6 +108,7 @@ def parse_query(query: str, reference: datetime) -> ParsedQuery:
             cjk=cjk_share(bare),
             term_counts=np.array([counts[term] for term in packed.terms], np.float32),
             when=asks_when(query),
+            conversation=conversation_question(query),
             dates=tuple(
                 (expression.start.timestamp(), expression.end.timestamp())
                 for expression in time_expressions(query, reference)

@@ -154,16 +154,26 @@ def query_columns(
     return [
         Column("similarity", "float4", _number(similarity)),
         Column("ranked_similarity", "float4", _number(ranked_similarity)),
-        *(
-            Column(
-                f"product_{number}",
-                "float4",
-                product_sql(terms, statement.bind(vector, "sparsevec")),
-            )
-            for number, vector in enumerate(asked.packed.vectors)
-        ),
+        *product_columns(asked, statement, terms=terms),
         Column("named", "float4", product_sql(terms, statement.bind(asked.marks, "sparsevec"))),
         *text_columns(words),
+    ]
+
+
+def product_columns(asked: ParsedQuery, statement: SearchStatement, *, terms: str) -> list[Column]:
+    """The products that tell how often a row has each term of a query (`packing.frequencies`).
+
+    Args:
+        asked: what is asked.
+        statement: takes its terms as values.
+        terms: SQL for the row's terms.
+
+    """
+    return [
+        Column(
+            f"product_{number}", "float4", product_sql(terms, statement.bind(vector, "sparsevec"))
+        )
+        for number, vector in enumerate(asked.packed.vectors)
     ]
 
 

@@ -33,6 +33,13 @@ def word_count(text: str) -> int:
     return len(_WORD.findall(text)) + math.ceil(len(_CHARS.findall(text)) / 2)
 
 
+def word_ends(text: str) -> list[int]:
+    """Where each word ends, in order; every second character of a script without spaces."""
+    characters = [found.end() for found in _CHARS.finditer(text)]
+    words = [found.end() for found in _WORD.finditer(text)]
+    return sorted([*words, *characters[1::2]]) if characters else words
+
+
 def mostly_characters(text: str) -> bool:
     """Whether the text is written in characters rather than in spaced words."""
     return len(_CHARS.findall(text)) > len(_WORD.findall(text))
@@ -40,7 +47,7 @@ def mostly_characters(text: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """The text's sentences in order, without the space around them."""
-    places = [0, *_ends(text)]
+    places = [0, *sentence_ends(text)]
     found = (text[a:b].strip() for a, b in zip(places, [*places[1:], len(text)], strict=True))
     return [sentence for sentence in found if sentence]
 
@@ -58,7 +65,7 @@ def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     text = text.strip()
     if fits(text):
         return text, False
-    ends = [end for end in _ends(text) if text[:end].strip()]
+    ends = [end for end in sentence_ends(text) if text[:end].strip()]
     kept = _last_fitting(ends, lambda end: fits(text[:end].rstrip()))
     if kept is not None:
         return text[:kept].rstrip(), True
@@ -67,12 +74,19 @@ def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     return ("" if kept is None else text[:kept].rstrip() + ELLIPSIS), True
 
 
-def _ends(text: str) -> list[int]:
+def sentence_ends(text: str) -> list[int]:
+    """Where its sentences and lines end, the space behind them included, in order."""
     return [
         found.end()
         for found in _END.finditer(text)
-        if not (found["latin"] and _is_abbreviation(found["latin"]))
+        if not (found["latin"] and _goes_on(text, found.start(), found["latin"]))
     ]
+
+
+def _goes_on(text: str, start: int, word: str) -> bool:
+    """Whether the dot behind a word ends no sentence: of an abbreviation, or a number in a list."""
+    numbers_item = word.isdigit() and text[max(start - 8, 0) : start].rstrip(" ")[-1:] in {"", "\n"}
+    return numbers_item or _is_abbreviation(word)
 
 
 def _is_abbreviation(word: str) -> bool:

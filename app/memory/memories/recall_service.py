@@ -4,16 +4,15 @@ With a query they are searched in at most two statements; without one the most c
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from app.identity.agents.agent_processors import Processing
-from app.identity.agents.embedders import Embedders, QueryVectors, Spending
+from app.identity.agents.embedders import EmbeddedQuery, QueryVectors, Spending
 from app.identity.tenants.access import Principal
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
-from app.language.ranking.query import parsed_query
 from app.memory.memories.candidate_search import (
     CountedReranker,
     Found,
@@ -44,17 +43,16 @@ class Recall:
     """What is to be recalled, of whose memories; the caller has checked that they may be read.
 
     Args:
-        query: None to order by confidence.
+        asked: None to order by confidence.
         scopes: the id of each scope that is searched.
         limit: how many at most.
         corrections: so many corrections are among them whatever their rank, if there are.
         threshold: of similarity; corrections need not reach it.
-        reference: when the query is asked; now when None.
         as_of: what held then, by its time of validity; None is what counts now.
 
     """
 
-    query: str | None
+    asked: EmbeddedQuery | None
     scopes: Mapping[str, str]
     user_id: str
     agent_id: str
@@ -65,7 +63,6 @@ class Recall:
     threshold: float | None = None
     filters: Mapping[str, Any] | None = None
     rerank: bool = True
-    reference: datetime | None = None
     as_of: datetime | None = None
 
 
@@ -100,19 +97,15 @@ class RecallService:
     def __init__(
         self,
         database: Database,
-        embedders: Embedders,
         ranks: SearchRanks,
         reranker: Reranker | None,
         spending: Spending,
-        now: Callable[[], datetime],
         processing: Processing,
     ) -> None:
         self._database = database
-        self._embedders = embedders
         self._ranks = ranks
         self._reranker = reranker
         self._spending = spending
-        self._now = now
         self._processing = processing
 
     async def recall(self, principal: Principal, wanted: Recall) -> RecallResult:
@@ -129,31 +122,28 @@ class RecallService:
         if not wanted.scopes:
             return RecallResult(self._ranks.weights)
         plan = self._plan(principal, wanted)
-        if wanted.query is None:
+        if wanted.asked is None:
             recalled = RecallResult(BY_CONFIDENCE, await self._surest(principal, plan, wanted))
         else:
-            recalled = await self._by_query(principal, plan, wanted.query, wanted)
+            recalled = await self._by_query(principal, plan, wanted.asked, wanted)
         chain = await self._processing.of_agent(principal, wanted.agent_id)
         about = About(
             principal.tenant_id, wanted.user_id, wanted.agent_id, wanted.scopes.get("session")
         )
-        shown = await after_search(chain, about, wanted.query or "", recalled.found)
+        query = wanted.asked.text if wanted.asked else ""
+        shown = await after_search(chain, about, query, recalled.found)
         return replace(recalled, found=shown.found)
 
     async def _by_query(
-        self, principal: Principal, plan: SearchPlan, query: str, wanted: Recall
+        self, principal: Principal, plan: SearchPlan, query: EmbeddedQuery, wanted: Recall
     ) -> RecallResult:
-        asked = await parsed_query(query, wanted.reference or self._now())
-        vectors = await self._embedders.for_query(
-            principal, [query, *asked.ranked_texts], required=False
-        )
-        asked = asked.embedded(vectors.by_model)
+        asked, vectors = query.parsed, query.vectors
         share = vectors.dense_share
         boosts = self._ranks.boosts.with_dense(latin=share.latin, cjk=share.cjk)
         reranker = self._reranker if wanted.rerank else None
         plan = replace(
             plan,
-            vectors={model: rows[0] for model, rows in vectors.by_model.items()},
+            vectors=query.by_model,
             asked=asked,
             mode="hybrid",
             limit=max(wanted.limit, RERANK_CANDIDATES) if reranker else wanted.limit,
@@ -163,7 +153,7 @@ class RecallService:
         judged = False
         if reranker is not None and found:
             counted = CountedReranker(reranker, self._spending, principal.tenant_id)
-            found, judged = await by_reranker(counted, query, found)
+            found, judged = await by_reranker(counted, query.text, found)
         failed = reranker is not None and bool(found) and not judged
         return RecallResult(
             self._ranks.weights,
@@ -188,7 +178,7 @@ class RecallService:
 
     def _plan(self, principal: Principal, wanted: Recall) -> SearchPlan:
         """By confidence alone; a query makes more of it."""
-        asks = wanted.query is not None
+        asks = wanted.asked is not None
         weights = self._ranks.weights if asks else BY_CONFIDENCE
         return SearchPlan(
             access=principal.access,

@@ -72,7 +72,7 @@ def section(
         counter: counts the tokens.
 
     """
-    frame = counter.count(_block(tag, header, ()))
+    frame = counter.count(block_text(tag, header, ()))
     left = math.inf if allowance is None else allowance - frame
     counts: list[int] = []
     for text in lines:
@@ -84,10 +84,11 @@ def section(
         counts.append(tokens)
     if not counts:
         return NOTHING
-    return Section(_block(tag, header, lines[: len(counts)]), frame + sum(counts), counts)
+    return Section(block_text(tag, header, lines[: len(counts)]), frame + sum(counts), counts)
 
 
-def _block(tag: str, header: str, lines: Sequence[str]) -> str:
+def block_text(tag: str, header: str, lines: Sequence[str]) -> str:
+    """The block of these lines, whatever they take."""
     return "\n".join((f"<{tag}>", header, *lines, f"</{tag}>"))
 
 
@@ -123,10 +124,14 @@ def summary_lines(summaries: Sequence[str]) -> list[str]:
 
 PROFILE_SHARE: Final = 0.2
 CORRECTIONS_SHARE: Final = 0.2
-"""Shares of the memory budget for these alone; what they leave is for the other memories."""
+"""Shares of what excerpts leave of the memory budget for these alone; what they leave is for the
+other memories."""
 
 PASSAGES_SHARE: Final = 0.3
-"""Share of the memory budget for passages, if there are any, besides what memories leave."""
+"""Share of what excerpts leave for passages, if there are any, besides what memories leave."""
+
+EXCERPTS_SHARE: Final = 0.5
+"""Share of the memory budget for excerpts, besides what the other parts leave."""
 
 TAG: Final = "memory"
 """Tag of everything remembered. Capture removes it from messages, so that nothing in it is

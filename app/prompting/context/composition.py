@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from app.conversation.messages.excerpts import Excerpts
 from app.conversation.messages.pressure import pressure_of
 from app.conversation.messages.window_strategies import Pick, Trimmed, trim
 from app.language.llm.tokens import TokenCounter, message_tokens
@@ -15,6 +16,7 @@ from app.memory.memories.recall_service import RecallResult
 from app.memory.profiles.prompt_lines import ProfileLine
 from app.prompting.blocks.block_text import render_blocks
 from app.prompting.context.assembly import (
+    EXCERPTS_SHARE,
     NOTHING,
     PASSAGES_SHARE,
     SUMMARY,
@@ -35,11 +37,19 @@ from app.prompting.context.assembly import (
     whole,
 )
 from app.prompting.context.dialects import Spoken
+from app.prompting.context.excerpts import (
+    ChosenExcerpts,
+    chosen_excerpts,
+    used_excerpt,
+)
 from app.prompting.context.scene import Off, Scene, SceneConversation, counters
 from app.prompting.context.schemas import ClearToolResults, ContextRequest, LeftOut
 from app.prompting.documents.schemas import PassageHit
 
 PLACEHOLDER: Final = "[This result was left out to save room. Call the tool again if you need it.]"
+
+EXCERPT_CHARACTERS: Final = 20_000
+"""Laying out excerpts takes as long as reading so many characters."""
 
 FURTHER: Final = 4
 """A window whose results are cleared is read to this many times the budget: more of it will fit."""
@@ -113,6 +123,73 @@ class ContextOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationParts:
+    """What a context has of its own conversation.
+
+    Args:
+        trimmed: the messages that fit.
+        spoken: the same in full.
+        cleared: how many results of tools are left out of them.
+        room: tokens that were left for messages, as we count them.
+
+    """
+
+    instructions: Piece
+    blocks: Piece
+    summary: Piece
+    trimmed: Trimmed
+    spoken: Sequence[Spoken]
+    cleared: int
+    room: int
+
+
+def conversation_parts(
+    scene: Scene, options: ContextOptions, counter: TokenCounter
+) -> ConversationParts:
+    """The conversation's own parts, the window cut to what they leave of its budget."""
+    body = options.body
+    said = options.instructions
+    instructions = whole("instructions", said, int(bool(said)), counter)
+    blocks, summary = _blocks(scene, body, counter), _summary(scene, body, counter)
+    room = _room(scene, body, instructions, blocks, summary)
+    conversation, results = scene.conversation, 0
+    if body.clear_tool_results is not None:
+        conversation, results = cleared(conversation, body.clear_tool_results, counter)
+    trimmed = trim(conversation.window, options.pick, room)
+    if not body.include.window:
+        trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
+    spoken = [conversation.spoken[message.message_id] for message in trimmed.messages]
+    return ConversationParts(instructions, blocks, summary, trimmed, spoken, results, room)
+
+
+def _blocks(scene: Scene, body: ContextRequest, counter: TokenCounter) -> Piece:
+    """Always whole: a block has a limit of its own, and its agents always see it."""
+    if not body.include.blocks:
+        return excluded("blocks")
+    return whole("blocks", render_blocks(scene.blocks), len(scene.blocks), counter)
+
+
+def _summary(scene: Scene, body: ContextRequest, counter: TokenCounter) -> Piece:
+    """Always whole: nothing else in the context covers those messages."""
+    if not body.include.summary:
+        return excluded("summary")
+    lines = summary_lines(scene.summaries)
+    return Piece("summary", section("summary", SUMMARY, lines, None, counter))
+
+
+def _room(scene: Scene, body: ContextRequest, instructions: Piece, *others: Piece) -> int:
+    """Tokens that are left for messages, as we count them.
+
+    The reserved tokens of the policy and the instructions are the same text; a provider that
+    counts more than we do leaves less room.
+    """
+    budget = body.window_tokens or scene.policy.budget_tokens
+    own = max(scene.policy.reserved_tokens, instructions.section.tokens)
+    taken = own + sum(piece.section.tokens for piece in others)
+    return max(0, int(budget / scene.row["token_scale"]) - taken)
+
+
+@dataclass(frozen=True, slots=True)
 class Composition:
     """Everything a context is made of.
 
@@ -120,15 +197,18 @@ class Composition:
         recalled: the found memories; None when no memories were searched for.
         off_by: where injection is switched off; None when it is on.
         passages: of documents, best first.
+        excerpts: pieces of earlier messages; None when none were looked for.
 
     """
 
     scene: Scene
     options: ContextOptions
+    conversation: ConversationParts
     recalled: RecallResult | None
     counter: TokenCounter
     off_by: Off | None
     passages: Sequence[PassageHit] = ()
+    excerpts: Excerpts | None = None
 
     @property
     def characters(self) -> int:
@@ -139,35 +219,31 @@ class Composition:
             + self.scene.characters
             + sum(len(memory.row["content"]) for memory in found)
             + sum(len(passage.content) for passage in self.passages)
+            + (0 if self.excerpts is None else EXCERPT_CHARACTERS)
         )
 
     def answer(self) -> dict[str, Any]:
         """The fields of a `ContextAnswer`, without `query`."""
-        body, scene = self.options.body, self.scene
-        known = self._remembered()
-        passages = self._passages(known)
+        body, scene, own = self.options.body, self.scene, self.conversation
+        least = self._excerpts(self._excerpt_budget(self.options.memory_tokens))
+        rest = self.options.memory_tokens - least.section.tokens
+        known = self._remembered(rest)
+        passages = self._passages(rest - known.tokens)
+        taken = known.tokens + sum(piece.section.tokens for piece in passages)
+        budget = self._excerpt_budget(taken)
+        excerpts = self._excerpts(budget) if least.dropped else least
         profile, corrections, memories = known.pieces
-        said = self.options.instructions
-        instructions = whole("instructions", said, int(bool(said)), self.counter)
-        blocks, summary = self._blocks(), self._summary()
-        system = [instructions, profile, blocks, summary, corrections, memories, *passages]
-        room = self._room(instructions, blocks, summary)
-        conversation, results = scene.conversation, 0
-        if body.clear_tool_results is not None:
-            conversation, results = cleared(conversation, body.clear_tool_results, self.counter)
-        trimmed = trim(conversation.window, self.options.pick, room)
-        if not body.include.window:
-            trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
-        shown = [conversation.spoken[message.message_id] for message in trimmed.messages]
-        window = self._window(trimmed, room) if body.include.window else excluded("window")
-        prompt, messages = rendered(body.render, system_section(system), shown)
+        system = [own.instructions, profile, own.blocks, own.summary, corrections, memories]
+        system += [*passages, self._excerpt_piece(excerpts, budget)]
+        prompt, messages = rendered(body.render, system_section(system), own.spoken)
+        window = _window_piece(own) if body.include.window else excluded("window")
         pieces = [*system, window]
         return {
             "session_id": scene.row["session_id"],
             "render": body.render,
             "prompt": prompt,
             "messages": messages,
-            "summary": "\n".join(scene.summaries) if summary.section.lines else None,
+            "summary": "\n".join(scene.summaries) if own.summary.section.lines else None,
             "parts": [piece.as_part(with_text=body.render == "parts") for piece in pieces],
             "used": self._used(known),
             "used_passages": [
@@ -175,17 +251,20 @@ class Composition:
                 for piece in passages
                 for hit, tokens in zip(self.passages, piece.section.line_tokens, strict=False)
             ],
-            "window": _window(trimmed, shown) | {"cleared": results},
-            "starts_with_user": bool(shown) and trimmed.starts_with_user,
+            "used_excerpts": [used_excerpt(one, explain=body.explain) for one in excerpts.shown],
+            "excerpt_source": self.excerpts
+            and {"searched": self.excerpts.searched, "left_out": self.excerpts.left_out},
+            "window": _window(own.trimmed, own.spoken) | {"cleared": own.cleared},
+            "starts_with_user": bool(own.spoken) and own.trimmed.starts_with_user,
             "pressure": self._pressure(),
             "tokens": sum(piece.section.tokens for piece in pieces),
-            "memory_tokens": known.tokens + sum(piece.section.tokens for piece in passages),
+            "memory_tokens": taken + excerpts.section.tokens,
             "counter": self.counter.name,
             "content_sha256": content_hash(prompt, messages),
             "injection": {"enabled": self.off_by is None, "off_by": self.off_by},
         }
 
-    def _remembered(self) -> Remembered:
+    def _remembered(self, budget: int) -> Remembered:
         body, found = self.options.body, self.recalled
         if self.off_by is not None:
             return nothing_remembered("injection_off")
@@ -196,53 +275,41 @@ class Composition:
         return remembered(
             profile if body.include.profile else None,
             [] if found is None else found.found,
-            self.options.memory_tokens,
+            budget,
             self.counter,
             corrections=body.include.corrections,
             memories=body.include.memories,
-            reserved=int(self.options.memory_tokens * PASSAGES_SHARE) if self.passages else 0,
+            reserved=int(budget * PASSAGES_SHARE) if self.passages else 0,
         )
 
-    def _passages(self, known: Remembered) -> list[Piece]:
+    def _passages(self, budget: int) -> list[Piece]:
         """The part of the passages, where they are asked for."""
         if self.options.body.passages is None:
             return []
         if self.off_by is not None:
             return [Piece("passages", NOTHING, 0, 0, "injection_off")]
-        budget = self.options.memory_tokens - known.tokens
         return [passages_within(self.passages, budget, self.counter)]
 
-    def _blocks(self) -> Piece:
-        """Always whole: a block has a limit of its own, and its agents always see it."""
-        if not self.options.body.include.blocks:
-            return excluded("blocks")
-        blocks = self.scene.blocks
-        return whole("blocks", render_blocks(blocks), len(blocks), self.counter)
+    def _excerpt_budget(self, taken: int) -> int:
+        """Tokens for excerpts where others take so many: half of all, or more if that is left."""
+        total = self.options.memory_tokens
+        most = self.options.body.excerpts.tokens
+        share = max(int(total * EXCERPTS_SHARE), total - taken)
+        return share if most is None else min(most, share)
 
-    def _summary(self) -> Piece:
-        """Always whole: nothing else in the context covers those messages."""
-        if not self.options.body.include.summary:
-            return excluded("summary")
-        lines = summary_lines(self.scene.summaries)
-        return Piece("summary", section("summary", SUMMARY, lines, None, self.counter))
+    def _excerpts(self, budget: int) -> ChosenExcerpts:
+        if self.excerpts is None:
+            return ChosenExcerpts()
+        wanted = self.options.body.excerpts
+        session_id = self.scene.row["session_id"]
+        return chosen_excerpts(self.excerpts, session_id, budget, wanted.limit, self.counter)
 
-    def _room(self, instructions: Piece, *others: Piece) -> int:
-        """Tokens that are left for messages, as we count them.
-
-        The reserved tokens of the policy and the instructions are the same text; a provider that
-        counts more than we do leaves less room.
-        """
-        policy = self.scene.policy
-        budget = self.options.body.window_tokens or policy.budget_tokens
-        own = max(policy.reserved_tokens, instructions.section.tokens)
-        taken = own + sum(piece.section.tokens for piece in others)
-        return max(0, int(budget / self.scene.row["token_scale"]) - taken)
-
-    @staticmethod
-    def _window(trimmed: Trimmed, room: int) -> Piece:
-        shown = Section("", trimmed.tokens, [message.tokens for message in trimmed.messages])
-        reason: LeftOut | None = "budget" if trimmed.left_out else None
-        return Piece("window", shown, room, trimmed.left_out, reason)
+    def _excerpt_piece(self, chosen: ChosenExcerpts, budget: int) -> Piece:
+        if self.off_by is not None or not self.options.body.include.excerpts:
+            reason: LeftOut = "injection_off" if self.off_by is not None else "excluded"
+            return Piece("excerpts", NOTHING, 0, 0, reason)
+        reason_left: LeftOut | None = "budget" if chosen.dropped else None
+        return Piece("excerpts", chosen.section, budget, chosen.dropped, reason_left)
 
     def _pressure(self) -> dict[str, Any]:
         """As in the answer to an append; a context orders no compaction."""
@@ -260,6 +327,13 @@ class Composition:
                 used["explain"] = explained(found, self.recalled.weights, compared=asked)
             shown.append(used)
         return shown
+
+
+def _window_piece(own: ConversationParts) -> Piece:
+    trimmed = own.trimmed
+    shown = Section("", trimmed.tokens, [message.tokens for message in trimmed.messages])
+    reason: LeftOut | None = "budget" if trimmed.left_out else None
+    return Piece("window", shown, own.room, trimmed.left_out, reason)
 
 
 def _window(trimmed: Trimmed, shown: Sequence[Spoken]) -> dict[str, Any]:

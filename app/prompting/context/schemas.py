@@ -30,8 +30,9 @@ MOST_MESSAGES = 1000
 
 Render = Literal["openai", "anthropic", "plain", "parts"]
 PartName = Literal[
-    "instructions", "profile", "blocks", "summary", "corrections", "memories", "passages", "window"
-]
+    "instructions", "profile", "blocks", "summary", "corrections", "memories", "passages",
+    "excerpts", "window",
+]  # fmt: skip
 LeftOut = Literal["budget", "injection_off", "excluded"]
 
 
@@ -43,6 +44,7 @@ class Include(Schema):
     summary: bool = True
     corrections: bool = True
     memories: bool = True
+    excerpts: bool = True
     window: bool = True
 
 
@@ -72,6 +74,29 @@ class PassageFilter(Schema):
         default=None,
         description="Leave out what is less similar to the query; what has no vector to compare "
         "stays, as when no embedder answers.",
+    )
+
+
+class ExcerptFilter(Schema):
+    """Which pieces of earlier messages the context may show, and how many."""
+
+    limit: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=100, description="Of at most so many messages."
+    )
+    tokens: Annotated[int, Field(ge=1, le=MOST_MEMORY_TOKENS)] | None = Field(
+        default=None,
+        description="At most so many tokens of `max_memory_tokens`; when left out, half of it or, "
+        "if that is more, what profile, corrections, memories and passages leave.",
+    )
+    roles: list[Literal["user", "assistant"]] = Field(
+        default=["user", "assistant"], min_length=1, max_length=2, description="Who said it."
+    )
+    since: Timestamp | None = Field(
+        default=None, description="Said from then on: `metadata.client_time`, else `create_time`."
+    )
+    until: Timestamp | None = Field(default=None, description="Said before then.")
+    sessions: Annotated[list[Id], Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Only of these; of all of the user with this agent if left out."
     )
 
 
@@ -106,7 +131,7 @@ class ContextRequest(Schema):
         Annotated[int, Field(ge=LEAST_MEMORY_TOKENS, le=MOST_MEMORY_TOKENS)] | None
     ) = Field(
         default=None,
-        description="For profile, corrections, memories and passages together; "
+        description="For profile, corrections, memories, passages and excerpts together; "
         "`MEMORY_MAX_INJECTION_TOKENS` when left out.",
     )
     window_tokens: Annotated[int, Field(ge=100, le=10_000_000)] | None = Field(
@@ -145,7 +170,13 @@ class ContextRequest(Schema):
     passages: PassageFilter | None = Field(
         default=None,
         description="Passages of documents too, of the folders of the session's agent, user and "
-        "project; none when left out. They share the memories' budget: 0.3 of it is theirs first.",
+        "project; none when left out. Of what excerpts leave of the budget 0.3 is theirs first.",
+    )
+    excerpts: ExcerptFilter = Field(
+        default=ExcerptFilter(),
+        description="Pieces of what was said before, in this user's other sessions with the agent "
+        "and in what the window of this one does not show, chosen for the query; without a query "
+        "there are none.",
     )
     as_of: AsOf | None = None
     reference_time: Timestamp | None = Field(
@@ -202,6 +233,35 @@ class UsedPassage(ReadSchema):
     tokens: int
 
 
+class UsedExcerpt(ReadSchema):
+    """A message of which pieces are in the context, and why."""
+
+    message_id: str
+    session_id: str
+    role: Literal["user", "assistant"]
+    sequence_no: int
+    said_at: Timestamp = Field(
+        description="`metadata.client_time` where that is an ISO 8601 time, else `create_time`."
+    )
+    pieces: list[int] = Field(description="Which of its pieces are shown, in order, from 0.")
+    of_pieces: int = Field(description="How many pieces the message has.")
+    score: float = Field(description="0 to 1: of its best piece, by which it was chosen.")
+    similarity: float | None = Field(
+        description="Of that piece to the query, 0 to 1, where it was compared."
+    )
+    tokens: int = Field(description="Of its line.")
+    explain: dict[str, float] | None = Field(
+        default=None, description="What each signal added for that piece, with `explain`."
+    )
+
+
+class ExcerptSource(ReadSchema):
+    """What excerpts were looked for in."""
+
+    searched: int = Field(description="Messages looked at: the newest 20,000 at most.")
+    left_out: bool = Field(description="Whether there are older ones, which were not looked at.")
+
+
 class ShownWindow(ReadSchema):
     """Which messages are shown."""
 
@@ -241,7 +301,7 @@ class ContextAnswer(ReadSchema):
     render: Render
     prompt: str = Field(
         description="The system section: instructions, then profile, blocks, summary, "
-        "corrections, memories and passages, escaped and marked as data; of plain, the "
+        "corrections, memories, passages and excerpts, escaped and marked as data; of plain, the "
         "conversation too."
     )
     messages: list[dict[str, Any]] = Field(description="As `render` says.")
@@ -251,13 +311,21 @@ class ContextAnswer(ReadSchema):
     parts: list[Part]
     used: list[UsedMemory] = Field(description="Which memories are in it, in order.")
     used_passages: list[UsedPassage] = Field(description="Which passages are in it, in order.")
+    used_excerpts: list[UsedExcerpt] = Field(
+        description="Of which messages pieces are in it, in order."
+    )
+    excerpt_source: ExcerptSource | None = Field(
+        description="Null where none were looked for: excluded, switched off, or without a query."
+    )
     window: ShownWindow
     starts_with_user: bool = Field(
         description="Whether the user is the first to speak, as most providers want it."
     )
     pressure: PressureRead
     tokens: int = Field(description="Of all parts together.")
-    memory_tokens: int = Field(description="Of profile, corrections, memories and passages.")
+    memory_tokens: int = Field(
+        description="Of profile, corrections, memories, passages and excerpts."
+    )
     counter: str = Field(description="What counted the tokens.")
     content_sha256: str = Field(
         description="Of `prompt` and `messages`: SHA-256, in hexadecimal, of the JSON object "

@@ -1,15 +1,19 @@
 """What should the model see? One use case: a context for the next call."""
 
+import asyncio
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from app.conversation.messages.excerpt_search import ExcerptQuery, ExcerptSearch
+from app.conversation.messages.excerpts import Excerpts
 from app.conversation.messages.schemas import CONTENT_LENGTH
 from app.conversation.messages.window_strategies import StrategyFactory, pick_of
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.policy import WindowPolicy, resolve
+from app.identity.agents.embedders import EmbeddedQuery, Embedders
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
@@ -17,7 +21,13 @@ from app.memory.memories.recall_service import Recall, RecallResult, RecallServi
 from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.prompting.context.assembly import CORRECTIONS_SHARE
-from app.prompting.context.composition import FURTHER, Composition, ContextOptions
+from app.prompting.context.composition import (
+    FURTHER,
+    Composition,
+    ContextOptions,
+    ConversationParts,
+    conversation_parts,
+)
 from app.prompting.context.context_sql import CONTEXT
 from app.prompting.context.injections import Injections
 from app.prompting.context.scene import (
@@ -60,20 +70,28 @@ class ShownRecorders:
     uses: MemoryUse
 
 
+@dataclass(frozen=True, slots=True)
+class ContextSources:
+    """Where a context finds what it shows besides its own conversation."""
+
+    embedders: Embedders
+    memories: RecallService
+    excerpts: ExcerptSearch
+    passages: PassageSearchService
+
+
 class ContextService:
     def __init__(
         self,
         database: Database,
-        recall: RecallService,
-        passages: PassageSearchService,
+        sources: ContextSources,
         counter: TokenCounter,
         rules: ContextRules,
         recorders: ShownRecorders,
         now: Callable[[], datetime],
     ) -> None:
         self._database = database
-        self._recall = recall
-        self._passages = passages
+        self._sources = sources
         self._counter = counter
         self._rules = rules
         self._recorders = recorders
@@ -84,10 +102,10 @@ class ContextService:
     ) -> dict[str, Any]:
         """What the model should see next: the fields of a `ContextAnswer`.
 
-        Sends at most three statements: the session with all that belongs to it, and two of a
-        search; a search of passages adds its own. Nothing is written; the shown memories are
-        recorded after the answer, so that they count as used and are not extracted again when a
-        message repeats them.
+        Sends at most five statements: the session with all that belongs to it, and side by side two
+        of a search of memories and two of excerpts; a search of passages adds its own. Nothing is
+        written; the shown memories are recorded after the answer, so that they count as used and
+        are not extracted again when a message repeats them.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
@@ -106,17 +124,27 @@ class ContextService:
         off_by = scene.off_by(enabled=self._rules.injection_enabled)
         said = scene.conversation.last_request
         query = body.query or (said and said[:QUERY_LENGTH])
-        recalled = None
-        if off_by is None and (body.include.memories or body.include.corrections):
-            recalled = await self._recalled(principal, scene, body, query)
-        found = await self._found(principal, scene, body, query if off_by is None else None)
+        options = ContextOptions(body, instructions, self._memory_tokens(body), pick)
+        own = await read_text(
+            len(instructions) + scene.characters, conversation_parts, scene, options, self._counter
+        )
+        recalled, excerpts, found = None, None, None
+        if off_by is None:
+            asked = await self._asked(principal, body, query)
+            recalled, excerpts, found = await asyncio.gather(
+                self._recalled(principal, scene, body, asked),
+                self._excerpts(principal, scene, body, asked, own),
+                self._found(principal, scene, body, query),
+            )
         composition = Composition(
             scene,
-            ContextOptions(body, instructions, self._memory_tokens(body), pick),
+            options,
+            own,
             recalled,
             self._counter,
             off_by,
             [] if found is None else _near(found, body),
+            excerpts,
         )
         answer = await read_text(composition.characters, composition.answer)
         answer["query"] = {
@@ -181,18 +209,61 @@ class ContextService:
             self._counter,
         )
 
+    async def _asked(
+        self, principal: Principal, body: ContextRequest, query: str | None
+    ) -> EmbeddedQuery | None:
+        """The query for all that is searched; None when there is none, or nothing to search."""
+        include = body.include
+        if query is None or not (include.memories or include.corrections or include.excerpts):
+            return None
+        reference = body.reference_time or self._now()
+        return await self._sources.embedders.embedded(principal, query, reference)
+
+    async def _excerpts(
+        self,
+        principal: Principal,
+        scene: Scene,
+        body: ContextRequest,
+        asked: EmbeddedQuery | None,
+        own: ConversationParts,
+    ) -> Excerpts | None:
+        """Pieces of what was said before and the window does not show."""
+        if asked is None or not body.include.excerpts:
+            return None
+        wanted = body.excerpts
+        ends = [end for end in (wanted.until, body.as_of) if end is not None]
+        return await self._sources.excerpts.find(
+            principal,
+            ExcerptQuery(
+                asked,
+                scene.row["user_id"],
+                scene.row["agent_id"],
+                roles=wanted.roles,
+                since=wanted.since,
+                until=min(ends, default=None),
+                sessions=wanted.sessions,
+                shown={spoken.message_id for spoken in own.spoken if spoken.message_id},
+            ),
+        )
+
     async def _recalled(
-        self, principal: Principal, scene: Scene, body: ContextRequest, query: str | None
-    ) -> RecallResult:
+        self,
+        principal: Principal,
+        scene: Scene,
+        body: ContextRequest,
+        asked: EmbeddedQuery | None,
+    ) -> RecallResult | None:
+        if not (body.include.memories or body.include.corrections):
+            return None
         tokens, chosen = self._memory_tokens(body), body.memories
         limit = min(max(tokens // LEAST_LINE, FEWEST), MOST) if body.include.memories else 0
         corrections = 0
         if body.include.corrections:
             corrections = math.ceil(limit * CORRECTIONS_SHARE) or FEWEST
-        return await self._recall.recall(
+        return await self._sources.memories.recall(
             principal,
             Recall(
-                query=query,
+                asked=asked,
                 scopes=scene.scopes(chosen.scopes),
                 user_id=scene.row["user_id"],
                 agent_id=scene.row["agent_id"],
@@ -203,7 +274,6 @@ class ContextService:
                 threshold=chosen.threshold,
                 filters=chosen.filters,
                 rerank=body.rerank,
-                reference=body.reference_time,
                 as_of=body.as_of,
             ),
         )
@@ -215,7 +285,7 @@ class ContextService:
         if body.passages is None or query is None:
             return None
         scopes = scene.scopes(None)
-        return await self._passages.search(
+        return await self._sources.passages.search(
             principal,
             PassageSearch(
                 query=query,

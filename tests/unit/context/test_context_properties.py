@@ -2,12 +2,14 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.conversation.messages.schemas import WindowStrategy
 from app.conversation.messages.window_strategies import pick_of
 from app.conversation.sessions.policy import WindowPolicy
@@ -17,7 +19,11 @@ from app.memory.memories.candidate_search import Found
 from app.memory.memories.hybrid import RankedMemory
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.recall_service import RecallResult
-from app.prompting.context.composition import Composition, ContextOptions
+from app.prompting.context.composition import (
+    Composition,
+    ContextOptions,
+    conversation_parts,
+)
 from app.prompting.context.scene import Scene, stored_conversation
 from app.prompting.context.schemas import ContextRequest
 
@@ -83,6 +89,31 @@ def memories(draw: st.DrawFn) -> list[Found]:
     return found
 
 
+@st.composite
+def excerpts(draw: st.DrawFn) -> Excerpts:
+    """Pieces of messages of some sessions, in any order."""
+    pieces: list[FoundPiece] = []
+    for number in range(draw(st.integers(0, 12))):
+        text = draw(st.text(max_size=60)) + "."
+        ends = sorted({*draw(st.lists(st.integers(1, len(text)), max_size=3)), len(text)})
+        message = FoundMessage(
+            place=number,
+            message_id=f"msg_{number}",
+            session_id=draw(st.sampled_from("st")),
+            role=draw(st.sampled_from(["user", "assistant"])),
+            name=draw(st.none() | TEXTS),
+            sequence_no=number + 1,
+            session_messages=20,
+            said_at=NOW,
+            read=partial(str, text),
+            wish=False,
+            ends=ends,
+            request=draw(st.none() | TEXTS),
+        )
+        pieces += [FoundPiece(message, one, 0.5, None, {}) for one in range(len(ends))]
+    return Excerpts(draw(st.permutations(pieces)), {"s": 1, "t": 2}, 2, 20)
+
+
 STRATEGIES = st.builds(
     WindowStrategy,
     name=st.sampled_from(["last_tokens", "last_messages", "first_last", "message_fraction"]),
@@ -125,7 +156,15 @@ def compositions(draw: st.DrawFn, render: str = "parts") -> Composition:
         pick_of(body.strategy, {}),
     )
     recalled = RecallResult(RankWeights(), draw(memories()))
-    return Composition(scene, options, recalled, COUNTER, None)
+    return Composition(
+        scene,
+        options,
+        conversation_parts(scene, options, COUNTER),
+        recalled,
+        COUNTER,
+        None,
+        excerpts=draw(st.none() | excerpts()),
+    )
 
 
 def part(answer: dict[str, Any], name: str) -> dict[str, Any]:
@@ -249,6 +288,24 @@ def test_only_what_the_profile_shows_has_no_line_of_its_own(composition: Composi
     # Whatever was found is shown, or told as left out of the part where it would stand.
     left = part(answer, "memories")["dropped"]
     assert len(answer["used"]) + left == len(rows)
+
+
+@given(compositions())
+def test_excerpts_stand_in_order_and_their_message_once(composition: Composition) -> None:
+    answer = composition.answer()
+
+    used = answer["used_excerpts"]
+    assert len({one["message_id"] for one in used}) == len(used)
+    order = [(one["session_id"], one["sequence_no"]) for one in used]
+    assert order == sorted(order)
+    for one in used:
+        assert one["pieces"] == sorted(set(one["pieces"]))
+        assert 0 <= one["pieces"][0] <= one["pieces"][-1] < one["of_pieces"]
+    block = part(answer, "excerpts")
+    assert block["shown"] == len(used)
+    assert COUNTER.count(block["text"] or "") <= block["tokens"] <= (block["budget"] or 0)
+    found = composition.excerpts.pieces if composition.excerpts else ()
+    assert block["dropped"] == len({one.message.message_id for one in found}) - len(used)
 
 
 @given(compositions())

@@ -1,0 +1,319 @@
+"""Which pieces of which messages fit a query best. Pure arithmetic over what two statements read.
+
+First the messages are rated as wholes, then the pieces of the best of them. Words, vectors and
+sessions are scaled to 1 for the best before they are weighed. The weights are round; they were
+chosen on half of BEAM's development conversations and of LoCoMo's, and tried on the other halves.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from app.conversation.messages.excerpts import FoundMessage, FoundPiece
+from app.language.ranking.bm25 import Floats, bm25, rarity
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.features import (
+    Features,
+    bucket_statistics,
+    features_of,
+    term_counts,
+)
+from app.language.ranking.fusion import fuse
+from app.language.ranking.query import ParsedQuery
+from app.language.ranking.records import Records
+from app.language.ranking.session_index import SessionIndex
+from app.language.text.conversation_questions import states_wish
+
+WHOLE: Final = 0.5
+"""Weight of the message as a whole, as a search of messages rates it."""
+ROLE: Final = 0.6
+"""Weight of having been said by whom the question asks about."""
+NEIGHBOUR: Final = 0.2
+"""Weight of the best piece of each message next to it, and half of those two away."""
+SESSION: Final = 0.2
+"""Weight of the three best messages of its session."""
+ASKED: Final = 0.3
+"""Weight of the user's message before a reply, where a reply is asked for."""
+WISH: Final = 0.6
+"""Weight of a standing wish of the user, of which at most `MOST_WISHES` have it: it holds for
+whatever is asked, and no question names it."""
+MOST_WISHES: Final = 5
+FURTHER: Final = 0.6
+"""What each further piece of a message keeps of its score."""
+BESIDE: Final = 0.7
+"""What the pieces around a message's best one have of its score at least, where one place is asked
+for: an answer often goes on there."""
+AROUND: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RatedPieces:
+    """Pieces with their scores; all arrays but `order` are by piece."""
+
+    messages: Sequence[FoundMessage]
+    owner: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+    similarity: Floats
+    signals: Mapping[str, Floats]
+    scores: Floats
+    order: npt.NDArray[np.int64]
+    """Places of the pieces, best first."""
+
+    def best(self, most: int) -> list[FoundPiece]:
+        """The best pieces, best first."""
+        top = float(self.scores.max(initial=0.0)) or 1.0
+        return [
+            FoundPiece(
+                self.messages[self.owner[place]],
+                int(self.numbers[place]),
+                max(float(self.scores[place]) / top, 0.0),
+                _similarity(self.similarity[place]),
+                {name: float(values[place]) for name, values in self.signals.items()},
+            )
+            for place in self.order[:most].tolist()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class RatedMessages:
+    """What the ranking of all messages knows, by row, and which of them are compared in pieces.
+
+    Args:
+        places: of the rows to compare, best first.
+        whole: how well the row fits as a whole, 0 to 1.
+        role: what having been said by whom the question asks about adds.
+        sessions: number of the row's session in order of time, from 1.
+
+    """
+
+    asked: ParsedQuery
+    features: Features
+    holders: npt.NDArray[np.int64]
+    dense_share: float
+    places: Sequence[int]
+    whole: Floats
+    role: Floats
+    sessions: npt.NDArray[np.int64]
+
+
+def rated_messages(
+    ids: Sequence[str],
+    records: Records,
+    asked: ParsedQuery,
+    boosts: Boosts,
+    shown: Collection[str],
+    most: int,
+) -> RatedMessages:
+    """Rate every message as a whole, and choose the `most` best that are not in `shown`."""
+    features = features_of(ids, records, asked.packed)
+    bucket = bucket_statistics(features)
+    share = boosts.dense_share(asked.traits.cjk)
+    whole = fuse(features, bucket, asked.traits, boosts).relevance
+    role = _role(asked, features, records["by_user"])
+    order = np.lexsort((features.order, features.session))
+    near = np.empty_like(whole)
+    near[order] = SessionIndex.of(features.session[order]).gather(whole[order], 1.0, 0.5)
+    first = whole + 0.5 * role + NEIGHBOUR * near + WISH * records["wish"]
+    kept = records["eligible"].copy()
+    if shown:
+        kept &= np.array([each not in shown for each in ids])
+    places = np.flatnonzero(kept)
+    best = places[np.argsort(-first[places], kind="stable")][:most]
+    created = records["created"].astype(np.int64)
+    return RatedMessages(
+        asked,
+        features,
+        bucket.holders,
+        share,
+        best.tolist(),
+        whole,
+        role,
+        _numbered(features.session, created),
+    )
+
+
+def rated_pieces(
+    rated: RatedMessages, messages: Sequence[FoundMessage], records: Records
+) -> RatedPieces:
+    """Rate every piece of the messages.
+
+    Args:
+        rated: all messages.
+        messages: those of `rated.places` that are still there, in any order.
+        records: of the pieces of those that have several, in their order.
+
+    """
+    sizes = [len(one.ends) for one in messages]
+    owner = np.repeat(np.arange(len(messages)), sizes)
+    numbers = np.concatenate([np.arange(size) for size in sizes])
+    similarity, counts, lengths = _known(rated, messages, owner, records)
+    weights = _term_weights(rated.holders, len(rated.whole), rated.asked)
+    words = bm25(counts, lengths, weights, float(lengths.mean()))
+    own = _mixed(words, similarity, rated.dense_share)
+    tops = np.zeros(len(messages), np.float32)
+    np.maximum.at(tops, owner, own)
+    rows = np.array([one.place for one in messages])
+    conversation = rated.asked.traits.conversation
+    beside = _beside(messages, tops)
+    signals = {
+        "piece": own,
+        "message": np.float32(WHOLE) * rated.whole[rows][owner],
+        "role": rated.role[rows][owner],
+        "neighbours": np.float32(NEIGHBOUR) * (beside @ np.array([0.5, 1, 1, 0.5]))[owner],
+        "session": np.float32(SESSION) * _session_best(messages, tops)[owner],
+        "asked": _asked(messages, beside, reply=conversation.reply)[owner],
+        "wish": _wishes(messages, owner, numbers, own),
+    }
+    total = np.sum(list(signals.values()), axis=0).astype(np.float32)
+    damped = _damped(total, owner, numbers, around=not conversation.everything)
+    order = np.lexsort((numbers, owner, -damped))
+    return RatedPieces(messages, owner, numbers, similarity, signals, damped, order)
+
+
+def _known(
+    rated: RatedMessages,
+    messages: Sequence[FoundMessage],
+    owner: npt.NDArray[np.int64],
+    records: Records,
+) -> tuple[Floats, Floats, Floats]:
+    """Cosine, frequencies of the query's terms (terms first), and length of each piece."""
+    several = np.array([len(one.ends) > 1 for one in messages])
+    within = several[owner]
+    rows = np.array([one.place for one in messages])[~several]
+    features = rated.features
+    similarity = np.full(len(owner), np.nan, np.float32)
+    similarity[within] = records["similarity"]
+    if features.cosine is not None:
+        similarity[~within] = features.cosine[rows]
+    counts = np.empty((len(owner), features.counts.shape[1]), np.float32)
+    counts[within] = term_counts(records, rated.asked.packed)
+    counts[~within] = features.counts[rows]
+    lengths = np.empty(len(owner), np.float32)
+    lengths[within] = records["length"]
+    lengths[~within] = features.lengths[rows]
+    return similarity, np.ascontiguousarray(counts.T), lengths
+
+
+def _similarity(cosine: np.float32) -> float | None:
+    return min(max(float(cosine), 0.0), 1.0) if np.isfinite(cosine) else None
+
+
+def _term_weights(holders: npt.NDArray[np.int64], rows: int, asked: ParsedQuery) -> Floats:
+    return (rarity(holders, rows) * np.sqrt(asked.traits.term_counts)).astype(np.float32)
+
+
+def _mixed(words: Floats, cosine: Floats, share: float) -> Floats:
+    """Words and vectors, each 1 for the best, in their shares; 1 for the best by both.
+
+    A vector counts by how far it is above the usual one. Without one the words speak.
+    """
+    worded = _scaled(words)
+    known = np.isfinite(cosine)
+    usual = np.float32(np.median(cosine[known])) if known.any() else np.float32(0)
+    lead = _scaled(np.where(known, np.maximum(np.nan_to_num(cosine) - usual, 0), 0))
+    dense = np.where(known, lead, worded)
+    return _scaled(worded * np.float32(1 - share) + dense * np.float32(share))
+
+
+def _role(asked: ParsedQuery, features: Features, by_user: npt.NDArray[np.bool_]) -> Floats:
+    """What having been said by whom the question asks about adds, by row."""
+    if features.named.any():
+        return features.named * np.float32(ROLE)
+    wanted = asked.traits.conversation
+    if wanted.reply:
+        return ~by_user * np.float32(ROLE)
+    if wanted.summary:
+        return np.zeros(len(by_user), np.float32)
+    return by_user * np.float32(ROLE)
+
+
+def _beside(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
+    """The best pieces of the messages two and one before, and one and two after, in that order."""
+    places = [(one.session_id, one.sequence_no) for one in messages]
+    known = dict(zip(places, tops.tolist(), strict=True))
+    gaps = (-2, -1, 1, 2)
+    return np.array(
+        [[known.get((key, number + gap), 0.0) for gap in gaps] for key, number in places],
+        np.float32,
+    )
+
+
+def _asked(messages: Sequence[FoundMessage], beside: Floats, *, reply: bool) -> Floats:
+    """What the user's message before a reply adds to it."""
+    replies = np.array([reply and one.role == "assistant" for one in messages])
+    return np.where(replies, beside[:, 1], 0).astype(np.float32) * np.float32(ASKED)
+
+
+def _wishes(
+    messages: Sequence[FoundMessage],
+    owner: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.int64],
+    own: Floats,
+) -> Floats:
+    """What being a standing wish adds, to the best of them."""
+    wish = np.array(
+        [messages[one].wish and states_wish(messages[one].piece(number))
+         for one, number in zip(owner.tolist(), numbers.tolist(), strict=True)]
+    )  # fmt: skip
+    added = np.zeros_like(own)
+    best = np.flatnonzero(wish)
+    added[best[np.argsort(-own[best], kind="stable")][:MOST_WISHES]] = WISH
+    return added
+
+
+def _session_best(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
+    """The mean of the three best of each message's session, 1 for the best session."""
+    by_session: dict[str, list[float]] = defaultdict(list)
+    for one, top in zip(messages, tops.tolist(), strict=True):
+        by_session[one.session_id].append(top)
+    means = {key: float(np.mean(sorted(found)[-3:])) for key, found in by_session.items()}
+    return _scaled(np.array([means[one.session_id] for one in messages], np.float32))
+
+
+def _damped(
+    scores: Floats,
+    owner: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.int64],
+    *,
+    around: bool,
+) -> Floats:
+    """The scores, each further piece of a message by `FURTHER` of the one before.
+
+    Args:
+        around: whether the pieces around the best of each message come before its others.
+
+    """
+    order = np.lexsort((-scores, owner))
+    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) > 0])
+    lengths = np.diff(np.r_[starts, len(order)])
+    further = np.empty(len(order), np.float32)
+    further[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+    damped = scores * np.float32(FURTHER) ** further
+    if not around:
+        return damped
+    best = order[starts]
+    gap = np.abs(numbers - numbers[best][owner])
+    near = (gap > 0) & (gap <= AROUND)
+    beside = np.maximum(scores * np.float32(FURTHER), BESIDE * scores[best][owner])
+    return np.where(near, beside, damped).astype(np.float32)
+
+
+def _numbered(
+    session: npt.NDArray[np.int64], created: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The number of each row's session, from 1, by when its first row was stored."""
+    _, inverse = np.unique(session, return_inverse=True)
+    begins = np.full(int(inverse.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begins, inverse, created)
+    numbers = np.empty(len(begins), np.int64)
+    numbers[np.argsort(begins)] = np.arange(1, len(begins) + 1)
+    return numbers[inverse]
+
+
+def _scaled(scores: npt.NDArray[Any]) -> Floats:
+    top = np.float32(scores.max(initial=0.0))
+    return (scores / top if top > 0 else np.zeros_like(scores)).astype(np.float32)

@@ -1,0 +1,134 @@
+"""Finding pieces of what was said before: at most two statements, the best pieces first."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import asyncpg
+
+from app.conversation.messages.capture import said_text
+from app.conversation.messages.excerpt_ranking import (
+    rated_messages,
+    rated_pieces,
+)
+from app.conversation.messages.excerpts import Excerpts, FoundMessage
+from app.conversation.messages.message_index import INDEXED_LENGTH
+from app.conversation.messages.search_sql import MessagePlan, features_statement, pieces_statement
+from app.identity.agents.embedders import EmbeddedQuery
+from app.identity.tenants.access import Principal
+from app.language.ranking.boosts import Boosts
+from app.language.ranking.records import read_records
+from app.language.text.offload import in_turn
+from app.language.text.uploads import strip_blocks
+from app.platform.database.engine import Database
+
+CANDIDATES: Final = 150
+"""Messages whose pieces are compared; on BEAM and LoCoMo more of them find nothing more."""
+
+MOST_PIECES: Final = 400
+"""The longest budget holds some 200 pieces."""
+
+ROLES: Final = ("user", "assistant")
+
+
+_SHOWN: Final = (
+    "message_id", "session_id", "role", "name", "sequence_no", "session_messages", "said_at",
+    "request", "wish",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ExcerptQuery:
+    """What is looked for, in whose conversations; the caller has checked that they may be read.
+
+    Args:
+        sessions: only of these; None for all of the user with the agent.
+        shown: ids of messages that stand before the model anyway.
+
+    """
+
+    asked: EmbeddedQuery
+    user_id: str
+    agent_id: str
+    roles: Sequence[str] = ROLES
+    since: datetime | None = None
+    until: datetime | None = None
+    sessions: Sequence[str] | None = None
+    shown: Collection[str] = ()
+
+
+class ExcerptSearch:
+    """Finds what was said about a query, in pieces that can be shown by themselves."""
+
+    def __init__(self, database: Database, boosts: Boosts, tags: Sequence[str]) -> None:
+        """Prepare for blocks of `tags`, which a middleware put into messages."""
+        self._database = database
+        self._boosts = boosts
+        self._tags = tags
+
+    async def find(self, principal: Principal, wanted: ExcerptQuery) -> Excerpts:
+        """The pieces of the best messages, best first, with all that their layout needs.
+
+        What was said while memory was paused, hidden messages, tools and their calls are never
+        among them, nor what the caller's key may not read. At most the newest 20,000 messages are
+        looked at. Writes nothing.
+        """
+        plan = self._plan(principal, wanted)
+        text, values, columns = features_statement(plan)
+        [seen] = await self._database.fetch(principal.tenant_id, text, *values)
+        ids: Sequence[str] = seen["ids"] or ()
+        if not ids:
+            return Excerpts()
+        records = read_records(seen["records"], columns)
+        share = wanted.asked.vectors.dense_share
+        boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
+        work = plan.asked.products(len(ids))
+        rated = await in_turn(
+            work, rated_messages, ids, records, plan.asked, boosts, wanted.shown, CANDIDATES
+        )
+        chosen = [ids[place] for place in rated.places]
+        if not chosen:
+            return Excerpts(searched=len(ids), left_out=seen["left_out"])
+        text, values, columns = pieces_statement(plan, chosen)
+        rows = await self._database.fetch(principal.tenant_id, text, *values)
+        places = dict(zip(chosen, rated.places, strict=True))
+        messages = [_message(row, places[row["message_id"]], self._tags) for row in rows]
+        if not messages:
+            # All were deleted meanwhile.
+            return Excerpts(searched=len(ids), left_out=seen["left_out"])
+        packed = b"".join(row["records"] for row in rows if row["records"])
+        records = read_records(packed, columns)
+        pieces = rated_pieces(rated, messages, records).best(MOST_PIECES)
+        return Excerpts(
+            pieces,
+            {one.session_id: int(rated.sessions[one.place]) for one in messages},
+            int(rated.sessions.max()),
+            len(ids),
+            left_out=seen["left_out"],
+        )
+
+    @staticmethod
+    def _plan(principal: Principal, wanted: ExcerptQuery) -> MessagePlan:
+        return MessagePlan(
+            access=principal.access,
+            vectors=wanted.asked.by_model,
+            asked=wanted.asked.parsed,
+            session_id=None,
+            user_id=wanted.user_id,
+            agent_id=wanted.agent_id,
+            roles=wanted.roles,
+            since=wanted.since,
+            until=wanted.until,
+            sessions=wanted.sessions,
+            remembered=True,
+        )
+
+
+def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessage:
+    def read() -> str:
+        said = said_text(row["content"], row["content_parts"])
+        return strip_blocks(said, tags).text[:INDEXED_LENGTH]
+
+    ends = row["piece_ends"] if row["records"] else [INDEXED_LENGTH]
+    return FoundMessage(**{name: row[name] for name in _SHOWN}, place=place, read=read, ends=ends)

@@ -1,0 +1,82 @@
+"""What a search of excerpts finds: pieces of messages, with what is to be shown of each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class FoundMessage:
+    """A message of which pieces may be shown, with what their layout needs.
+
+    Args:
+        place: of its row in the first statement.
+        sequence_no: its number in the session, whose last message has `session_messages`.
+        read: gives what is searched of it; asked for at the first use of `text`.
+        ends: where its pieces end in the text.
+        request: what the user said right before, where an assistant says this.
+        wish: whether the user states a wish in it.
+
+    """
+
+    place: int
+    message_id: str
+    session_id: str
+    role: str
+    name: str | None
+    sequence_no: int
+    session_messages: int
+    said_at: datetime
+    read: Callable[[], str]
+    ends: Sequence[int]
+    request: str | None
+    wish: bool
+
+    @cached_property
+    def text(self) -> str:
+        """What is searched of it."""
+        return self.read()
+
+    def piece(self, number: int) -> str:
+        """The words of one piece."""
+        return self.text[self.ends[number - 1] if number else 0 : self.ends[number]]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPiece:
+    """A piece with all that its place comes from.
+
+    Args:
+        number: of the piece in its message, from 0.
+        score: what it is ordered by, 0 to 1.
+        similarity: cosine of query and piece, 0 to 1; None where nothing was compared.
+        signals: what each added before the sum was scaled, by name.
+
+    """
+
+    message: FoundMessage
+    number: int
+    score: float
+    similarity: float | None
+    signals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """What was found.
+
+    Args:
+        pieces: best first.
+        sessions: number of each piece's session among all `session_count` that the user has with
+            the agent, by id, in order of time.
+        searched: how many messages were looked at.
+        left_out: whether there are older ones.
+
+    """
+
+    pieces: Sequence[FoundPiece] = ()
+    sessions: Mapping[str, int] = field(default_factory=dict)
+    session_count: int = 0
+    searched: int = 0
+    left_out: bool = False
