@@ -1,4 +1,4 @@
-"""Former names of methods. They work, warn, and will be removed in a later release."""
+"""Former names of methods and fields. They work, warn, and will be removed in a later release."""
 
 import warnings
 from collections.abc import Callable
@@ -19,6 +19,23 @@ def _renamed(old: str, new: str) -> Callable[..., Any]:
     method.__qualname__ = old
     method.__doc__ = f"Deprecated: use `{new}`, which has the same parameters."
     return method
+
+
+def _renamed_field(old: str, new: str) -> Any:
+    """A read-only property `old` that warns and has the value of the field `new`."""
+
+    def value(self: object) -> Any:
+        warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(value, doc=f"Deprecated: use `{new}`.")
+
+
+class OldExtractionName:
+    """The former name of `extraction_id`."""
+
+    __slots__ = ()
+    run_id = _renamed_field("run_id", "extraction_id")
 
 
 class OldMemoryNames:

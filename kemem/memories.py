@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from kemem.answers import HEADER, Answer, Listing, escape_line, memory_line
+from kemem.deprecated import OldExtractionName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,13 +159,14 @@ class Outcome(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Added(Listing[Outcome]):
+class Added(OldExtractionName, Listing[Outcome]):
     """One outcome per message in order; with `infer`, one per proposed memory."""
 
     results: tuple[Outcome, ...] = ()
     extractor: str | None = None
     """What extracted the memories; None without `infer`."""
-    run_id: str | None = None
+    extraction_id: str | None = None
+    """The run in the log; None without `infer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,9 @@ async def test_messages_are_extracted_and_reconciled(memory: AsyncMemory) -> Non
     )
     assert [one.event for one in first] == ["ADD"], first.raw
     assert first.extractor
-    assert first.run_id
+    assert str(first.extraction_id).startswith("run_")
+    with pytest.warns(DeprecationWarning, match="use extraction_id"):
+        assert first.run_id == first.extraction_id
 
     again = await memory.add("I live in Berlin.", user_id="ana")
     assert "ADD" not in [one.event for one in again]

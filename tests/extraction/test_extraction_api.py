@@ -140,15 +140,16 @@ class TestReading:
         await append(client, "talk", MUNICH, REPLY)
         result = (await extracted(client, "talk"))["result"]
 
-        run = ok(await client.get(f"/extractions/{result['run_id']}"))
+        run = ok(await client.get(f"/extractions/{result['extraction_id']}"))
         assert (run["status"], run["trigger"], run["outcomes"]) == (
             "committed",
             "explicit",
             {"ADD": 1},
         )
-        decisions = ok(
-            await client.get("/memories/decisions", params={"run_id": result["run_id"]})
-        )["items"]
+        # The former name has the same value, where it was.
+        assert run["run_id"] == run["extraction_id"] == result["run_id"]
+        asked = {"extraction_id": result["extraction_id"]}
+        decisions = ok(await client.get("/memories/decisions", params=asked))["items"]
         assert [one["event"] for one in decisions] == ["ADD"]
         assert decisions[0]["evidence"]
 
@@ -265,7 +266,8 @@ class TestInference:
         assert outcome["event"] == "ADD"
         assert outcome["memory"]["attribute"] == "user.residence"
         assert answer["extractor"].startswith("rules/")
-        assert answer["run_id"].startswith("run_")
+        assert answer["extraction_id"].startswith("run_")
+        assert answer["run_id"] == answer["extraction_id"]
 
     async def test_the_same_again_changes_nothing(self, client):
         body = {"messages": MUNICH, "user_id": "ana"}

@@ -104,7 +104,7 @@ class TestGoodAnswers:
         answer = await read(client, "The user studies at Peking University.", REPLY)
 
         assert await texts(client) == ["The user studies at Peking University."]
-        run = ok(await client.get(f"/extractions/{answer['result']['run_id']}"))
+        run = ok(await client.get(f"/extractions/{answer['result']['extraction_id']}"))
         assert (run["extractor"], run["model"]) == ("openai/reader", "reader")
         assert run["prompt_version"]
         assert run["calls"] == 1
@@ -486,6 +486,26 @@ class TestInference:
 
         problem(answer, 503, "model_unavailable")
         assert await texts(client) == []
+
+    async def test_failure_is_told_to_webhooks_by_the_id_in_the_log(self, client, chat, dsn):
+        await execute(
+            dsn,
+            "INSERT INTO webhooks (tenant_id, webhook_id, url, secret, events) "
+            "VALUES ($1, 'whk_1', 'https://example.org/', 's', '{extraction.failed}')",
+            client.tenant_id,
+        )
+        chat.script(refusal(500))
+        answer = await client.post("/memories", json={"messages": "Tea.", "user_id": "ana"})
+        problem(answer, 503, "model_unavailable")
+
+        [run] = ok(await client.get("/extractions"))["items"]
+        [row] = await execute(
+            dsn,
+            "SELECT payload->'data'->>'extraction_id' AS extraction_id, "
+            "payload->'data'->>'run_id' AS run_id FROM webhook_deliveries WHERE tenant_id = $1",
+            client.tenant_id,
+        )
+        assert row["extraction_id"] == row["run_id"] == run["extraction_id"]
 
     async def test_the_prompt_of_the_call_reaches_the_model(self, client, chat):
         chat.script(remembers())

@@ -178,7 +178,7 @@ async def infer(client: AsyncClient, text: str = COFFEE, **fields: Any) -> dict[
     body = {"messages": text, "user_id": "ana"} | fields
     response = await client.post("/memories", json=body)
     assert response.status_code in {200, 201}, response.text
-    return ok(await client.get(f"/extractions/{response.json()['run_id']}"))
+    return ok(await client.get(f"/extractions/{response.json()['extraction_id']}"))
 
 
 def asked(chat) -> list[Request]:
@@ -200,7 +200,7 @@ async def history(client: AsyncClient, memory_id: str) -> list[dict[str, Any]]:
 
 async def verdicts(client: AsyncClient, run: Mapping[str, Any]) -> dict[str, list[str]]:
     """Of old memories: what each became, and the codes that say why."""
-    rows = await every_page(client, "/memories/decisions", run_id=run["run_id"])
+    rows = await every_page(client, "/memories/decisions", extraction_id=run["extraction_id"])
     return {row["memory_id"]: [row["event"], *row["codes"]] for row in rows if row["codes"]}
 
 
@@ -235,7 +235,8 @@ class TestReview:
         [first, *_] = await own(ana, 3, days=100.5)
         run = await infer(ana)
 
-        rows = await every_page(ana, "/memories/decisions", run_id=run["run_id"], code="stale")
+        asked = {"extraction_id": run["extraction_id"], "code": "stale"}
+        rows = await every_page(ana, "/memories/decisions", **asked)
         [row] = [one for one in rows if one["memory_id"] == first]
         [reason] = row["reasons"]
         assert reason["figures"] == {"days": 100, "expected_valid_days": 90}
@@ -485,7 +486,7 @@ class TestChangedMeanwhile:
         assert not committed
         states = [(await memory(ana, one))["status"] for one in ids]
         assert states == ["active"] * 3 + ["superseded"] * 2 + ["active"] * 3
-        rows = await every_page(ana, "/memories/decisions", run_id=run["run_id"])
+        rows = await every_page(ana, "/memories/decisions", extraction_id=run["extraction_id"])
         assert [row["codes"] for row in rows if row["event"] == "REJECT"] == [["source_changed"]]
         assert (run["upkeep"]["merged"], run["upkeep"]["refused"]) == (1, 1)
 
@@ -584,7 +585,7 @@ class TestMerges:
             "memory_type": "fact",
             "shown": 9,
         }
-        rows = await every_page(ana, "/memories/decisions", run_id=run["run_id"])
+        rows = await every_page(ana, "/memories/decisions", extraction_id=run["extraction_id"])
         assert [one["event"] for one in rows if one["memory_id"] == row["memory_id"]] == ["MERGE"]
 
     async def test_before_it_the_sources_held(self, ana, chat):
@@ -634,7 +635,7 @@ class TestMerges:
             ana.dsn,
             "UPDATE extraction_runs SET finish_time = now() - interval '7 days 1 minute' "
             "WHERE run_id = $1",
-            first["run_id"],
+            first["extraction_id"],
         )
         fourth = await infer(ana)
 
@@ -697,7 +698,7 @@ class TestMerges:
         run = await infer(ana)
 
         assert {(await memory(ana, one))["status"] for one in ids} == {"active"}
-        rows = await every_page(ana, "/memories/decisions", run_id=run["run_id"])
+        rows = await every_page(ana, "/memories/decisions", extraction_id=run["extraction_id"])
         refused = [row for row in rows if row["event"] == "REJECT"]
         assert sorted(code for row in refused for code in row["codes"]) == ["sensitive", "too_long"]
         assert [row["content"] for row in refused if "sensitive" in row["codes"]] == [None]

@@ -472,7 +472,10 @@ class TestRefused:
             ("/webhooks/w/deliveries", "status=none"),
             ("/webhooks/w/deliveries", "event_type=memory.none"),
             ("/memories", "known_at=yesterday"), ("/memories", "as_of=2026-11-21"),
-            ("/memories/decisions", "run_id="), ("/memories/decisions", "job_id=%00"),
+            ("/memories/decisions", "run_id="), ("/memories/decisions", "extraction_id=a%20b"),
+            ("/memories/decisions", "extraction_id=run_1&run_id=run_2"),
+            ("/memories", "run_id=a%2Fb"), ("/memories/stats", "run_id="),
+            ("/memories/decisions", "job_id=%00"),
         ],
     )  # fmt: skip
     async def test_selections_of_work(self, client: AsyncClient, path: str, query: str) -> None:
@@ -512,7 +515,7 @@ class TestRefused:
         response = await client.get(path.format(value))
 
         noun = path.split("/")[1][:-1]
-        named(response, {"memorie": "memory", "extraction": "run"}.get(noun, noun) + "_id")
+        named(response, {"memorie": "memory"}.get(noun, noun) + "_id")
 
     @for_each("value", ["a/b", "a%2Fb", "..", "%2E%2E", "//"])
     async def test_slashes_in_a_path_lead_nowhere(self, client: AsyncClient, value: str) -> None:

@@ -381,6 +381,6 @@ class TestRestrictedKeys:
 
         for name in (
             "user_id", "session_id", "project_id", "memory_id", "session_memory_id", "job_id",
-            "run_id", "block_id", "checkpoint_id",
+            "extraction_id", "block_id", "checkpoint_id",
         ):  # fmt: skip
             assert f'"{world.ids[name]}"' not in seen

@@ -146,7 +146,9 @@ class TestVerdicts:
             ("SUPERSEDE", ["m3"]),
             ("REJECT", []),
         ]
-        assert {(row["job_id"], row["run_id"]) for row in rows} == {(None, None)}
+        assert {(row["job_id"], row["extraction_id"], row["run_id"]) for row in rows} == {
+            (None, None, None)
+        }
 
     async def test_decisions_of_one_job_or_run_are_listed(
         self, client: AsyncClient, acme: Caller, dsn: str
@@ -162,9 +164,21 @@ class TestVerdicts:
             ids[0],
         )
 
-        for asked in ({"job_id": "job_1"}, {"run_id": "run_1"}):
+        for asked in (
+            {"job_id": "job_1"},
+            {"extraction_id": "run_1"},
+            {"run_id": "run_1"},
+            {"run_id": "run_1", "extraction_id": "run_1"},
+        ):
             rows = await every_page(client, "/memories/decisions", **asked)
             assert [row["decision_id"] for row in rows] == ids[:1]
+            assert (rows[0]["extraction_id"], rows[0]["run_id"]) == ("run_1", "run_1")
+        both = {"run_id": "run_1", "extraction_id": "run_2"}
+        refused = problem(
+            await client.get("/memories/decisions", params=both), 422, "invalid_request"
+        )
+        assert fields(refused) == ["query.extraction_id"]
+        assert "run_id and extraction_id" in refused["errors"][0]["detail"]
         assert await every_page(client, "/memories/decisions", job_id="job_2") == []
 
     async def test_the_history_names_the_job(

@@ -218,7 +218,7 @@ async def build_world(
     await send(client, "POST", f"/memories/{memory_id}/feedback", json=body)
     read = {"messages": "What time is it?", "user_id": f"{mark}ana", "session_id": f"{mark}talk"}
     run = await send(client, "POST", "/memories", json=read | {"agent_id": f"{mark}helper"})
-    await keep_step(client, f"{mark}talk", held["checkpoint_id"], run["run_id"])
+    await keep_step(client, f"{mark}talk", held["checkpoint_id"], run["extraction_id"])
     await show(runtime, owner, f"{mark}talk", memory_id)
     job_id = await owe(runtime, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper")
     key = await make_key(runtime, owner.tenant_id, "read")
@@ -235,7 +235,7 @@ async def build_world(
             "memory_id": memory_id,
             "history_id": history["items"][0]["history_id"],
             "job_id": job_id,
-            "run_id": run["run_id"],
+            "extraction_id": run["extraction_id"],
             "webhook_id": webhook["webhook_id"],
             "delivery_id": told["items"][0]["delivery_id"],
             "session_memory_id": session_memory_id,

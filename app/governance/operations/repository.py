@@ -104,7 +104,7 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
         "jobs": ExpiredRows(Job, (Job.job_id,), jobs),
         "extraction_runs": ExpiredRows(
             ExtractionRun,
-            (ExtractionRun.run_id,),
+            (ExtractionRun.extraction_id,),
             ExtractionRun.create_time <= now - retention.extraction_runs,
         ),
         "webhook_deliveries": ExpiredRows(

@@ -39,7 +39,7 @@ class DraftWriter:
         """Prepare for drafts of `state`; `now` is when what ends, ends."""
         self._db = db
         self._request = state.request
-        self._run_id = state.run_id
+        self._extraction_id = state.extraction_id
         self._extractor = state.model.extractor.name
         self._model = state.embedder.name
         self._now = now
@@ -261,7 +261,7 @@ class DraftWriter:
             event=draft.event,
             evidence=draft.evidence,
             job_id=self._request.job_id,
-            run_id=self._run_id,
+            extraction_id=self._extraction_id,
         )
 
     def _malformed(self, entry: Malformed) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class DraftWriter:
             reasons=[GateReason("malformed", entry.detail, {"index": entry.index})],
             event="REJECT",
             job_id=self._request.job_id,
-            run_id=self._run_id,
+            extraction_id=self._extraction_id,
         )
 
     async def _note(self, changes: Sequence[MemoryChange], reason: str | None) -> None:

@@ -27,5 +27,5 @@ class RunNotFoundError(NotFoundError):
     code = "run_not_found"
     title = "Run not found"
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"There is no extraction run {run_id}.")
+    def __init__(self, extraction_id: str) -> None:
+        super().__init__(f"There is no extraction run {extraction_id}.")

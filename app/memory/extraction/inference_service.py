@@ -232,7 +232,9 @@ async def outcomes(db: AsyncSession, access: Access, result: RunResult) -> Memor
         )
         for number, entry in enumerate(result.malformed)
     ]
-    return MemoryAdded(results=results, extractor=result.extractor, run_id=result.run_id)
+    return MemoryAdded(
+        results=results, extractor=result.extractor, extraction_id=result.extraction_id
+    )
 
 
 def _outcome(draft: Draft, shown: dict[str, MemoryRead]) -> Outcome:

@@ -54,7 +54,7 @@ class MaintenanceWriter:
     ) -> None:
         self._db = db
         self._request = state.request
-        self._run_id = state.run_id
+        self._extraction_id = state.extraction_id
         self._drafts = drafts
         self._now = now
         access = state.request.principal.access
@@ -173,7 +173,7 @@ class MaintenanceWriter:
             event=review.verdict,
             evidence=row.evidence,
             job_id=self._request.job_id,
-            run_id=self._run_id,
+            extraction_id=self._extraction_id,
         )
 
     async def _note(self, change: MemoryChange | None, reason: str) -> None:

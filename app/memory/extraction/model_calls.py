@@ -55,8 +55,8 @@ class ModelCalls:
             except ModelUnavailableError as error:
                 await self._not_extracted(request, extractor, error)
                 raise
-        run_id = await self._extracted(request, extractor, found)
-        return replace(state, run_id=run_id, extraction=found)
+        extraction_id = await self._extracted(request, extractor, found)
+        return replace(state, extraction_id=extraction_id, extraction=found)
 
     async def reconcile(
         self, state: RunState, questions: Sequence[ReconcileQuestion], agenda: Agenda
@@ -83,22 +83,22 @@ class ModelCalls:
         return answer
 
     async def _extracted(self, request: RunRequest, extractor: Extractor, found: Extraction) -> str:
-        run_id = new_id("run")
-        row = _row(request, extractor, run_id, found.use) | {
+        extraction_id = new_id("run")
+        row = _row(request, extractor, extraction_id, found.use) | {
             "status": "extracted",
             "proposals": len(found.proposals) + len(found.malformed),
         }
         async with self._database.begin(request.principal.tenant_id) as db:
             await ExtractionRepository(db, request.principal.access).add_run(row)
             await _note(db, request, request.operation, extractor.model, found.use)
-        return run_id
+        return extraction_id
 
     async def _not_extracted(
         self, request: RunRequest, extractor: Extractor, error: ModelUnavailableError
     ) -> None:
         """Keep that it did not answer, and tell who wants to know."""
-        run_id = new_id("run")
-        row = _row(request, extractor, run_id, error.use) | {
+        extraction_id = new_id("run")
+        row = _row(request, extractor, extraction_id, error.use) | {
             "status": "failed",
             "error_code": error.reason,
         }
@@ -106,9 +106,14 @@ class ModelCalls:
         async with self._database.begin(tenant_id) as db:
             await ExtractionRepository(db, request.principal.access).add_run(row)
             await _note(db, request, request.operation, extractor.model, error.use, failures=1)
-            await OutboxRepository(db, tenant_id).publish([_event(request, run_id, error)])
+            await OutboxRepository(db, tenant_id).publish([_event(request, extraction_id, error)])
         EXTRACTION_RUNS.labels(request.trigger, "failed").inc()
-        log.warning("extraction_failed", run_id=run_id, reason=error.reason, job_id=request.job_id)
+        log.warning(
+            "extraction_failed",
+            extraction_id=extraction_id,
+            reason=error.reason,
+            job_id=request.job_id,
+        )
 
     async def _not_reconciled(
         self, request: RunRequest, reconciler: Reconciler, error: ModelUnavailableError
@@ -119,10 +124,12 @@ class ModelCalls:
         log.warning("reconciliation_failed", reason=error.reason, job_id=request.job_id)
 
 
-def _row(request: RunRequest, extractor: Extractor, run_id: str, use: ModelUse) -> dict[str, Any]:
+def _row(
+    request: RunRequest, extractor: Extractor, extraction_id: str, use: ModelUse
+) -> dict[str, Any]:
     span, scopes = request.span, request.context.scopes
     return {
-        "run_id": run_id,
+        "extraction_id": extraction_id,
         "job_id": request.job_id,
         "trigger": request.trigger,
         "agent_id": request.agent_id,
@@ -166,12 +173,14 @@ async def _note(
     MODEL_TOKENS.labels(operation, "output").inc(use.output_tokens)
 
 
-def _event(request: RunRequest, run_id: str, error: ModelUnavailableError) -> Event:
+def _event(request: RunRequest, extraction_id: str, error: ModelUnavailableError) -> Event:
     job, scopes = request.job, request.context.scopes
     return Event(
         "extraction.failed",
         {
-            "run_id": run_id,
+            "extraction_id": extraction_id,
+            # Deprecated: its former name.
+            "run_id": extraction_id,
             "job_id": request.job_id,
             "session_id": scopes.session_id,
             "user_id": scopes.user_id,

@@ -33,7 +33,7 @@ class ExtractionRun(TenantOwned, Base):
     )
 
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
-    run_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    extraction_id: Mapped[str] = mapped_column("run_id", Id, primary_key=True)
     job_id: Mapped[str | None] = mapped_column(Id)
     # Why it was read: `Trigger` in `run_state.py`.
     trigger: Mapped[str] = mapped_column(String(20))

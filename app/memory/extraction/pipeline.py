@@ -176,7 +176,7 @@ def _follow_up(result: RunResult) -> None:
         MEMORY_EVENTS.labels(event).inc(result.maintenance.get(verdict, 0))
     log.info(
         "extraction_run_committed",
-        run_id=result.run_id,
+        extraction_id=result.extraction_id,
         extractor=result.extractor,
         **result.events,
     )

@@ -254,12 +254,15 @@ class ExtractionRepository:
         await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
 
     async def finish_run(
-        self, run_id: str, outcomes: Mapping[str, int], maintenance: Mapping[str, Any]
+        self, extraction_id: str, outcomes: Mapping[str, int], maintenance: Mapping[str, Any]
     ) -> None:
         """Close a run whose results are stored, with what came of it, counted."""
         await self._db.execute(
             update(ExtractionRun)
-            .where(ExtractionRun.tenant_id == self._tenant_id, ExtractionRun.run_id == run_id)
+            .where(
+                ExtractionRun.tenant_id == self._tenant_id,
+                ExtractionRun.extraction_id == extraction_id,
+            )
             .values(
                 status="committed",
                 outcomes=dict(outcomes),
@@ -302,13 +305,15 @@ class ExtractionRepository:
             return theirs
         return and_(theirs, ExtractionRun.agent_id == self._access.agent_id)
 
-    async def get_run(self, run_id: str) -> ExtractionRun:
+    async def get_run(self, extraction_id: str) -> ExtractionRun:
         """Raises RunNotFoundError."""
         run = await self._db.scalar(
-            select(ExtractionRun).where(self._visible(), ExtractionRun.run_id == run_id)
+            select(ExtractionRun).where(
+                self._visible(), ExtractionRun.extraction_id == extraction_id
+            )
         )
         if run is None:
-            raise RunNotFoundError(run_id)
+            raise RunNotFoundError(extraction_id)
         return run
 
     async def runs(
@@ -318,7 +323,7 @@ class ExtractionRepository:
         rows = await self._db.scalars(
             after(
                 select(ExtractionRun).where(self._visible()).filter_by(**equal),
-                (ExtractionRun.create_time, ExtractionRun.run_id),
+                (ExtractionRun.create_time, ExtractionRun.extraction_id),
                 start=start,
                 descending=True,
                 limit=limit,

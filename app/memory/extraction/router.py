@@ -75,7 +75,9 @@ async def list_extractions(
     return await service.runs(principal, query)
 
 
-@router.get("/v1/extractions/{run_id}", responses=responses_for(RunNotFoundError))
-async def get_extraction_run(run_id: Id, principal: ReaderDep, service: ExtractionDep) -> RunRead:
-    """One run; `GET /v1/memories/decisions?run_id=…` tells its verdicts."""
-    return await service.run(principal, run_id)
+@router.get("/v1/extractions/{extraction_id}", responses=responses_for(RunNotFoundError))
+async def get_extraction_run(
+    extraction_id: Id, principal: ReaderDep, service: ExtractionDep
+) -> RunRead:
+    """One run; `GET /v1/memories/decisions?extraction_id=…` tells its verdicts."""
+    return await service.run(principal, extraction_id)

@@ -98,7 +98,7 @@ class RunState:
     chain: ProcessorChain = NO_CHAIN
     silenced: bool = False
     # Extract: the id under which the answer is logged, and the answer.
-    run_id: str = ""
+    extraction_id: str = ""
     extraction: Extraction = field(default_factory=lambda: Extraction(()))
     # Evidence and gate: one draft per proposal, in order.
     drafts: tuple[Draft, ...] = ()
@@ -139,7 +139,7 @@ class RunResult:
 
     """
 
-    run_id: str
+    extraction_id: str
     extractor: str
     drafts: tuple[Draft, ...]
     malformed: Sequence[Malformed] = ()
@@ -157,7 +157,9 @@ class RunResult:
         """What a job's row says of it: ids and counts, no words."""
         besides = {"upkeep": dict(self.maintenance), "graph": dict(self.graph)}
         return {name: counts for name, counts in besides.items() if counts} | {
-            "run_id": self.run_id,
+            "extraction_id": self.extraction_id,
+            # Deprecated: its former name.
+            "run_id": self.extraction_id,
             "extractor": self.extractor,
             "events": self.events,
             "memory_ids": sorted(

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from app.memory.memories.schemas import OldExtractionId
 from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
@@ -41,7 +42,8 @@ class ExtractAnswer(ReadSchema):
 class RunRead(ReadSchema):
     """One run of an extractor over some messages."""
 
-    run_id: str
+    extraction_id: str
+    run_id: OldExtractionId
     job_id: str | None
     trigger: Trigger
     status: RunStatus = Field(

@@ -158,13 +158,13 @@ class ExtractionService:
             rows,
             query.limit,
             show=RunRead.model_validate,
-            place=lambda run: (run.create_time, run.run_id),
+            place=lambda run: (run.create_time, run.extraction_id),
         )
 
-    async def run(self, principal: Principal, run_id: str) -> RunRead:
+    async def run(self, principal: Principal, extraction_id: str) -> RunRead:
         """One run. Raises RunNotFoundError."""
         async with self._work.read(principal) as db:
-            found = await ExtractionRepository(db, principal.access).get_run(run_id)
+            found = await ExtractionRepository(db, principal.access).get_run(extraction_id)
             return RunRead.model_validate(found)
 
 

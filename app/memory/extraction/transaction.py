@@ -70,7 +70,7 @@ class RunTransaction:
                 raise NeighboursMovedError
             result = await self._write(db, state, plan)
             runs = ExtractionRepository(db, state.request.principal.access)
-            await runs.finish_run(result.run_id, result.events, result.maintenance)
+            await runs.finish_run(result.extraction_id, result.events, result.maintenance)
             EXTRACTION_RUNS.labels(state.request.trigger, "committed").inc()
             await finish(db, result)
         return result
@@ -91,7 +91,7 @@ class RunTransaction:
         )
         graph = await DraftGraphWriter(db, state, now).write(drafts)
         return RunResult(
-            state.run_id,
+            state.extraction_id,
             state.model.extractor.name,
             await writer.record_verdicts(
                 replaced(state.drafts, drafts), state.extraction.malformed

@@ -205,7 +205,7 @@ def verdict_row(
     event: str | None = None,
     evidence: Sequence[str] = (),
     job_id: str | None = None,
-    run_id: str | None = None,
+    extraction_id: str | None = None,
 ) -> dict[str, Any]:
     """A row of `gate_decisions`.
 
@@ -215,7 +215,7 @@ def verdict_row(
         memory_id: the memory it made, changed or repeats.
         event: what became of it; when left out, REJECT for a refused statement.
         evidence: ids of the messages that support it.
-        job_id: the job that proposed it, and `run_id` its run.
+        job_id: the job that proposed it, and `extraction_id` its run.
 
     """
     codes = [reason.code for reason in reasons]
@@ -237,6 +237,6 @@ def verdict_row(
         "event": event or (None if accepted else "REJECT"),
         "evidence": list(evidence),
         "job_id": job_id,
-        "run_id": run_id,
+        "extraction_id": extraction_id,
         "actor": principal.key_id,
     }

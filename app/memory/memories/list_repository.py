@@ -216,7 +216,7 @@ class DecisionRepository:
         verdict: str | None,
         code: str | None,
         job_id: str | None = None,
-        run_id: str | None = None,
+        extraction_id: str | None = None,
         start: tuple[datetime, str] | None,
         limit: int,
     ) -> Sequence[GateDecision]:
@@ -230,8 +230,8 @@ class DecisionRepository:
             statement = statement.where(literal(code) == func.any(GateDecision.codes))
         if job_id is not None:
             statement = statement.where(GateDecision.job_id == job_id)
-        if run_id is not None:
-            statement = statement.where(GateDecision.run_id == run_id)
+        if extraction_id is not None:
+            statement = statement.where(GateDecision.extraction_id == extraction_id)
         rows = await self._db.scalars(
             after(
                 statement,

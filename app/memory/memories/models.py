@@ -294,7 +294,7 @@ class GateDecision(TenantOwned, Base):
         ARRAY(Id), server_default=text("'{}'"), default=list
     )
     job_id: Mapped[str | None] = mapped_column(Id)
-    run_id: Mapped[str | None] = mapped_column(Id)
+    extraction_id: Mapped[str | None] = mapped_column("run_id", Id)
     actor: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 

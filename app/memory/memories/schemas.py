@@ -59,6 +59,16 @@ Evidence = Annotated[
 ]
 
 
+OldExtractionId = Annotated[
+    str | None,
+    Field(
+        validation_alias="extraction_id",
+        description="Deprecated: use `extraction_id`.",
+        deprecated=True,
+    ),
+]
+
+
 class Aliases(Schema):
     """Names other products use are understood, and contradictions refused."""
 
@@ -304,7 +314,10 @@ class MemoryAdded(ReadSchema):
     extractor: str | None = Field(
         default=None, description="With infer: what read the messages.", examples=["rules/1"]
     )
-    run_id: str | None = Field(default=None, description="With infer: the run in the log.")
+    extraction_id: str | None = Field(
+        default=None, description="With infer: the run in the log, `GET /v1/extractions/{id}`."
+    )
+    run_id: OldExtractionId = None
 
 
 class MemoryValidated(ReadSchema):

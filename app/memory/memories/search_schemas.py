@@ -2,13 +2,21 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from app.language.ranking.schemas import BoostWeights, Mode, Query
 from app.memory.memories.schemas import (
     Aliases,
     MemoryRead,
     MemoryType,
+    OldExtractionId,
     Reason,
     Scope,
     ShortText,
@@ -223,7 +231,8 @@ class DecisionRead(ReadSchema):
     event: str | None = Field(description="What became of it, such as ADD or REJECT.")
     evidence: list[str] = Field(description="Ids of the messages that support it.")
     job_id: str | None
-    run_id: str | None
+    extraction_id: str | None = Field(description="The run that proposed it, if one did.")
+    run_id: OldExtractionId
     actor: str | None
     create_time: Timestamp
 
@@ -233,7 +242,21 @@ class DecisionQuery(PageQuery):
     verdict: Literal["accepted", "rejected"] | None = None
     code: Kind | None = None
     job_id: Id | None = None
-    run_id: Id | None = None
+    # Before the name that it gives its value to.
+    run_id: Id | None = Field(
+        default=None, description="Deprecated: use `extraction_id`.", deprecated=True
+    )
+    extraction_id: Id | None = Field(
+        default=None, description="Only verdicts of this run.", validate_default=True
+    )
+
+    @field_validator("extraction_id")
+    @classmethod
+    def _understand(cls, value: str | None, info: ValidationInfo) -> str | None:
+        former = info.data.get("run_id")
+        if former is not None and value not in {None, former}:
+            raise ValueError("run_id and extraction_id name different runs")
+        return value or former
 
 
 class StatsQuery(Schema):

@@ -279,7 +279,7 @@ class MemoryService:
                 verdict=query.verdict,
                 code=query.code,
                 job_id=query.job_id,
-                run_id=query.run_id,
+                extraction_id=query.extraction_id,
                 start=start,
                 limit=query.limit,
             )

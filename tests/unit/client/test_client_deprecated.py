@@ -68,6 +68,17 @@ async def test_results_of_former_names_are_awaited(server) -> None:
         assert len(await pending) == 0
 
 
+async def test_former_name_of_a_field_has_its_value(server, memory) -> None:
+    server.otherwise = says({"results": [], "extraction_id": "run_1", "run_id": "run_1"})
+    added = await ask(memory.add, "Tea.")
+
+    with pytest.warns(DeprecationWarning, match="run_id is deprecated: use extraction_id") as seen:
+        assert added.run_id == added.extraction_id == "run_1"
+
+    assert seen[0].filename == __file__
+    assert "use `extraction_id`" in inspect.getdoc(kemem.Added.run_id)
+
+
 def test_docstrings_name_the_new_method() -> None:
     for kind in (Memory, AsyncMemory):
         for old, new, _, _ in OF_MEMORY:
