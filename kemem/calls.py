@@ -52,6 +52,7 @@ _IDS = frozenset(
         "user_id",
         "agent_id",
         "session_id",
+        "run_id",
         "project_id",
         "history_id",
         "parent_id",

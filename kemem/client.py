@@ -74,15 +74,3 @@ def _for_user(service: Service, user_id: str) -> Service:
     if not user_id or not user_id.isascii() or not user_id.isprintable() or " " in user_id:
         raise ValueError("an acting user is named by an id: no spaces, and ASCII alone")
     return replace(service, acting_user=user_id)
-
-
-def one_session(session_id: str | None, run_id: str | None) -> str | None:
-    """The session that two parameters name.
-
-    Raises:
-        ValueError: they name different sessions.
-
-    """
-    if session_id is not None and run_id is not None and session_id != run_id:
-        raise ValueError("run_id is another name for session_id: give one of them")
-    return session_id if run_id is None else run_id

@@ -17,7 +17,6 @@ from kemem.calls import (
     post,
     remove,
 )
-from kemem.client import one_session
 from kemem.jobs import Job
 from kemem.memories import (
     Added,
@@ -239,7 +238,8 @@ class AsyncMemoryMethods(AsyncSender):
             limit: 1 to 100.
             threshold: 0 to 1; excludes memories that are less similar to the query.
             rerank: order by score; False orders by similarity alone.
-            run_id: another name for session_id.
+            session_id: the conversation that asks; what counts in it alone is found too.
+            run_id: only what came from this session.
             options: see `SearchOptions`.
 
         Raises:
@@ -251,7 +251,8 @@ class AsyncMemoryMethods(AsyncSender):
             "query": query,
             "user_id": user_id,
             "agent_id": agent_id,
-            "session_id": one_session(session_id, run_id),
+            "session_id": session_id,
+            "run_id": run_id,
             "limit": checked_limit(limit),
             "filters": filters,
             "threshold": threshold,
@@ -276,13 +277,19 @@ class AsyncMemoryMethods(AsyncSender):
         session_id: str | None = None,
         filters: Filters | None = None,
         limit: int | None = 100,
+        *,
+        run_id: str | None = None,
         **options: Unpack[ListOptions],
     ) -> Memories:
         """Return up to `limit` memories, newest first; None means all.
 
         Pages are fetched as needed. Use `iterate` to hold one page at a time.
+
+        Args:
+            run_id: only what came from this session; `session_id` means the same here.
+
         """
-        call = _list_call(user_id, agent_id, session_id, filters, limit, options)
+        call = _list_call(user_id, agent_id, session_id, run_id, filters, limit, options)
         return listing(Memories, await self._collect(call, limit))
 
     async def iterate(
@@ -291,11 +298,13 @@ class AsyncMemoryMethods(AsyncSender):
         agent_id: str | None = None,
         session_id: str | None = None,
         filters: Filters | None = None,
+        *,
+        run_id: str | None = None,
         **options: Unpack[ListOptions],
     ) -> AsyncIterator[MemoryItem]:
         """Iterate over all memories, newest first; each page is fetched when it is reached."""
         call: Call[Page[MemoryItem]] | None = _list_call(
-            user_id, agent_id, session_id, filters, None, options
+            user_id, agent_id, session_id, run_id, filters, None, options
         )
         while call is not None:
             page = await self._send(call)
@@ -334,6 +343,7 @@ class AsyncMemoryMethods(AsyncSender):
         session_id: str | None = None,
         filters: Filters | None = None,
         *,
+        run_id: str | None = None,
         confirm: bool = False,
         dry_run: bool = False,
         **options: Unpack[DeleteOptions],
@@ -341,6 +351,7 @@ class AsyncMemoryMethods(AsyncSender):
         """Delete all memories that match every given parameter. There is no undo.
 
         Args:
+            run_id: only what came from this session; `session_id` means the same here.
             confirm: must be True, unless `dry_run` is.
             dry_run: only count them.
             options: see `DeleteOptions`.
@@ -355,6 +366,7 @@ class AsyncMemoryMethods(AsyncSender):
             "user_id": user_id,
             "agent_id": agent_id,
             "session_id": session_id,
+            "run_id": run_id,
             "filters": filters,
             "confirm": confirm,
             "dry_run": dry_run,
@@ -368,6 +380,7 @@ def _list_call(
     user_id: str | None,
     agent_id: str | None,
     session_id: str | None,
+    run_id: str | None,
     filters: Filters | None,
     limit: int | None,
     options: ListOptions,
@@ -379,6 +392,7 @@ def _list_call(
         user_id=user_id,
         agent_id=agent_id,
         session_id=session_id,
+        run_id=run_id,
         filters=None if filters is None else json_bytes(filters).decode(),
         **options,
     )

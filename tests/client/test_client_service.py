@@ -194,8 +194,23 @@ async def test_thresholds_filters_and_scopes_narrow_a_search(memory: AsyncMemory
     assert not await memory.search("drink", "ana", scopes=["user"], memory_type="goal")
     by_similarity = await memory.search("green tea", "ana", rerank=False)
     assert by_similarity[0].memory_id == tea
-    in_run = await memory.search("drink", "ana", run_id="s1")
-    assert len(in_run) == 2
+
+
+async def test_run_restricts_what_a_session_adds_to(memory: AsyncMemory) -> None:
+    first = await save(memory, TEA, session_id="s1")
+    second = await save(memory, NUTS, session_id="s2")
+
+    merged = await memory.search("drink", "ana", session_id="s1")
+    assert {one.memory_id for one in merged} == {first, second}
+    for found in (
+        await memory.search("drink", "ana", run_id="s1"),
+        await memory.search("drink", run_id="s1"),
+        await memory.get_all(run_id="s1"),
+        [one async for one in memory.iterate(run_id="s1")],
+    ):
+        assert [one.memory_id for one in found] == [first]
+    assert (await memory.delete_all(run_id="s1", confirm=True)).deleted == 1
+    assert [one.memory_id for one in await memory.get_all()] == [second]
 
 
 async def test_changes_have_a_history_and_can_be_reverted(memory: AsyncMemory) -> None:

@@ -131,8 +131,8 @@ IDS = {
     "/graph/relations": ("user_id", "agent_id", "project_id", "source_id", "destination_id"),
     "/forgetting/run": ("agent_id",),
     "/memories/m/restore": ("history_id",),
-    "/memories/search": ("user_id", "agent_id", "session_id", "project_id"),
-    "/memories/delete": ("user_id", "agent_id", "session_id", "project_id"),
+    "/memories/search": ("user_id", "agent_id", "session_id", "run_id", "project_id"),
+    "/memories/delete": ("user_id", "agent_id", "session_id", "run_id", "project_id"),
     "/keys": ("agent_id", "user_id"),
 }
 WORDS = {

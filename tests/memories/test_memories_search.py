@@ -191,7 +191,7 @@ class TestCuts:
             ({"query": "a\x00b"}, "body.query"),
             ({"query": "q" * 10_001}, "body.query"),
             ({"scopes": []}, "body.scopes"),
-            ({"run_id": "s1", "session_id": "s2"}, "body"),
+            ({"thread_id": "s1", "session_id": "s2"}, "body"),
             ({"colour": "red"}, "body.colour"),
         ],
     )
@@ -251,7 +251,7 @@ class TestWhere:
         [
             ({"user_id": "ana"}, "user"),
             ({"session_id": "s1"}, "session"),
-            ({"run_id": "s1", "user_id": "ana"}, "session user"),
+            ({"run_id": "s1", "user_id": "ana"}, "session"),
             ({"thread_id": "s1"}, "session"),
             ({"project_id": "p1"}, "project"),
             ({"agent_id": "a1"}, "agent"),

@@ -396,6 +396,18 @@ FURTHER = {
     "POST /v1/memories/search (agent)": Call("read", {"query": "fee", "agent_id": "{agent_id}"}),
     "GET /v1/memories (project)": Call("read", query={"project_id": "{project_id}"}),
     "GET /v1/memories (session)": Call("read", query={"session_id": "{session_id}"}),
+    "GET /v1/memories (run)": Call("read", query={"run_id": "{session_id}"}),
+    "GET /v1/memories (run, known_at)": Call("read", query={"run_id": "{session_id}"} | THEN),
+    "POST /v1/memories/search (run)": Call("read", {"query": "train", "run_id": "{session_id}"}),
+    "POST /v1/memories/search (run, known_at)": Call(
+        "read", {"query": "train", "run_id": "{session_id}"} | THEN
+    ),
+    "POST /v1/memories/search (run, user)": Call(
+        "read", {"query": "train", "user_id": "own-user", "run_id": "{session_id}"}
+    ),
+    "GET /v1/memories/stats (run)": Call("read", query={"run_id": "{session_id}"}),
+    "DELETE /v1/memories (run)": Call("write", query={"run_id": "{session_id}", "confirm": "true"}),
+    "POST /v1/memories/delete (run)": Call("write", {"run_id": "{session_id}", "confirm": True}),
     "GET /v1/memories (agent)": Call("read", query={"agent_id": "{agent_id}"}),
     "GET /v1/memories (filter)": Call("read", query={"filters": '{"user_id": "{user_id}"}'}),
     "GET /v1/memories/stats (project)": Call("read", query={"project_id": "{project_id}"}),

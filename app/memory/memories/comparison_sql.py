@@ -93,6 +93,7 @@ class Source:
         weight: of the bucket it is in.
         model: what made `vector`.
         words: alias of what has the columns of `database/base.py`.
+        came_from: the session it came from, as it is now.
         code: the code of `vector`, where it is read instead; null where there is none.
         fetched: the row at `best.place`, with every column of `COLUMNS`.
 
@@ -104,6 +105,7 @@ class Source:
     weight: str = "bucket.weight"
     model: str = "memories.embedding_model"
     vector: str = "memories.embedding"
+    came_from: str = "memories.session_id"
     code: str | None = None
     fetched: str = """
         SELECT * FROM memories

@@ -134,6 +134,7 @@ FIELDS: Final[Mapping[str, tuple[str, _Kind]]] = MappingProxyType(
         "user_id": ("user_id", _ID),
         "agent_id": ("agent_id", _ID),
         "session_id": ("session_id", _ID),
+        "run_id": ("session_id", _ID),
         "project_id": ("project_id", _ID),
         "scope": ("scope", _ID),
         "scope_id": ("scope_id", _ID),

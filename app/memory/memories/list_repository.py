@@ -37,7 +37,7 @@ from app.memory.memories.visibility_sql import removable
 from app.platform.database.keyset import after
 
 # Owner and scope never change, and find the rows by an index.
-_OF_NOW = {"user_id", "agent_id", "session_id", "project_id", "scope"}
+_OF_NOW = {"user_id", "agent_id", "session_id", "run_id", "project_id", "scope"}
 
 _NOT_SHOWN = {"tenant_id", "content_hash", "embedding", "deleted_at", *INDEX_COLUMNS}
 

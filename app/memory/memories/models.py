@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, synonym
 
 from app.platform.database.base import Base, Id, Searched, TenantOwned, Timed
 
@@ -148,7 +148,9 @@ class Memory(TenantOwned, Timed, Searched, Base):
     memory_id: Mapped[str] = mapped_column(Id, primary_key=True)
     user_id: Mapped[str | None] = mapped_column(Id)
     agent_id: Mapped[str | None] = mapped_column(Id)
+    # The session that it came from. Requests that keep only what did name it `run_id`.
     session_id: Mapped[str | None] = mapped_column(Id)
+    run_id: Mapped[str | None] = synonym("session_id")
     project_id: Mapped[str | None] = mapped_column(Id)
     scope: Mapped[str] = mapped_column(String(20))
     scope_id: Mapped[str] = mapped_column(Id)
@@ -283,6 +285,7 @@ class GateDecision(TenantOwned, Base):
     user_id: Mapped[str | None] = mapped_column(Id)
     agent_id: Mapped[str | None] = mapped_column(Id)
     session_id: Mapped[str | None] = mapped_column(Id)
+    run_id: Mapped[str | None] = synonym("session_id")
     project_id: Mapped[str | None] = mapped_column(Id)
     scope: Mapped[str] = mapped_column(String(20))
     memory_id: Mapped[str | None] = mapped_column(Id)

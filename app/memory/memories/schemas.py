@@ -83,7 +83,7 @@ class Aliases(Schema):
             ("thread_id", "session_id"),
             ("category", "memory_type"),
         ):
-            if alias in given and name in cls.model_fields:
+            if alias in given and alias not in cls.model_fields and name in cls.model_fields:
                 other = given.pop(alias)
                 if given.setdefault(name, other) != other:
                     raise ValueError(f"{alias} and {name} name different things")

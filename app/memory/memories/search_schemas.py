@@ -38,13 +38,23 @@ from app.platform.values.fields import (
 )
 from app.platform.values.pagination import Order, PageQuery
 
+RunId = Annotated[
+    Id,
+    Field(
+        description="Only what came from this session: what was saved with its id, or extracted "
+        "from its messages, whatever its scope. Nothing when there is no such session.",
+        examples=["chat-1"],
+    ),
+]
+
 
 class Selection(PageQuery):
     """What every list of memories can be narrowed by."""
 
     user_id: Id | None = None
     agent_id: Id | None = None
-    session_id: Id | None = None
+    session_id: Id | None = Field(default=None, description="As `run_id`.")
+    run_id: RunId | None = None
     project_id: Id | None = None
     scope: Scope | None = None
     memory_type: MemoryType | None = None
@@ -97,7 +107,16 @@ class SearchRequest(Aliases):
     query: Annotated[Query, Storable] = Field(examples=["What does she drink?"])
     user_id: Id | None = None
     agent_id: Id | None = None
-    session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
+    session_id: Id | None = Field(
+        default=None,
+        description="The conversation that asks: what counts in it alone is found too, and ranks "
+        "highest. It leaves nothing out. Alias: thread_id.",
+    )
+    run_id: RunId | None = Field(
+        default=None,
+        description="Only what came from this session, whatever its scope. Without `user_id` "
+        "the session's user is searched.",
+    )
     project_id: Id | None = None
     scopes: list[Scope] | None = Field(
         default=None, min_length=1, max_length=4, description="Only these; all named when left out."
@@ -262,6 +281,7 @@ class DecisionQuery(PageQuery):
 class StatsQuery(Schema):
     user_id: Id | None = None
     agent_id: Id | None = None
+    run_id: RunId | None = None
     project_id: Id | None = None
 
 
@@ -300,7 +320,8 @@ class MemoryDeleteQuery(Schema):
 class BulkDeleteQuery(Schema):
     user_id: Id | None = None
     agent_id: Id | None = None
-    session_id: Id | None = None
+    session_id: Id | None = Field(default=None, description="As `run_id`.")
+    run_id: RunId | None = None
     project_id: Id | None = None
     scope: Scope | None = None
     memory_type: MemoryType | None = None

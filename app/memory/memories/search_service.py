@@ -72,7 +72,12 @@ WHERE membership.member OR EXISTS (
 GRAPH_WEIGHT: Final = 0.3
 """Of the graph, where a request asks for it and the deployment gives it none."""
 
-_SELECTORS = ("user_id", "agent_id", "session_id", "project_id")
+_USER_OF_SESSION = """
+SELECT sessions.user_id FROM sessions
+WHERE sessions.tenant_id = tenant.id AND sessions.session_id = CAST($2 AS text)
+"""
+
+_SELECTORS = ("user_id", "agent_id", "session_id", "run_id", "project_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,8 @@ class SearchService:
         it, when the user is no member), the user's, the agent's. Order: 0.5 relevance + 0.3
         confidence + 0.2 scope, then the reranker's if there is one; or similarity alone
         with `rerank` false. An unknown user or session has no memories, which is no error:
-        every conversation begins so. Reads only, but for the counts of uses.
+        every conversation begins so. `run_id` leaves out what did not come from that session.
+        Reads only, but for the counts of uses.
 
         Without an embedder that answers, a hybrid search goes by words and context alone; a
         lexical one asks none.
@@ -199,7 +205,7 @@ class SearchService:
         member = body.project_id is None or await self._is_member(
             principal, body.project_id, user_id
         )
-        buckets = self._buckets(body, user_id, agent_id)
+        buckets = await self._buckets(principal, body, user_id, agent_id)
         asked = None
         texts = [body.query]
         if body.mode != "semantic":
@@ -233,34 +239,45 @@ class SearchService:
             filters=body.filters,
             as_of=body.as_of,
             known_at=body.known_at,
+            run_id=body.run_id,
             dense_share=query.dense_share,
             names=self._names(body),
         )
 
-    def _buckets(
-        self, body: SearchRequest, user_id: str | None, agent_id: str | None
+    async def _buckets(
+        self, principal: Principal, body: SearchRequest, user_id: str | None, agent_id: str | None
     ) -> list[Bucket]:
-        """The buckets to search, with the weight of each.
+        """The buckets to search, with the weight of each; none for an unknown run alone.
 
         Raises:
             SelectorRequiredError: no scope is named.
 
         """
-        ids = {
-            "session": body.session_id,
-            "project": body.project_id,
-            "user": user_id,
-            "agent": agent_id,
-        }
-        named = set(body.scopes or ids)
+        if user_id is None and body.run_id is not None:
+            user_id = await self._user_of(principal, body.run_id)
+        places = (
+            ("session", body.session_id),
+            ("session", body.run_id),
+            ("project", body.project_id),
+            ("user", user_id),
+            ("agent", agent_id),
+        )
+        named = set(body.scopes or self._scopes)
         buckets = [
             Bucket(scope, scope_id, self._scopes[scope])
-            for scope, scope_id in ids.items()
+            for scope, scope_id in dict.fromkeys(places)
             if scope_id is not None and scope in named
         ]
-        if not buckets:
+        if not buckets and (body.run_id is None or "user" not in named):
             raise SelectorRequiredError("body", _SELECTORS)
         return buckets
+
+    async def _user_of(self, principal: Principal, session_id: str) -> str | None:
+        """Whose session it is, whoever asks: which of that user's memories they may see, the
+        search itself decides. None when there is no such session.
+        """
+        rows = await self._database.fetch(principal.tenant_id, _USER_OF_SESSION, session_id)
+        return str(rows[0]["user_id"]) if rows else None
 
     async def _is_member(self, principal: Principal, project_id: str, user_id: str | None) -> bool:
         """Whether more is shown of the project than what is public.

@@ -78,6 +78,7 @@ class SearchPlan:
         memory_types: only these; all when there are none.
         corrections: how many of these are found besides, whatever their rank.
         columns: what is to be known of a hit, of `COLUMNS`.
+        run_id: only what came from this session.
         member: whether the user is a member of the project; else only what is public is found.
         names: pieces of the query that the graph is asked for; none asks nothing of it.
         dense_share: of the embedders behind the vectors; ranking asks for it, no statement does.
@@ -104,6 +105,7 @@ class SearchPlan:
     filters: Mapping[str, Any] | None = None
     as_of: datetime | None = None
     known_at: datetime | None = None
+    run_id: str | None = None
     dense_share: DenseShare = NO_SHARE
     member: bool = True
     names: Sequence[str] = ()
@@ -263,7 +265,9 @@ def features(
         Column("updated", "timestamptz", "memories.update_time"),
         Column("confidence", "float8", "memories.confidence"),
         Column("scope_weight", "float8", source.weight),
-        Column("eligible", "bool", " AND ".join(narrowed(plan, statement)) or "true"),
+        Column(
+            "eligible", "bool", " AND ".join(narrowed(plan, statement, source.came_from)) or "true"
+        ),
     ]
     if plan.corrections:
         columns.append(Column("correction", "bool", "memories.memory_type = 'correction'"))
@@ -370,9 +374,13 @@ def valid_at(at: datetime, statement: SearchStatement) -> str:
         AND (memories.valid_to IS NULL OR memories.valid_to > {time})"""
 
 
-def narrowed(plan: SearchPlan, statement: SearchStatement) -> list[str]:
-    """What the request asks of a memory."""
+def narrowed(
+    plan: SearchPlan, statement: SearchStatement, came_from: str = "memories.session_id"
+) -> list[str]:
+    """What the request asks of a memory; `came_from` is the column of its session."""
     conditions = []
+    if plan.run_id is not None:
+        conditions.append(f"{came_from} = {statement.bind(plan.run_id, 'text')}")
     if plan.memory_type is not None:
         conditions.append(f"memories.memory_type = {statement.bind(plan.memory_type, 'text')}")
     if plan.memory_types:
@@ -393,7 +401,8 @@ def whose(plan: SearchPlan, statement: SearchStatement) -> list[str]:
         "session": "memories.scope <> 'session'",
         "project": "memories.scope <> 'project' OR memories.visibility <> 'owner_only'",
     }
-    asked = [owned[bucket.scope] for bucket in plan.buckets if bucket.scope in owned]
+    scopes = dict.fromkeys(bucket.scope for bucket in plan.buckets)
+    asked = [owned[scope] for scope in scopes if scope in owned]
     if plan.user_id is not None and asked:
         user = statement.bind(plan.user_id, "text")
         conditions += [f"({open_to_all} OR memories.user_id = {user})" for open_to_all in asked]

@@ -52,7 +52,7 @@ from app.platform.work.unit import Work
 
 log = structlog.get_logger()
 
-SELECTORS = ("user_id", "agent_id", "session_id", "project_id", "scope", "memory_type")
+SELECTORS = ("user_id", "agent_id", "session_id", "run_id", "project_id", "scope", "memory_type")
 
 
 class MemoryService:

@@ -82,14 +82,16 @@ def _source(
     time = statement.bind(plan.known_at, "timestamptz")
     as_of: datetime = plan.as_of or plan.known_at
     seen = ["memories.create_time <= " + time, *whose(plan, statement)]
-    conditions = [valid_at(as_of, statement), *(narrowed(plan, statement) if narrow else ())]
+    conditions = [
+        valid_at(as_of, statement),
+        *(narrowed(plan, statement, "present.session_id") if narrow else ()),
+    ]
     if plan.user_id is not None and any(bucket.scope == "project" for bucket in plan.buckets):
         # Shared with others now, and private when it said that.
         conditions.append(
             "(present.scope <> 'project' OR memories.visibility IS DISTINCT FROM 'owner_only' "
             f"OR present.user_id = {statement.bind(plan.user_id, 'text')})"
         )
-    buckets = bucket_table(plan, statement)
     within = (
         in_bucket("= 'active'", "IN ('archived', 'superseded')")
         if only is None
@@ -98,7 +100,7 @@ def _source(
     # The vector and terms of then were kept by the first change that replaced them.
     rows = f"""FROM (
             SELECT memories.*, bucket.weight
-            FROM {buckets}
+            FROM {bucket_table(plan, statement)}
             CROSS JOIN LATERAL ({within} OFFSET 0) AS memories
             WHERE {" AND ".join(seen)}
         ) AS present
@@ -125,6 +127,7 @@ def _source(
         weight="present.weight",
         model="coalesce(replaced.embedding_model, present.embedding_model)",
         vector="coalesce(replaced.embedding, present.embedding)",
+        came_from="present.session_id",
         fetched=_fetched(),
     )
 

@@ -59,7 +59,7 @@ def removable_selection(
     access: Access, equal: Mapping[str, Any], filters: Mapping[str, Any] | None
 ) -> tuple[ColumnElement[bool], ...]:
     """The conditions that a deletion of many starts from, for what it selects by."""
-    unseen = not filters and "memory_type" not in equal
+    unseen = not filters and not equal.keys() & {"memory_type", "run_id"}
     return (
         Memory.tenant_id == access.tenant_id,
         Memory.status != "deleted",

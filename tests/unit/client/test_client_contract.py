@@ -123,7 +123,7 @@ def test_method_has_the_parameters_of_the_route() -> None:
     )
     assert parameters("feedback") - {"memory_id"} == set(FeedbackCreate.model_fields)
     parameter_names = set(searched.SearchRequest.model_fields) - {"format"}
-    assert parameters("search", options.SearchOptions) - {"run_id"} == parameter_names
+    assert parameters("search", options.SearchOptions) == parameter_names
     assert parameters("delete_all", options.DeleteOptions) == set(searched.BulkDelete.model_fields)
     assert parameters("extract") - {"session_id"} == set(ExtractRequest.model_fields)
     assert parameters("append") - {"session_id"} == set(MessageAppend.model_fields)

@@ -128,12 +128,15 @@ async def test_search_sends_every_parameter(server, memory) -> None:
     }  # fmt: skip
 
 
-async def test_run_id_is_another_name_for_session_id(server, memory) -> None:
-    assert (await sent(server, memory.search, "tea?", run_id="r1")).json["session_id"] == "r1"
-    both = await sent(server, memory.search, "tea?", session_id="r1", run_id="r1")
-    assert both.json["session_id"] == "r1"
-    with pytest.raises(ValueError, match="run_id"):
-        await ask(memory.search, "tea?", session_id="s1", run_id="r1")
+async def test_run_and_session_are_sent_by_their_names(server, memory) -> None:
+    for method, arguments in ((memory.search, ("tea?",)), (memory.delete_all, ())):
+        request = await sent(server, method, *arguments, session_id="s1", run_id="r1")
+        assert (request.json["session_id"], request.json["run_id"]) == ("s1", "r1")
+        alone = await sent(server, method, *arguments, run_id="r1")
+        assert "session_id" not in alone.json
+    server.otherwise = says({"items": [], "next_cursor": None})
+    listed = await sent(server, memory.get_all, session_id="s1", run_id="r1")
+    assert "session_id=s1&run_id=r1" in listed.path
 
 
 async def test_none_is_sent_by_update_only(server, memory) -> None:
@@ -200,6 +203,10 @@ async def test_malformed_id_is_refused_in_every_parameter(server, memory, wrong,
             await ask(memory.add, "Tea.", async_=True, **named)
     with pytest.raises(error, match="an id"):
         await ask(memory.search, "tea?", run_id=wrong)
+    with pytest.raises(error, match="an id"):
+        await ask(memory.get_all, run_id=wrong)
+    with pytest.raises(error, match="an id"):
+        await ask(memory.delete_all, run_id=wrong)
     with pytest.raises(error, match="an id"):
         await ask(memory.restore, "mem_1", wrong)
     for method in (memory.get, memory.job, memory.end):
