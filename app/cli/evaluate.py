@@ -3,18 +3,31 @@
 import asyncio
 import secrets
 import signal
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from app.cli.demo import KeyOption, UrlOption
-from app.cli.evaluation_options import depths, search_fields, service_meant
+from app.cli.evaluation_options import (
+    Part,
+    context_wishes,
+    depths,
+    listed,
+    search_fields,
+    service_meant,
+    settings_of,
+)
 from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import DataDirOption, run, settings_with
-from app.evaluation.dataset import choose
+from app.evaluation.conversation_measurement import measure_conversations
 from app.evaluation.measurement import describe_run, measure_dataset, read_given
 from app.evaluation.run import Plan
+
+LEAST_MEMORY_TOKENS: Final = 100
+MOST_MEMORY_TOKENS: Final = 8000
+"""Of a context, as the service takes them."""
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -88,6 +101,45 @@ SeedOption = Annotated[int, typer.Option(help="Of --sample: the same one draws t
 StoresOption = Annotated[
     int | None, typer.Option(min=1, help="Only the first so many stores.", show_default=False)
 ]
+MessagesOption = Annotated[
+    bool,
+    typer.Option(
+        "--messages", help="Store units as messages of conversations, and search those instead."
+    ),
+]
+ContextOption = Annotated[
+    bool,
+    typer.Option(
+        "--context",
+        help="Store units as messages, and measure how much of the answer a context shows.",
+    ),
+]
+BudgetsOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--budget",
+        min=LEAST_MEMORY_TOKENS,
+        max=MOST_MEMORY_TOKENS,
+        help="Tokens of a context; may be repeated. 2000 when left out.",
+        show_default=False,
+    ),
+]
+ContextFieldOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context-field",
+        metavar="KEY=JSON",
+        help="A field for every context, such as --context-field rerank=false; may be repeated.",
+        show_default=False,
+    ),
+]
+ExtractOption = Annotated[
+    bool,
+    typer.Option(
+        "--extract",
+        help="Read the conversations for memories first, and let contexts show these too.",
+    ),
+]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, max=32, help="Requests at a time.")]
 KeepOption = Annotated[
     bool, typer.Option("--keep", help="Leave what it stored, to look around in.")
@@ -104,6 +156,11 @@ def evaluate_command(
     mode: ModeOption = None,
     search: SearchOption = None,
     k: DepthsOption = "5,10,25,50",
+    messages: MessagesOption = False,
+    context: ContextOption = False,
+    budgets: BudgetsOption = None,
+    context_field: ContextFieldOption = None,
+    extract: ExtractOption = False,
     categories: CategoriesOption = None,
     limit_questions: QuestionsOption = None,
     sample: SampleOption = None,
@@ -120,40 +177,25 @@ def evaluate_command(
     compares what is found with the labelled answers, and removes everything again, also after
     Ctrl-C. Bring your own questions: docs/evaluation.md shows the file.
     """
-    ks = depths(k)
-    fields = search_fields(search or [], mode)
-    wanted = [one.strip() for one in (categories or "").split(",") if one.strip()]
     refuse_missing_folder(json_file)
-    path, whole = read_given(dataset, locomo=locomo, longmemeval=longmemeval, beam=beam)
-    chosen = choose(
-        whole,
-        categories=wanted,
-        stores=limit_stores,
-        questions=limit_questions,
-        sample=sample,
-        seed=seed,
-    )
-    service = service_meant(url, key, settings_with(data_dir=data_dir))
+    ks = depths(k)
     plan = Plan(
         run_id=f"eval-{secrets.token_hex(4)}",
         limit=ks[-1],
-        search=fields,
+        search=search_fields(search or [], mode),
         concurrency=concurrency,
         keep=keep,
+        **context_wishes(budgets, context_field, wanted=context, extract=extract),
     )
-    about = describe_run(path, chosen, service) | {
-        "settings": {
-            "k": ks,
-            "search": fields,
-            "categories": wanted or None,
-            "limit_questions": limit_questions,
-            "sample": sample,
-            "seed": seed,
-            "limit_stores": limit_stores,
-            "concurrency": concurrency,
-        }
-    }
-    run(_until_terminated(measure_dataset(service, chosen, plan, ks, about, json_file)))
+    part = Part(listed(categories), limit_stores, limit_questions, sample, seed)
+    path, whole = read_given(dataset, locomo=locomo, longmemeval=longmemeval, beam=beam)
+    service = service_meant(url, key, settings_with(data_dir=data_dir))
+    chosen = part.of(whole)
+    about = describe_run(path, chosen, service) | {"settings": settings_of(ks, plan, part)}
+    work = measure_dataset
+    if messages or context:
+        work = partial(measure_conversations, search=messages)
+    run(_until_terminated(work(service, chosen, plan, ks, about, json_file)))
 
 
 async def _until_terminated(work: Any) -> None:

@@ -3,20 +3,29 @@ that calls one is for.
 """
 
 import json
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
 
 from app.cli.first_key import key_file, read_key
 from app.cli.opening import data_dir_of
 from app.console import UNUSABLE, fail
 from app.errors import ConfigurationError
+from app.evaluation.dataset import Dataset, choose
+from app.evaluation.run import Plan
 from app.settings import Settings
 from kemem.address import KEY_VARIABLE, Service, find_service
 from kemem.errors import ConfigurationError as UnusableAddressError
+
+DEFAULT_BUDGET: Final = 2000
+"""Tokens of a context, as of the service when it says nothing else."""
 
 MOST_HITS = 100
 """What one search may return."""
 
 OWN_FIELDS = frozenset({"query", "user_id", "limit"})
+CONTEXT_FIELDS = frozenset({"query", "max_memory_tokens", "render"})
+"""What an evaluation says of a search and of a context itself."""
 
 
 def depths(text: str) -> list[int]:
@@ -34,23 +43,89 @@ def depths(text: str) -> list[int]:
 
 def search_fields(given: list[str], mode: str | None) -> dict[str, Any]:
     """What every search says besides its question."""
-    fields: dict[str, Any] = {} if mode is None else {"mode": mode}
+    known = OWN_FIELDS if mode is None else OWN_FIELDS | {"mode"}
+    fields = fields_given("--search", given, known)
+    return fields if mode is None else {"mode": mode} | fields
+
+
+def fields_given(option: str, given: list[str], own: Collection[str]) -> dict[str, Any]:
+    """What `option` says as KEY=JSON, once each; none of `own`, which the evaluation says."""
+    fields: dict[str, Any] = {}
     for one in given:
         name, _, value = one.partition("=")
-        if name in OWN_FIELDS or name in fields:
+        if name in own or name in fields:
             fail(
-                f"--search {name}: the evaluation says that itself, or it is there twice.",
+                f"{option} {name}: the evaluation says that itself, or it is there twice.",
                 code=UNUSABLE,
             )
         try:
             fields[name] = json.loads(value)
         except ValueError:
             fail(
-                f"--search {name}: what follows the = is no JSON. Texts need quotes: "
-                f"--search '{name or 'mode'}=\"lexical\"'.",
+                f"{option} {name}: what follows the = is no JSON. Texts need quotes: "
+                f"{option} '{name or 'mode'}=\"lexical\"'.",
                 code=UNUSABLE,
             )
     return fields
+
+
+def listed(text: str | None) -> list[str]:
+    """What is separated by commas, without what is blank."""
+    return [one.strip() for one in (text or "").split(",") if one.strip()]
+
+
+def context_wishes(
+    budgets: list[int] | None, fields: list[str] | None, *, wanted: bool, extract: bool
+) -> dict[str, Any]:
+    """What a plan says of contexts; nothing when none is wanted."""
+    if not wanted:
+        if budgets or fields or extract:
+            fail("--budget, --context-field and --extract are of --context.", code=UNUSABLE)
+        return {}
+    return {
+        "budgets": tuple(sorted(set(budgets or [DEFAULT_BUDGET]))),
+        "context": fields_given("--context-field", fields or [], CONTEXT_FIELDS),
+        "extract": extract,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a data set is measured; see `dataset.choose`."""
+
+    categories: list[str]
+    stores: int | None
+    questions: int | None
+    sample: int | None
+    seed: int
+
+    def of(self, dataset: Dataset) -> Dataset:
+        """Raises ConfigurationError when nothing of it is left."""
+        return choose(
+            dataset,
+            categories=self.categories,
+            stores=self.stores,
+            questions=self.questions,
+            sample=self.sample,
+            seed=self.seed,
+        )
+
+
+def settings_of(ks: list[int], plan: Plan, part: Part) -> dict[str, Any]:
+    """What a result file says of the options."""
+    return {
+        "k": ks,
+        "search": plan.search,
+        "budgets": plan.budgets,
+        "context": plan.context,
+        "extract": plan.extract,
+        "categories": part.categories or None,
+        "limit_questions": part.questions,
+        "limit_stores": part.stores,
+        "sample": part.sample,
+        "seed": part.seed,
+        "concurrency": plan.concurrency,
+    }
 
 
 def service_meant(url: str | None, key: str | None, settings: Settings) -> Service:

@@ -60,7 +60,7 @@ async def measure_dataset(
     about: dict[str, Any],
     json_file: Path | None,
 ) -> None:
-    """Measure `dataset` on `service` and print the report.
+    """Measure searches of memories for `dataset` on `service`, and print the report.
 
     Args:
         ks: depths of recall, from small to large.
@@ -76,21 +76,36 @@ async def measure_dataset(
         await evaluation.check()
         async with evaluation.stored():
             asked = await evaluation.ask()
-        if plan.keep:
-            users = ", ".join(one.user_id for one in evaluation.loaded.values())
-            err.print(f"Kept the agent {plan.run_id} and the users {users}.", markup=False)
+        say_kept(evaluation, plan)
     report = report_of(dataset, evaluation, asked, ks)
+    print_search_report(dataset, report, ks)
+    await keep_report(about | report, json_file)
+    if report["asked"]["failed"] or evaluation.left:
+        raise typer.Exit(REFUSED)
+
+
+def say_kept(evaluation: Evaluation, plan: Plan) -> None:
+    """Name what was left in place, where that was wanted."""
+    if plan.keep:
+        users = ", ".join(one.user_id for one in evaluation.loaded.values())
+        err.print(f"Kept the agent {plan.run_id} and the users {users}.", markup=False)
+
+
+def print_search_report(dataset: Dataset, report: dict[str, Any], ks: list[int]) -> None:
+    """The table of searches under a title that says of what."""
     print_report(
-        f"{dataset.name}: {dataset.unit_count} units, {len(asked)} questions; embedded by "
-        f"{', '.join(report['embedding_models']) or 'nothing'}",
+        f"{dataset.name}: {dataset.unit_count} units, {report['asked']['questions']} questions; "
+        f"embedded by {', '.join(report['embedding_models']) or 'nothing'}",
         report,
         ks,
     )
+
+
+async def keep_report(report: dict[str, Any], json_file: Path | None) -> None:
+    """The result file, where one is wanted."""
     if json_file is not None:
-        await asyncio.to_thread(write_json, json_file, about | report)
+        await asyncio.to_thread(write_json, json_file, report)
         out.print(f"Written to {json_file}.", markup=False)
-    if report["asked"]["failed"] or evaluation.left:
-        raise typer.Exit(REFUSED)
 
 
 def describe_run(path: Path, dataset: Dataset, service: Service) -> dict[str, Any]:

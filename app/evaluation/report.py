@@ -1,7 +1,7 @@
 """What an evaluation found: figures per category and in total, as a table and as JSON."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.console import out, print_table
@@ -12,11 +12,12 @@ from app.evaluation.metrics import (
     SESSIONS_AT,
     Scores,
     estimated_tokens,
+    interval,
     mean_scores,
     quantile,
     score,
 )
-from app.evaluation.run import Asked, Evaluation, Loaded
+from app.evaluation.run import Asked, Evaluation
 
 TOTAL = "total"
 _DIGITS = 4
@@ -43,25 +44,18 @@ def report_of(
         )
         for one in asked
     ]
-    groups: dict[str, list[int]] = {category: [] for category in sorted(dataset.categories)}
-    for number, one in enumerate(asked):
-        groups[one.question.category].append(number)
-    total = [
-        number for name, held in groups.items() if name not in dataset.apart for number in held
-    ]
-    figures = {
-        name: _figures([asked[number] for number in held], [scored[number] for number in held], ks)
-        for name, held in (groups | {TOTAL: total}).items()
-        if held
-    }
+    found = by_category(
+        dataset,
+        [one.question.category for one in asked],
+        lambda held: _figures(
+            [asked[number] for number in held], [scored[number] for number in held], ks
+        ),
+    )
     models = frozenset[str]().union(*(one.models for one in asked))
-    return {
-        "total": figures.pop(TOTAL, None),
-        "categories": {name: one for name, one in figures.items() if name not in dataset.apart},
-        "apart": {name: one for name, one in figures.items() if name in dataset.apart},
-        "milliseconds": _milliseconds(asked),
+    return found | {
+        "milliseconds": milliseconds_of([one.milliseconds for one in asked if not one.problem]),
         "token_counter": COUNTED_AS,
-        "loaded": _loaded(evaluation.loaded.values(), dataset),
+        "loaded": loaded_of(evaluation, dataset),
         "asked": {
             "questions": len(asked),
             "problems": dict(Counter(one.problem for one in asked if one.problem)),
@@ -77,12 +71,37 @@ def report_of(
     }
 
 
+def by_category(
+    dataset: Dataset, categories: Sequence[str], figures: Callable[[Sequence[int]], dict[str, Any]]
+) -> dict[str, Any]:
+    """Figures in total, by category, and of the categories apart; None and {} where none is asked.
+
+    Args:
+        categories: of each question asked, in order.
+        figures: those of the questions with these numbers, at least one.
+
+    """
+    groups: dict[str, list[int]] = {name: [] for name in sorted(set(categories))}
+    for number, name in enumerate(categories):
+        groups[name].append(number)
+    apart = dataset.apart
+    total = [number for name, held in groups.items() if name not in apart for number in held]
+    return {
+        "total": figures(total) if total else None,
+        "categories": {name: figures(held) for name, held in groups.items() if name not in apart},
+        "apart": {name: figures(held) for name, held in groups.items() if name in apart},
+    }
+
+
 def _figures(asked: Sequence[Asked], scored: Sequence[Scores], ks: Sequence[int]) -> dict[str, Any]:
     mean = mean_scores(scored)
     tokens = {k: [sum(map(estimated_tokens, one.texts[:k])) for one in asked] for k in ks}
     return {
         "questions": len(asked),
         "recall": {str(k): round(value, _DIGITS) for k, value in mean.recall.items()},
+        "recall_interval": {
+            str(k): rounded_interval([one.recall[k] for one in scored]) for k in ks
+        },
         "hit": {str(k): round(value, _DIGITS) for k, value in mean.hit.items()},
         f"ndcg@{NDCG_AT}": round(mean.ndcg, _DIGITS),
         "mrr": round(mean.mrr, _DIGITS),
@@ -103,20 +122,25 @@ def _lacks_embedder(one: Asked, models: frozenset[str]) -> bool:
     return one.reranker is not None or not one.models or one.models < models
 
 
+def rounded_interval(values: Sequence[float]) -> list[float]:
+    """Low and high end of what the mean is with 95 %, as JSON."""
+    return [round(value, _DIGITS) for value in interval(values)]
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
 
 
-def _milliseconds(asked: Sequence[Asked]) -> dict[str, float] | None:
-    """How long the client waited for a search; refused ones are quick and do not count."""
-    waited = [one.milliseconds for one in asked if one.problem is None]
+def milliseconds_of(waited: Sequence[float]) -> dict[str, float] | None:
+    """How long the client waited for an answer; refused ones are quick and do not count."""
     if not waited:
         return None
     return {f"p{share}": round(quantile(waited, share / 100), 2) for share in (50, 95)}
 
 
-def _loaded(loaded: Any, dataset: Dataset) -> dict[str, Any]:
-    held: list[Loaded] = list(loaded)
+def loaded_of(evaluation: Evaluation, dataset: Dataset) -> dict[str, Any]:
+    """What became of the units."""
+    held = list(evaluation.loaded.values())
     events = sum((one.events for one in held), Counter[str]())
     return {
         "units": dataset.unit_count,
@@ -125,6 +149,7 @@ def _loaded(loaded: Any, dataset: Dataset) -> dict[str, Any]:
         "refused": events["REJECT"] + events["SKIP"],
         "refusals": dict(sum((one.refusals for one in held), Counter[str]())),
         "ahead_of_now": sum(one.ahead for one in held),
+        "waiting": sum(one.waiting for one in held),
         "unread_dates": dataset.unread_dates,
     }
 
@@ -149,7 +174,7 @@ def _line(one: Asked, made: Scores) -> dict[str, Any]:
 def print_report(title: str, report: Mapping[str, Any], ks: Sequence[int]) -> None:
     """The table for people, in percent, and what was odd."""
     sessions = f"session_recall@{SESSIONS_AT}"
-    with_sessions = any(one[sessions] is not None for _, one in _rows(report))
+    with_sessions = any(one[sessions] is not None for _, one in rows_of(report))
     depth = 10 if 10 in ks else ks[-1]
     columns = [
         "questions",
@@ -163,46 +188,61 @@ def print_report(title: str, report: Mapping[str, Any], ks: Sequence[int]) -> No
         (
             name,
             one["questions"],
-            *(_percent(one["recall"][str(k)]) for k in ks),
-            _percent(one[f"ndcg@{NDCG_AT}"]),
-            _percent(one["mrr"]),
-            *([_percent(one[sessions])] if with_sessions else ()),
+            *(percent(one["recall"][str(k)]) for k in ks),
+            percent(one[f"ndcg@{NDCG_AT}"]),
+            percent(one["mrr"]),
+            *([percent(one[sessions])] if with_sessions else ()),
             f"{one['tokens'][str(depth)]:.0f}",
         )
-        for name, one in _rows(report)
+        for name, one in rows_of(report)
     ]
     print_table(title, ("category", *columns), rows, right=columns)
     for sentence in _sentences(report):
         out.print(sentence, markup=False, soft_wrap=True)
 
 
-def _rows(report: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def rows_of(report: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The categories, then the total, then what is apart, each with its name in a table."""
     rows = list(report["categories"].items())
     if report["total"] is not None:
         rows.append((TOTAL, report["total"]))
     return [*rows, *((f"apart: {name}", one) for name, one in report["apart"].items())]
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """Of a share; empty for none."""
     return "" if share is None else f"{share * 100:.1f}"
+
+
+def loaded_sentences(loaded: Mapping[str, Any]) -> list[str]:
+    """What became of the units; nothing about what is zero."""
+    odd = (
+        (loaded["ahead_of_now"], "units are dated in the future and were stored without a date."),
+        (loaded["waiting"], "messages had no vector yet when the asking began."),
+        (loaded["unread_dates"], "dates could not be read and were left out."),
+    )
+    same = (
+        f" {loaded['same_as_another']} are word for word another one, which stands for both;"
+        if loaded["same_as_another"]
+        else ""
+    )
+    return [
+        f"Stored {loaded['stored']} of {loaded['units']} units;{same} {loaded['refused']} refused.",
+        *(f"  refused as {code}: {count}" for code, count in loaded["refusals"].items()),
+        *(f"{count} {words}" for count, words in odd if count),
+    ]
 
 
 def _sentences(report: Mapping[str, Any]) -> list[str]:
     """What one should know besides the table; nothing about what is zero."""
-    loaded, asked, waited = report["loaded"], report["asked"], report["milliseconds"]
-    sentences = [
-        f"Stored {loaded['stored']} of {loaded['units']} units; {loaded['same_as_another']} are "
-        f"word for word another one, which stands for both; {loaded['refused']} refused.",
-        *(f"  refused as {code}: {count}" for code, count in loaded["refusals"].items()),
-    ]
+    asked, waited = report["asked"], report["milliseconds"]
+    sentences = loaded_sentences(report["loaded"])
     if waited:
         sentences.append(
             f"A search took {waited['p50']:.1f} ms (p50) and {waited['p95']:.1f} ms (p95), as the "
             "client sees it."
         )
     told = (
-        (loaded["ahead_of_now"], "units are dated in the future and were stored without a date."),
-        (loaded["unread_dates"], "dates could not be read and were left out."),
         (asked["unknown_gold"], "answers name a unit that is not there; they were dropped."),
         (asked["without_gold"], "questions have no answer to find and were not asked."),
         (asked["without_embedder"], "searches were answered without the embedder."),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import httpx2
 
@@ -18,8 +18,9 @@ from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 
 BATCH = 100
 # That a text is too long is a finding of the evaluation; that the service is busy is a failure.
-_REFUSALS = (413, 422)
-_FAILURES = (429, *range(500, 600))
+REFUSALS = (413, 422)
+FAILURES = (429, *range(500, 600))
+EXPECTED = (*REFUSALS, *FAILURES)
 
 _T = TypeVar("_T")
 
@@ -37,6 +38,14 @@ class Plan:
 
     concurrency: int
     keep: bool
+    budgets: tuple[int, ...] = ()
+    """Of the contexts to ask for, in tokens; see `conversation_run`."""
+
+    context: dict[str, Any] = field(default_factory=dict)
+    """Fields of every request for a context besides the question and the budget."""
+
+    extract: bool = False
+    """Whether conversations are read for memories before anything is asked."""
 
 
 @dataclass(slots=True)
@@ -50,7 +59,10 @@ class Loaded:
     """Units dated in the future, stored without their date."""
 
     units: dict[str, set[str]] = field(default_factory=dict)
-    """Which units a memory holds: more than one when they are word for word the same."""
+    """Which units an item holds: more than one when they are word for word the same memory."""
+
+    waiting: int = 0
+    """Messages that had no vector yet when the asking began."""
 
     def memories_of(self, gold: Iterable[str]) -> int:
         """How many memories hold these units; one that was not stored counts as one."""
@@ -88,7 +100,12 @@ class Asked:
 
 
 class Evaluation:
-    """One run. `stored` removes what it made, whatever happens inside the block."""
+    """One run, each unit a memory. `stored` removes what it made, whatever happens inside."""
+
+    SEARCH: ClassVar = "/memories/search"
+    HITS: ClassVar = "results"
+    ITEM: ClassVar = "memory_id"
+    """Where a search is, and what its answer calls the hits and the id of one."""
 
     def __init__(self, api: Api, dataset: Dataset, plan: Plan, now: datetime) -> None:
         self._api = api
@@ -122,7 +139,7 @@ class Evaluation:
         answer = await self._search("a question", f"{self._plan.run_id}-0", {}, (422,))
         if not answer.ok:
             # Nothing else in it could be at fault.
-            fail(f"The service refuses such a search: {_faults(answer)}.", code=UNUSABLE)
+            fail(f"The service refuses such a search: {faults_of(answer)}.", code=UNUSABLE)
         if any(one.moment for store in self._dataset.stores for one in store.questions):
             moment = {"reference_time": self._now.isoformat()}
             answer = await self._search("a question", f"{self._plan.run_id}-0", moment, (422,))
@@ -143,16 +160,22 @@ class Evaluation:
 
     async def ask(self) -> list[Asked]:
         """Ask every question; in the order of the data set."""
-        questions = [(store, one) for store in self._dataset.stores for one in store.questions]
-        answered: dict[int, Asked] = {}
-        with progress("questions") as bar:
-            task = bar.add_task("Asking", total=len(questions))
+        return await self._of_each_question("Asking", self._ask)
 
-            async def ask(number: int) -> None:
-                answered[number] = await self._ask(*questions[number])
+    async def _of_each_question(
+        self, what: str, ask: Callable[[Store, Question], Awaitable[_T]]
+    ) -> list[_T]:
+        """What `ask` finds for every question, in the order of the data set."""
+        questions = [(store, one) for store in self._dataset.stores for one in store.questions]
+        answered: dict[int, _T] = {}
+        with progress("questions") as bar:
+            task = bar.add_task(what, total=len(questions))
+
+            async def asked(number: int) -> None:
+                answered[number] = await ask(*questions[number])
                 bar.advance(task)
 
-            await _each(range(len(questions)), ask, self._plan.concurrency)
+            await each_of(range(len(questions)), asked, self._plan.concurrency)
         return [answered[number] for number in range(len(questions))]
 
     async def _load(self) -> None:
@@ -168,7 +191,7 @@ class Evaluation:
                     lambda count: bar.advance(task, count),
                 )
 
-            await _each(enumerate(self._dataset.stores, 1), load, self._plan.concurrency)
+            await each_of(enumerate(self._dataset.stores, 1), load, self._plan.concurrency)
 
     async def _load_store(self, store: Store, user_id: str, done: Callable[[int], None]) -> None:
         """One store, one request after the other: the order of units is that of the file."""
@@ -209,8 +232,8 @@ class Evaluation:
     async def _store(
         self, units: list[DatasetUnit], fields: dict[str, Any], loaded: Loaded
     ) -> None:
-        body = fields | {"messages": [_message(unit) for unit in units]}
-        answer = await self._save("/memories", body, expected=_REFUSALS)
+        body = fields | {"messages": [message_of(unit) for unit in units]}
+        answer = await self._save("/memories", body, expected=REFUSALS)
         if answer.ok:
             for outcome in answer.body["results"]:
                 _note(loaded, units[outcome["index"]], outcome)
@@ -220,7 +243,7 @@ class Evaluation:
                 await self._store([unit], fields, loaded)
         else:
             loaded.events["REJECT"] += 1
-            loaded.refusals[_code(answer)] += 1
+            loaded.refusals[code_of(answer)] += 1
 
     async def _save(self, path: str, body: Any, expected: Iterable[int] = ()) -> Answer:
         """One request that the service is given the time to finish, whoever interrupts us."""
@@ -231,18 +254,15 @@ class Evaluation:
 
     async def _ask(self, store: Store, question: Question) -> Asked:
         loaded = self.loaded[store.store_id]
-        more = {}
-        if self._takes_time and question.moment is not None:
-            more["reference_time"] = question.moment.isoformat()
         started = perf_counter()
-        answer = await self._search(question.text, loaded.user_id, more, (*_REFUSALS, *_FAILURES))
+        answer = await self._search(question.text, loaded.user_id, self._time(question), EXPECTED)
         milliseconds = (perf_counter() - started) * 1000
         told = answer.body if answer.ok else {}
-        found = told.get("results", [])
+        found = told.get(self.HITS, [])
         return Asked(
             store=store,
             question=question,
-            hits=[frozenset(loaded.units.get(hit["memory_id"], ())) for hit in found],
+            hits=[frozenset(loaded.units.get(hit[self.ITEM], ())) for hit in found],
             texts=[hit["content"] for hit in found],
             relevant=loaded.memories_of(question.gold),
             milliseconds=milliseconds,
@@ -250,17 +270,22 @@ class Evaluation:
             models=frozenset(told.get("embedding_models", ())),
             reranker=told.get("reranker"),
             degraded=told.get("degraded", False),
-            problem=None if answer.ok else _code(answer),
-            failed=answer.status in _FAILURES,
+            problem=None if answer.ok else code_of(answer),
+            failed=answer.status in FAILURES,
         )
+
+    def _time(self, question: Question) -> dict[str, str]:
+        """When it is asked, for a service that takes that."""
+        if not self._takes_time or question.moment is None:
+            return {}
+        return {"reference_time": question.moment.isoformat()}
 
     async def _search(
         self, query: str, user_id: str, more: dict[str, Any], expected: Iterable[int]
     ) -> Answer:
         own = {"query": query, "user_id": user_id, "limit": self._plan.limit}
-        return await self._api.post(
-            "/memories/search", self._plan.search | more | own, expected=tuple(expected)
-        )
+        body = self._plan.search | more | own
+        return await self._api.post(self.SEARCH, body, expected=tuple(expected))
 
     async def _remove(self) -> None:
         paths = [f"/users/{loaded.user_id}" for loaded in self.loaded.values()]
@@ -288,7 +313,7 @@ class Evaluation:
         return answer.ok or answer.status == 404
 
 
-async def _each(
+async def each_of(
     items: Iterable[_T], work: Callable[[_T], Awaitable[None]], concurrency: int
 ) -> None:
     """Do the work for every item, so many at a time; the first failure ends it all."""
@@ -315,7 +340,8 @@ def batches(units: Iterable[DatasetUnit]) -> list[list[DatasetUnit]]:
     return found
 
 
-def _message(unit: DatasetUnit) -> dict[str, Any]:
+def message_of(unit: DatasetUnit) -> dict[str, Any]:
+    """A unit as a message of a request."""
     name = {} if unit.speaker is None else {"name": unit.speaker}
     return {"role": unit.role, "content": unit.text} | name
 
@@ -327,12 +353,13 @@ def _note(loaded: Loaded, unit: DatasetUnit, outcome: dict[str, Any]) -> None:
         loaded.units.setdefault(outcome["memory_id"], set()).add(unit.unit_id)
 
 
-def _code(answer: Answer) -> str:
+def code_of(answer: Answer) -> str:
+    """Of a refusal: what the service calls it, else the status."""
     problem = answer.body if isinstance(answer.body, dict) else {}
     return str(problem.get("code") or answer.status)
 
 
-def _faults(answer: Answer) -> str:
+def faults_of(answer: Answer) -> str:
     """Which fields are at fault, and why."""
     problem = answer.body if isinstance(answer.body, dict) else {}
     faults = [

@@ -8,10 +8,18 @@ import structlog
 from typer import Exit
 from typer.testing import CliRunner
 
-from app.cli.evaluation_options import depths, search_fields, service_meant
+from app.cli.evaluation_options import (
+    Part,
+    context_wishes,
+    depths,
+    search_fields,
+    service_meant,
+    settings_of,
+)
 from app.cli.failures import sentence_for
 from app.cli.main import cli
 from app.errors import ConfigurationError
+from app.evaluation.run import Plan
 from app.settings import Settings
 
 
@@ -175,3 +183,46 @@ def test_the_environment_names_the_service_of_other_commands(arguments, tmp_path
     code, said = invoked(*given, env=env | {"KEMEM_API_KEY": "kem a"})
     assert code == 2
     assert "The API key from the option --key is not valid" in said
+
+
+SAMPLED = Part(["a"], 1, 2, 3, 4)
+
+
+def test_contexts_have_a_budget_and_nothing_is_said_of_none():
+    asked = context_wishes([4000, 100, 4000], ["rerank=false"], wanted=True, extract=True)
+    assert asked == {"budgets": (100, 4000), "context": {"rerank": False}, "extract": True}
+    assert context_wishes(None, None, wanted=True, extract=False)["budgets"] == (2000,)
+    assert context_wishes(None, None, wanted=False, extract=False) == {}
+
+
+@pytest.mark.parametrize(
+    "given", [([2000], None, False), (None, ["rerank=false"], False), (None, None, True)]
+)
+def test_what_is_of_contexts_alone_is_refused_without_them(given, capsys):
+    budgets, fields, extract = given
+    with pytest.raises(Exit) as ended:
+        context_wishes(budgets, fields, wanted=False, extract=extract)
+    assert ended.value.exit_code == 2
+    assert "are of --context" in capsys.readouterr().err
+
+
+def test_a_context_has_fields_that_the_evaluation_says_itself(capsys):
+    with pytest.raises(Exit):
+        context_wishes(None, ["max_memory_tokens=1"], wanted=True, extract=False)
+    assert "--context-field max_memory_tokens: the evaluation" in capsys.readouterr().err
+
+
+def test_a_result_says_how_it_was_asked():
+    plan = Plan(run_id="e", limit=5, search={}, concurrency=4, keep=False, budgets=(100,))
+    told = settings_of([5], plan, SAMPLED)
+    assert (told["budgets"], told["sample"], told["seed"]) == ((100,), 3, 4)
+
+
+@pytest.mark.parametrize(("budget", "code"), [(99, 2), (100, 1), (8000, 1), (8001, 2)])
+def test_a_budget_is_one_that_the_service_takes(budget, code, tmp_path):
+    unit = {"id": "1", "text": "Hello there"}
+    store = {"id": "ana", "units": [unit], "questions": [{"question": "Who?", "gold": ["1"]}]}
+    (tmp_path / "set.json").write_text(json.dumps({"stores": [store]}))
+    env = {"KEMEM_URL": "http://127.0.0.1:1", "KEMEM_API_KEY": "kem_a_b"}
+    given = ("eval", tmp_path / "set.json", "--context", "--budget", budget)
+    assert invoked(*given, env=env)[0] == code

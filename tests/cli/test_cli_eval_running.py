@@ -104,6 +104,7 @@ def test_the_figures_are_exact(service, data):
         "refused": 1,
         "refusals": {"too_short": 1},
         "ahead_of_now": 0,
+        "waiting": 0,
         "unread_dates": 2,
     }
     assert report["asked"] == {
@@ -172,6 +173,35 @@ def test_a_text_that_cannot_cross_takes_nobody_along(service, data):
         "invalid_request": 2, "too_long": 1, "too_short": 1,
     }  # fmt: skip
     assert report["categories"]["easy"]["recall"]["5"] == 0.25
+
+
+def test_messages_are_found_and_stand_in_contexts(service, data):
+    report, done = evaluated(
+        service, data, "--messages", "--context", "--budget", "300", "--budget", "100", "--k", "1,6"
+    )
+
+    assert report["settings"]["budgets"] == [100, 300]
+    # As messages, nothing is too short, and what is word for word the same stands for itself.
+    assert report["loaded"]["stored"] == 6
+    assert report["categories"]["easy"]["recall"]["6"] == 1.0
+    small, large = report["contexts"]["100"], report["contexts"]["300"]
+    # One of the two thanks is shown: they say the same.
+    assert small["categories"]["easy"]["evidence"] >= 0.75
+    assert small["total"]["tokens"] <= 100
+    assert large["total"]["tokens"] <= 300
+    assert large["problems"] == {"invalid_request": 1}
+    assert "a context of 300 tokens" in done.stdout
+    assert made(service) == []
+
+    again, _ = evaluated(service, data, "--context", "--budget", "300", "--budget", "100")
+    assert "total" not in again
+    # The same context in every run, so that answers to it are.
+    for budget in ("100", "300"):
+        both = [
+            [one["sha256"] for one in found["contexts"][budget]["questions"]]
+            for found in (report, again)
+        ]
+        assert both[0] == both[1]
 
 
 def test_a_search_that_is_refused_is_refused_before_anything_is_stored(service, data):
