@@ -224,7 +224,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         MessageService: _messages,
         WindowService: _windows,
         MessageSearchService: lambda _, at: MessageSearchService(
-            at.database, at.embedders, at.search_ranks.boosts, at.now
+            at.database, at.embedders, at.search_ranks.boosts, at.now, at.capture.tags
         ),
         MessageBackfill: lambda _, at: MessageBackfill(at.database, at.indexer, at.embedders),
         # Memory.

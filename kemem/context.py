@@ -109,6 +109,34 @@ class UsedPassage(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsedExcerpt(Answer):
+    """A message of which pieces are in a context, and why."""
+
+    message_id: str
+    session_id: str = ""
+    role: str = "user"
+    sequence_no: int = 0
+    said_at: datetime | None = None
+    pieces: tuple[int, ...] = ()
+    """Which of its pieces are shown, from 0."""
+    of_pieces: int = 1
+    score: float = 0.0
+    similarity: float | None = None
+    tokens: int = 0
+    explain: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcerptSource(Answer):
+    """What excerpts were looked for in."""
+
+    searched: int = 0
+    """Messages looked at."""
+    left_out: bool = False
+    """Whether there are older ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownWindow(Answer):
     """Which messages of the window a context includes."""
 
@@ -158,6 +186,8 @@ class Context(Answer):
     parts: tuple[ContextPart, ...] = ()
     used: tuple[UsedMemory, ...] = ()
     used_passages: tuple[UsedPassage, ...] = ()
+    used_excerpts: tuple[UsedExcerpt, ...] = ()
+    excerpt_source: ExcerptSource | None = None
     window: ShownWindow = field(default_factory=ShownWindow)
     starts_with_user: bool = True
     pressure: Pressure = field(default_factory=Pressure)

@@ -159,7 +159,8 @@ class ContextOptions(TypedDict, total=False):
     system prompt; `include` turns parts off by name; `memories` restricts them, for example
     `{"memory_types": [...]}`; `strategy` selects messages, for example `{"name": "last_messages",
     "count": 20}`; `clear_tool_results` removes older tool results, for example `{"keep": 3}`;
-    `passages` adds passages of documents, for example `{"limit": 5}`.
+    `passages` adds passages of documents, for example `{"limit": 5}`. `excerpts` restricts the
+    pieces of earlier messages, for example `{"tokens": 800}`.
     """
 
     messages: Sequence[Mapping[str, Any]] | None
@@ -168,6 +169,7 @@ class ContextOptions(TypedDict, total=False):
     strategy: Mapping[str, Any] | None
     clear_tool_results: Mapping[str, Any] | None
     passages: Mapping[str, Any] | None
+    excerpts: Mapping[str, Any] | None
     include: Mapping[str, bool] | None
     memories: Mapping[str, Any] | None
     as_of: datetime | None

@@ -50,6 +50,16 @@ class MessageScoreParts(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HitPiece(Answer):
+    """The piece of a long message that fits a query best, with those beside it."""
+
+    number: int = 0
+    of: int = 1
+    text: str = ""
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageHit(Message):
     """A message that a search found."""
 
@@ -64,6 +74,7 @@ class MessageHit(Message):
     said_ago: str = ""
     """For example `3 days ago`."""
     said_ago_seconds: int = 0
+    piece: HitPiece | None = None
     explain: MessageScoreParts | None = None
 
     def __str__(self) -> str:

@@ -260,7 +260,7 @@ class TestAnswer:
         assert explain["cosine"] == best["similarity"]
         assert explain["lexical"] == best["lexical"] > 0
         assert explain["fused"] == best["relevance"]
-        assert set(explain["boosts"]) == set(SIGNALS)
+        assert set(explain["boosts"]) == {*SIGNALS, "role"}
         assert (await recall(client, "piano", user_id="ana"))["items"][0]["explain"] is None
 
     async def test_each_mode_says_what_it_looked_at(self, client: AsyncClient) -> None:
@@ -577,3 +577,60 @@ class TestModels:
         [hit] = after["items"]
         assert (hit["content"], after["waiting"]) == (PIANO, 0)
         assert hit["similarity"] == pytest.approx(1.0, abs=1e-4)
+
+
+LONG = "We talked about the garden and the fence, and about the roof of the shed. " * 8
+
+
+class TestRole:
+    """Who is asked about has said it."""
+
+    TURNS = (
+        {"role": "user", "content": "A budget for the trip: 400 euros would do."},
+        {"role": "assistant", "content": "A budget for the trip: 900 euros would do."},
+    )
+
+    @pytest.mark.parametrize(
+        ("query", "role"),
+        [
+            ("What did I say about the budget for the trip?", "user"),
+            ("What budget for the trip did you recommend?", "assistant"),
+            ("budget for the trip", "user"),
+        ],
+    )
+    async def test_it_comes_first(self, client: AsyncClient, query: str, role: str) -> None:
+        await append(client, "s1", *self.TURNS)
+
+        answer = await recall(client, query, user_id="ana")
+
+        assert answer["items"][0]["role"] == role
+
+    async def test_it_can_be_switched_off(self, client: AsyncClient) -> None:
+        await append(client, "s1", *self.TURNS)
+
+        for query in ("What did I say about the budget?", "What budget did you recommend?"):
+            answer = await recall(client, query, user_id="ana", boosts={"role": 0}, explain=True)
+            roles = [one["explain"]["boosts"]["role"] for one in answer["items"]]
+            assert roles == [0, 0]
+
+
+class TestPieces:
+    async def test_a_hit_shows_the_piece_that_fits(self, client: AsyncClient) -> None:
+        await append(client, "s1", LONG + "The dentist moved to Main Street. " + LONG)
+
+        [hit] = (await recall(client, "Where is the dentist?", user_id="ana"))["items"]
+
+        piece = hit["piece"]
+        assert "dentist" in piece["text"]
+        assert piece["text"].startswith("…")
+        assert piece["text"].endswith("…")
+        assert len(piece["text"]) < len(hit["content"]) / 2
+        assert 0 < piece["number"] < piece["of"] - 1
+        assert 0 < piece["similarity"] <= 1
+
+    async def test_a_message_of_one_piece_shows_none(self, client: AsyncClient) -> None:
+        await append(client, "s1", PIANO)
+
+        [hit] = (await recall(client, "piano", user_id="ana"))["items"]
+
+        assert hit["piece"] is None

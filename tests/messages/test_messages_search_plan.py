@@ -172,7 +172,7 @@ async def test_hits_are_fetched_by_their_ids(crowded: Crowd) -> None:
     assert found_plan[0]["Actual Rows"] == 10
 
 
-async def test_a_search_asks_the_database_three_times(acme: Caller, dsn: str) -> None:
+async def test_a_search_asks_the_database_four_times(acme: Caller, dsn: str) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
         service(tapped, usage_flush=SELDOM) as app,
@@ -187,8 +187,9 @@ async def test_a_search_asks_the_database_three_times(acme: Caller, dsn: str) ->
         for _ in range(10):
             assert len(await recalled(client, "green tea", user_id="ana")) == 1
 
-        # Who is calling, what is known of every message, and what is shown of the best.
-        assert wire.round_trips - before == 30
+        # Who is calling, what is known of every message, of the pieces of the best, and what is
+        # shown of them.
+        assert wire.round_trips - before == 40
 
 
 async def test_an_append_asks_no_oftener_for_being_searchable(acme: Caller, dsn: str) -> None:

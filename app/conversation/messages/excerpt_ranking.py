@@ -22,16 +22,16 @@ from app.language.ranking.features import (
     features_of,
     term_counts,
 )
-from app.language.ranking.fusion import fuse
+from app.language.ranking.fusion import Fused, fuse
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records
 from app.language.ranking.session_index import SessionIndex
 from app.language.text.conversation_questions import states_wish
 
 WHOLE: Final = 0.5
-"""Weight of the message as a whole, as a search of messages rates it."""
-ROLE: Final = 0.6
-"""Weight of having been said by whom the question asks about."""
+"""Weight of the message as a whole, for its pieces."""
+WHOLE_FOUND: Final = 1.5
+"""The same where whole messages are searched."""
 NEIGHBOUR: Final = 0.2
 """Weight of the best piece of each message next to it, and half of those two away."""
 SESSION: Final = 0.2
@@ -63,19 +63,36 @@ class RatedPieces:
     order: npt.NDArray[np.int64]
     """Places of the pieces, best first."""
 
+    def best_of_each(self) -> dict[int, FoundPiece]:
+        """The best piece of each message, by the place of its row; standing wishes are not
+        preferred. Its score is the sum of the signals, with the whole message by `WHOLE_FOUND`.
+        """
+        more = (WHOLE_FOUND - WHOLE) / WHOLE
+        totals = np.sum(list(self.signals.values()), axis=0) - self.signals["wish"]
+        totals = totals + self.signals["message"] * more
+        best: dict[int, FoundPiece] = {}
+        for place in np.argsort(-totals, kind="stable").tolist():
+            message = self.messages[self.owner[place]]
+            if message.place not in best:
+                best[message.place] = self._piece(place, float(totals[place]))
+        return best
+
     def best(self, most: int) -> list[FoundPiece]:
         """The best pieces, best first."""
         top = float(self.scores.max(initial=0.0)) or 1.0
         return [
-            FoundPiece(
-                self.messages[self.owner[place]],
-                int(self.numbers[place]),
-                max(float(self.scores[place]) / top, 0.0),
-                _similarity(self.similarity[place]),
-                {name: float(values[place]) for name, values in self.signals.items()},
-            )
+            self._piece(place, max(float(self.scores[place]) / top, 0.0))
             for place in self.order[:most].tolist()
         ]
+
+    def _piece(self, place: int, score: float) -> FoundPiece:
+        return FoundPiece(
+            self.messages[self.owner[place]],
+            int(self.numbers[place]),
+            score,
+            _similarity(self.similarity[place]),
+            {name: float(values[place]) for name, values in self.signals.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +101,8 @@ class RatedMessages:
 
     Args:
         places: of the rows to compare, best first.
-        whole: how well the row fits as a whole, 0 to 1.
+        fused: how well the row fits as a whole, and why.
+        near: the same of the rows beside it, and half of those two away.
         role: what having been said by whom the question asks about adds.
         sessions: number of the row's session in order of time, from 1.
 
@@ -95,8 +113,9 @@ class RatedMessages:
     holders: npt.NDArray[np.int64]
     dense_share: float
     places: Sequence[int]
-    whole: Floats
+    fused: Fused
     role: Floats
+    near: Floats
     sessions: npt.NDArray[np.int64]
 
 
@@ -112,12 +131,13 @@ def rated_messages(
     features = features_of(ids, records, asked.packed)
     bucket = bucket_statistics(features)
     share = boosts.dense_share(asked.traits.cjk)
-    whole = fuse(features, bucket, asked.traits, boosts).relevance
-    role = _role(asked, features, records["by_user"])
+    fused = fuse(features, bucket, asked.traits, boosts)
+    role = _role(asked, features, records["by_user"], boosts.role)
     order = np.lexsort((features.order, features.session))
-    near = np.empty_like(whole)
-    near[order] = SessionIndex.of(features.session[order]).gather(whole[order], 1.0, 0.5)
-    first = whole + 0.5 * role + NEIGHBOUR * near + WISH * records["wish"]
+    near = np.empty_like(fused.relevance)
+    index = SessionIndex.of(features.session[order])
+    near[order] = index.gather(fused.relevance[order], 1.0, 0.5)
+    first = fused.relevance + 0.5 * role + NEIGHBOUR * near + WISH * records["wish"]
     kept = records["eligible"].copy()
     if shown:
         kept &= np.array([each not in shown for each in ids])
@@ -130,8 +150,9 @@ def rated_messages(
         bucket.holders,
         share,
         best.tolist(),
-        whole,
+        fused,
         role,
+        near,
         _numbered(features.session, created),
     )
 
@@ -151,7 +172,7 @@ def rated_pieces(
     owner = np.repeat(np.arange(len(messages)), sizes)
     numbers = np.concatenate([np.arange(size) for size in sizes])
     similarity, counts, lengths = _known(rated, messages, owner, records)
-    weights = _term_weights(rated.holders, len(rated.whole), rated.asked)
+    weights = _term_weights(rated.holders, len(rated.role), rated.asked)
     words = bm25(counts, lengths, weights, float(lengths.mean()))
     own = _mixed(words, similarity, rated.dense_share)
     tops = np.zeros(len(messages), np.float32)
@@ -161,7 +182,7 @@ def rated_pieces(
     beside = _beside(messages, tops)
     signals = {
         "piece": own,
-        "message": np.float32(WHOLE) * rated.whole[rows][owner],
+        "message": np.float32(WHOLE) * rated.fused.relevance[rows][owner],
         "role": rated.role[rows][owner],
         "neighbours": np.float32(NEIGHBOUR) * (beside @ np.array([0.5, 1, 1, 0.5]))[owner],
         "session": np.float32(SESSION) * _session_best(messages, tops)[owner],
@@ -172,6 +193,23 @@ def rated_pieces(
     damped = _damped(total, owner, numbers, around=not conversation.everything)
     order = np.lexsort((numbers, owner, -damped))
     return RatedPieces(messages, owner, numbers, similarity, signals, damped, order)
+
+
+def ordered_by_pieces(rated: RatedMessages, best: Mapping[int, FoundPiece]) -> Floats:
+    """What whole messages are ordered by, 0 to 1, by row.
+
+    A message whose pieces were not compared has the score that it would have if none fitted.
+
+    Args:
+        rated: all messages.
+        best: the best piece of each message that was compared, by the place of its row.
+
+    """
+    totals = WHOLE_FOUND * rated.fused.relevance + rated.role + NEIGHBOUR * rated.near
+    for place, piece in best.items():
+        totals[place] = piece.score
+    most = 1 + WHOLE_FOUND + 3 * NEIGHBOUR + SESSION + ASKED + float(rated.role.max(initial=0.0))
+    return np.clip(totals / most, 0.0, 1.0).astype(np.float32)
 
 
 def _known(
@@ -219,16 +257,18 @@ def _mixed(words: Floats, cosine: Floats, share: float) -> Floats:
     return _scaled(worded * np.float32(1 - share) + dense * np.float32(share))
 
 
-def _role(asked: ParsedQuery, features: Features, by_user: npt.NDArray[np.bool_]) -> Floats:
+def _role(
+    asked: ParsedQuery, features: Features, by_user: npt.NDArray[np.bool_], weight: float
+) -> Floats:
     """What having been said by whom the question asks about adds, by row."""
     if features.named.any():
-        return features.named * np.float32(ROLE)
+        return features.named * np.float32(weight)
     wanted = asked.traits.conversation
     if wanted.reply:
-        return ~by_user * np.float32(ROLE)
+        return ~by_user * np.float32(weight)
     if wanted.summary:
         return np.zeros(len(by_user), np.float32)
-    return by_user * np.float32(ROLE)
+    return by_user * np.float32(weight)
 
 
 def _beside(messages: Sequence[FoundMessage], tops: Floats) -> Floats:

@@ -9,6 +9,8 @@ import asyncpg
 
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.excerpt_ranking import (
+    RatedMessages,
+    RatedPieces,
     rated_messages,
     rated_pieces,
 )
@@ -87,22 +89,12 @@ class ExcerptSearch:
         rated = await in_turn(
             work, rated_messages, ids, records, plan.asked, boosts, wanted.shown, CANDIDATES
         )
-        chosen = [ids[place] for place in rated.places]
-        if not chosen:
+        pieces = await compared(self._database, principal, plan, ids, rated, self._tags)
+        if pieces is None:
             return Excerpts(searched=len(ids), left_out=seen["left_out"])
-        text, values, columns = pieces_statement(plan, chosen)
-        rows = await self._database.fetch(principal.tenant_id, text, *values)
-        places = dict(zip(chosen, rated.places, strict=True))
-        messages = [_message(row, places[row["message_id"]], self._tags) for row in rows]
-        if not messages:
-            # All were deleted meanwhile.
-            return Excerpts(searched=len(ids), left_out=seen["left_out"])
-        packed = b"".join(row["records"] for row in rows if row["records"])
-        records = read_records(packed, columns)
-        pieces = rated_pieces(rated, messages, records).best(MOST_PIECES)
         return Excerpts(
-            pieces,
-            {one.session_id: int(rated.sessions[one.place]) for one in messages},
+            pieces.best(MOST_PIECES),
+            {one.session_id: int(rated.sessions[one.place]) for one in pieces.messages},
             int(rated.sessions.max()),
             len(ids),
             left_out=seen["left_out"],
@@ -123,6 +115,39 @@ class ExcerptSearch:
             sessions=wanted.sessions,
             remembered=True,
         )
+
+
+async def compared(
+    database: Database,
+    principal: Principal,
+    plan: MessagePlan,
+    ids: Sequence[str],
+    rated: RatedMessages,
+    tags: Sequence[str],
+) -> RatedPieces | None:
+    """The pieces of the best rated messages, in one statement; None when there are none.
+
+    Args:
+        database: where they are read.
+        principal: who asks.
+        plan: as the messages were searched.
+        ids: of all messages, by place.
+        rated: all messages.
+        tags: blocks of these are no part of a message's text.
+
+    """
+    chosen = [ids[place] for place in rated.places]
+    if not chosen:
+        return None
+    text, values, columns = pieces_statement(plan, chosen)
+    rows = await database.fetch(principal.tenant_id, text, *values)
+    places = dict(zip(chosen, rated.places, strict=True))
+    messages = [_message(row, places[row["message_id"]], tags) for row in rows]
+    if not messages:
+        # All were deleted meanwhile.
+        return None
+    packed = b"".join(row["records"] for row in rows if row["records"])
+    return rated_pieces(rated, messages, read_records(packed, columns))
 
 
 def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessage:

@@ -1,9 +1,11 @@
 """What a search of excerpts finds: pieces of messages, with what is to be shown of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+
+from app.language.text.word_limit import ELLIPSIS
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,17 @@ class FoundMessage:
     def piece(self, number: int) -> str:
         """The words of one piece."""
         return self.text[self.ends[number - 1] if number else 0 : self.ends[number]]
+
+    def shown(self, numbers: Iterable[int]) -> str:
+        """Some pieces in order, joined where one follows another, with … where any is left out."""
+        parts: list[str] = []
+        last = -1
+        for number in sorted(numbers):
+            parts += [f" {ELLIPSIS} "] * (number > last + 1) + [self.piece(number)]
+            last = number
+        if last < len(self.ends) - 1:
+            parts.append(f" {ELLIPSIS}")
+        return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

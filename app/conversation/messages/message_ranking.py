@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
@@ -13,9 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from app.conversation.messages.errors import OtherSearchError
+from app.conversation.messages.excerpt_ranking import (
+    RatedMessages,
+    RatedPieces,
+    ordered_by_pieces,
+)
+from app.conversation.messages.excerpts import FoundPiece
+from app.language.ranking.bm25 import Floats
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.features import bucket_statistics, coverage, features_of
-from app.language.ranking.fusion import best_rows, fuse
+from app.language.ranking.features import Features, bucket_statistics, coverage, features_of
+from app.language.ranking.fusion import Fused, best_rows, fuse
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records
 from app.platform.values.fields import in_utc
@@ -137,6 +144,7 @@ class RankedMessage:
         lexical: how well its words fit, 0 to 1; None where words were not compared.
         relevance: what it is ordered by, 0 to 1.
         boosts: what each part of the context added before the sum was scaled, by name.
+        piece: its best piece, where its pieces were compared.
 
     """
 
@@ -145,6 +153,7 @@ class RankedMessage:
     similarity: float | None
     lexical: float | None
     boosts: Mapping[str, float]
+    piece: FoundPiece | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +172,48 @@ class RankedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class HybridRanking:
+    """Every row by words, vectors and context.
+
+    Args:
+        order: what the rows are ordered by, 0 to 1.
+        role: what having been said by whom the query asks about added, where that counts.
+        pieces: the best piece of a row, where its pieces were compared.
+
+    """
+
+    features: Features
+    fused: Fused
+    order: Floats
+    role: Floats | None = None
+    pieces: Mapping[int, FoundPiece] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, ids: Sequence[str], records: Records, asked: ParsedQuery, boosts: Boosts
+    ) -> "HybridRanking":
+        """Of rows that are not cut into pieces."""
+        features = features_of(ids, records, asked.packed)
+        fused = fuse(features, bucket_statistics(features), asked.traits, boosts)
+        return cls(features, fused, fused.relevance)
+
+    @classmethod
+    def by_pieces(cls, rated: RatedMessages, pieces: RatedPieces | None) -> "HybridRanking":
+        """Of messages, by the best piece of each and by who said it."""
+        best = {} if pieces is None else pieces.best_of_each()
+        if rated.features.named.any():
+            # Who is named has said it, or it is about them: that decides between the speakers.
+            return cls(rated.features, rated.fused, rated.fused.relevance, None, best)
+        order = ordered_by_pieces(rated, best)
+        return cls(rated.features, rated.fused, order, rated.role, best)
+
+    def boosts(self, place: int) -> Mapping[str, float]:
+        """What each signal of the context added to one row, by name."""
+        added = self.fused.boosts(place)
+        return added if self.role is None else added | {"role": float(self.role[place])}
+
+
+@dataclass(frozen=True, slots=True)
 class _Scores:
     """By row; `kept` is what may be a hit."""
 
@@ -171,24 +222,28 @@ class _Scores:
     similarity: npt.NDArray[np.float32]
     lexical: npt.NDArray[np.float32] | None
     boosts: Callable[[int], Mapping[str, float]]
+    pieces: Mapping[int, FoundPiece] = field(default_factory=dict)
 
 
 def ranked(
     ids: Sequence[str],
     records: Records,
     asked: ParsedQuery,
-    boosts: Boosts,
     cut: MessageRankingRules,
+    hybrid: HybridRanking | None = None,
 ) -> RankedPage:
     """One page of the best messages, best first; ties go to the nearest, to the newest, by id.
 
     Args:
         ids: of every message, and `records` what is known of each, in one order.
+        asked: the query.
+        cut: what may be among the hits.
+        hybrid: every message by all signals, in hybrid mode.
 
     """
     if not ids:
         return RankedPage((), 0, more=False)
-    scores = _scores(ids, records, asked, boosts, cut.mode)
+    scores = _scores(ids, records, asked, cut.mode, hybrid)
     kept = records["eligible"] & scores.kept
     if cut.threshold is not None:
         raw = scores.order if cut.mode == "lexical" else np.nan_to_num(scores.similarity)
@@ -207,21 +262,23 @@ def ranked(
 
 
 def _scores(
-    ids: Sequence[str], records: Records, asked: ParsedQuery, boosts: Boosts, mode: str
+    ids: Sequence[str],
+    records: Records,
+    asked: ParsedQuery,
+    mode: str,
+    hybrid: HybridRanking | None,
 ) -> _Scores:
     similarity = np.clip(records["similarity"].astype(np.float32), 0.0, 1.0)
     if mode == "semantic":
         known = np.isfinite(similarity)
         return _Scores(np.nan_to_num(similarity), known, similarity, None, _no_boosts)
-    features = features_of(ids, records, asked.packed)
-    bucket = bucket_statistics(features)
-    lexical = coverage(features, bucket, asked.traits)
-    if mode == "lexical":
+    features = features_of(ids, records, asked.packed) if hybrid is None else hybrid.features
+    lexical = coverage(features, bucket_statistics(features), asked.traits)
+    if hybrid is None:
         return _Scores(lexical, lexical > 0, similarity, lexical, _no_boosts)
-    fused = fuse(features, bucket, asked.traits, boosts)
     # Of what is left out nothing is known: no word, no vector, no context.
-    known = (fused.relevance > 0) | np.isfinite(similarity)
-    return _Scores(fused.relevance, known, similarity, lexical, fused.boosts)
+    known = (hybrid.fused.relevance > 0) | np.isfinite(similarity)
+    return _Scores(hybrid.order, known, similarity, lexical, hybrid.boosts, hybrid.pieces)
 
 
 def _no_boosts(_place: int) -> Mapping[str, float]:
@@ -236,4 +293,5 @@ def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> RankedMessage:
         float(similarity) if np.isfinite(similarity) else None,
         None if scores.lexical is None else float(scores.lexical[place]),
         scores.boosts(place),
+        scores.pieces.get(place),
     )

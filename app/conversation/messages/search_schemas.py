@@ -63,6 +63,20 @@ class MessageScoreExplained(ReadSchema):
     )
 
 
+class HitPiece(ReadSchema):
+    """The piece of a long message that fits the query best."""
+
+    number: int = Field(description="In the message, from 0.")
+    of: int = Field(description="How many pieces the message has.")
+    text: str = Field(
+        description="The piece with the one before and the one after it; … where others are left "
+        "out."
+    )
+    similarity: float | None = Field(
+        description="Cosine of query and piece, 0 to 1, where compared."
+    )
+
+
 class MessageHit(MessageRead):
     score: float = Field(description="0 to 1: what the hits are ordered by; the relevance.")
     relevance: float = Field(
@@ -83,6 +97,10 @@ class MessageHit(MessageRead):
         description="How long that was before `reference_time`, in words.", examples=["3 days ago"]
     )
     said_ago_seconds: int = Field(description="The same; negative for what is to come.")
+    piece: HitPiece | None = Field(
+        description="Which piece of the message fits best, of the best 150 hits in hybrid mode; "
+        "null for a message of one piece."
+    )
     explain: MessageScoreExplained | None = None
 
 

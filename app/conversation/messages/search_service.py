@@ -1,4 +1,4 @@
-"""Searching what was said: at most two statements, and a page of what they found."""
+"""Searching what was said: at most three statements, and a page of what they found."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,10 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 
+from app.conversation.messages.excerpt_ranking import rated_messages
+from app.conversation.messages.excerpt_search import CANDIDATES, compared
 from app.conversation.messages.message_ranking import (
+    HybridRanking,
     MessageRankingRules,
     MessageSearchPosition,
     RankedMessage,
@@ -69,14 +72,18 @@ class MessageSearchService:
         embedders: Embedders,
         boosts: Boosts,
         now: Callable[[], datetime],
+        tags: Sequence[str],
         *,
         most: int = MOST_MESSAGES,
     ) -> None:
-        """Let one search look at `most` messages, the newest."""
+        """Let one search look at `most` messages, the newest; blocks of `tags` are no part of their
+        text.
+        """
         self._database = database
         self._embedders = embedders
         self._boosts = boosts
         self._now = now
+        self._tags = tags
         self._most = most
 
     async def search(self, principal: Principal, body: MessageSearch) -> dict[str, Any]:
@@ -177,7 +184,14 @@ class MessageSearchService:
         records = read_records(seen["records"], columns)
         cut = MessageRankingRules(body.mode, body.threshold, body.limit, reached)
         work = plan.asked.products(len(ids))
-        page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)
+        hybrid = None
+        if body.mode == "hybrid" and ids:
+            rated = await in_turn(
+                work, rated_messages, ids, records, plan.asked, boosts, (), CANDIDATES
+            )
+            pieces = await compared(self._database, principal, plan, ids, rated, self._tags)
+            hybrid = HybridRanking.by_pieces(rated, pieces)
+        page = await in_turn(work, ranked, ids, records, plan.asked, cut, hybrid)
         waiting = 0
         if body.mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
@@ -215,6 +229,21 @@ def _newest(records: Records) -> datetime:
     return datetime.fromtimestamp(EPOCH_2000, UTC) + timedelta(microseconds=microseconds)
 
 
+def _piece(ranking: RankedMessage) -> dict[str, Any] | None:
+    """The piece that fits best, of a message that has several."""
+    best = ranking.piece
+    if best is None or len(best.message.ends) == 1:
+        return None
+    message, number = best.message, best.number
+    shown = range(max(number - 1, 0), min(number + 2, len(message.ends)))
+    return {
+        "number": number,
+        "of": len(message.ends),
+        "text": message.shown(shown).strip(),
+        "similarity": best.similarity,
+    }
+
+
 def _hit(
     row: asyncpg.Record, ranking: RankedMessage, reference: datetime, *, explain: bool
 ) -> dict[str, Any]:
@@ -227,6 +256,7 @@ def _hit(
         "lexical": ranking.lexical,
         "said_ago": time_ago(elapsed),
         "said_ago_seconds": round(elapsed.total_seconds()),
+        "piece": _piece(ranking),
         "explain": None,
     }
     if explain:

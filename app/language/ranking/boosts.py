@@ -37,6 +37,9 @@ class Boosts:
     """The session as one document."""
     speaker: float = 0.6
     """Who the query names has said it, or it is about them."""
+    role: float = 0.6
+    """Whom the query asks about has said it: the user, or the assistant; messages alone have it,
+    and where the query names a speaker that decides."""
     date: float = 0.4
     """Nearness to a date in the query."""
     when: float = 0.15

@@ -147,24 +147,12 @@ def _line(message: FoundMessage, numbers: set[int], *, asked: bool = True) -> st
     request = ""
     if asked and message.request:
         request = f' asked "{escape_line(_cut(message.request))}"'
-    return f"{message.sequence_no} {who}{request}: {escape_line(_pieces(message, numbers))}"
+    return f"{message.sequence_no} {who}{request}: {escape_line(message.shown(numbers))}"
 
 
 def _cut(request: str) -> str:
     text, cut = cut_at_sentence(request, lambda part: word_count(part) <= REQUEST_WORDS)
     return f"{text} {ELLIPSIS}" if cut and not text.endswith(ELLIPSIS) else text
-
-
-def _pieces(message: FoundMessage, numbers: set[int]) -> str:
-    """The text of some pieces in order, joined where one follows another."""
-    parts: list[str] = []
-    for number in sorted(numbers):
-        if number and number - 1 not in numbers:
-            parts.append(f" {ELLIPSIS} ")
-        parts.append(message.piece(number))
-    if max(numbers) < len(message.ends) - 1:
-        parts.append(f" {ELLIPSIS}")
-    return "".join(parts)
 
 
 def _count(counter: TokenCounter, line: str) -> int:

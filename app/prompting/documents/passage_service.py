@@ -8,7 +8,12 @@ from typing import Final
 import asyncpg
 import numpy as np
 
-from app.conversation.messages.message_ranking import MessageRankingRules, RankedMessage, ranked
+from app.conversation.messages.message_ranking import (
+    HybridRanking,
+    MessageRankingRules,
+    RankedMessage,
+    ranked,
+)
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors, embed
 from app.identity.tenants.access import Principal
@@ -228,7 +233,10 @@ class PassageSearchService:
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
         cut = MessageRankingRules(mode, None, body.limit)
         work = plan.asked.products(len(ids))
-        page = await in_turn(work, ranked, ids, records, plan.asked, boosts, cut)
+        hybrid = None
+        if mode == "hybrid" and ids:
+            hybrid = await in_turn(work, HybridRanking.of, ids, records, plan.asked, boosts)
+        page = await in_turn(work, ranked, ids, records, plan.asked, cut, hybrid)
         waiting = 0
         if mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))

@@ -88,13 +88,15 @@ def message_line(hit: Mapping[str, Any]) -> str:
     """A message that a search found, without a number; it says how long ago it was said."""
     speaker = f"{hit['role']} {escape_line(hit['name'])}" if hit["name"] else hit["role"]
     day = f"{hit['said_at']:%Y-%m-%d %H:%M} UTC"
-    text = said_text(hit["content"], hit["content_parts"])
+    piece = hit["piece"]
+    text = piece["text"] if piece else said_text(hit["content"], hit["content_parts"])
     return f"[{hit['said_ago']}, {day}] {speaker}: {escape_line(text)}"
 
 
 def message_data(hit: Mapping[str, Any]) -> dict[str, Any]:
     names = (
-        "message_id", "session_id", "role", "name", "content", "said_at", "said_ago", "score",
+        "message_id", "session_id", "role", "name", "content", "piece", "said_at", "said_ago",
+        "score",
     )  # fmt: skip
     return {name: hit[name] for name in names}
 
