@@ -16,9 +16,11 @@ from app.identity.agents.retention import ForgettingPolicy
 from app.language.keyless.extractor import RulesExtractor
 from app.language.keyless.profile import RulesProfiler
 from app.language.keyless.reconciler import RulesReconciler
+from app.language.llm.chat import ChatModel
 from app.language.llm.embedder_catalogue import EmbedderCatalogue, OpenAIParameters
 from app.language.llm.model_catalogue import (
     RULES,
+    ChatCatalogue,
     ExtractionModel,
     ModelCatalogue,
     ProfilerCatalogue,
@@ -189,6 +191,26 @@ async def open_profilers(settings: Settings) -> AsyncIterator[ProfilerCatalogue]
         yield profilers
     finally:
         await profilers.aclose()
+
+
+NO_MODEL: Final = "none"
+
+
+@asynccontextmanager
+async def open_chats(settings: Settings) -> AsyncIterator[ChatCatalogue[ChatModel | None]]:
+    """The models of the deployment's endpoint as they are; `none` is None."""
+    chats = ChatCatalogue[ChatModel | None](
+        NO_MODEL,
+        setting="the model",
+        keyless_handle=NO_MODEL,
+        keyless=None,
+        make=lambda chat: chat,
+        openai=_endpoint(settings),
+    )
+    try:
+        yield chats
+    finally:
+        await chats.aclose()
 
 
 @asynccontextmanager

@@ -9,10 +9,22 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from app.cli.answer_options import (
+    EVERY,
+    AnswersOption,
+    CacheOption,
+    DryRunOption,
+    JudgeOption,
+    VariantsOption,
+    WindowOption,
+    YesOption,
+    answer_wishes,
+)
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import (
     Part,
     context_wishes,
+    depth_of,
     depths,
     listed,
     search_fields,
@@ -21,7 +33,9 @@ from app.cli.evaluation_options import (
 )
 from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import DataDirOption, run, settings_with
+from app.evaluation.answer_measurement import measure_answers
 from app.evaluation.conversation_measurement import measure_conversations
+from app.evaluation.dataset import for_a_reader
 from app.evaluation.measurement import describe_run, measure_dataset, read_given
 from app.evaluation.run import Plan
 
@@ -161,6 +175,13 @@ def evaluate_command(
     budgets: BudgetsOption = None,
     context_field: ContextFieldOption = None,
     extract: ExtractOption = False,
+    answers: AnswersOption = None,
+    judge: JudgeOption = None,
+    variants: VariantsOption = EVERY,
+    window: WindowOption = 128_000,
+    cache: CacheOption = Path("eval-answers"),
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     categories: CategoriesOption = None,
     limit_questions: QuestionsOption = None,
     sample: SampleOption = None,
@@ -173,29 +194,31 @@ def evaluate_command(
 ) -> None:
     """Measure what a running service finds: recall@k, nDCG@10, MRR, latency and tokens.
 
-    Stores a data set over the public HTTP API under users of its own, asks its questions,
-    compares what is found with the labelled answers, and removes everything again, also after
-    Ctrl-C. Bring your own questions: docs/evaluation.md shows the file.
+    Stores a data set over the public HTTP API under users of its own, asks its questions, compares
+    what is found with the labelled answers, and removes everything again, also after Ctrl-C. With
+    --answers a model answers from it. Bring your own questions: see docs/evaluation.md.
     """
     refuse_missing_folder(json_file)
+    settings = settings_with(data_dir=data_dir)
+    reading = answer_wishes(answers, judge, variants, window, cache, yes=yes, dry_run=dry_run)
+    shows = context or (reading is not None and "context" in reading.variants)
+    wishes = context_wishes(budgets, context_field, wanted=shows, extract=extract)
     ks = depths(k)
     plan = Plan(
-        run_id=f"eval-{secrets.token_hex(4)}",
-        limit=ks[-1],
-        search=search_fields(search or [], mode),
-        concurrency=concurrency,
-        keep=keep,
-        **context_wishes(budgets, context_field, wanted=context, extract=extract),
-    )
+        run_id=f"eval-{secrets.token_hex(4)}", limit=depth_of(ks, reading), keep=keep,
+        search=search_fields(search or [], mode), concurrency=concurrency, **wishes,
+    )  # fmt: skip
     part = Part(listed(categories), limit_stores, limit_questions, sample, seed)
     path, whole = read_given(dataset, locomo=locomo, longmemeval=longmemeval, beam=beam)
-    service = service_meant(url, key, settings_with(data_dir=data_dir))
-    chosen = part.of(whole)
-    about = describe_run(path, chosen, service) | {"settings": settings_of(ks, plan, part)}
-    work = measure_dataset
-    if messages or context:
-        work = partial(measure_conversations, search=messages)
-    run(_until_terminated(work(service, chosen, plan, ks, about, json_file)))
+    service = service_meant(url, key, settings)
+    chosen = part.of(whole if reading is None else for_a_reader(whole))
+    about = describe_run(path, chosen, service) | {"settings": settings_of(ks, plan, part, reading)}
+    measure = measure_dataset
+    if reading is not None:
+        measure = partial(measure_answers, wishes=reading, settings=settings)
+    elif messages or context:
+        measure = partial(measure_conversations, search=messages)
+    run(_until_terminated(measure(service, chosen, plan, ks, about, json_file)))
 
 
 async def _until_terminated(work: Any) -> None:

@@ -11,7 +11,9 @@ from app.cli.first_key import key_file, read_key
 from app.cli.opening import data_dir_of
 from app.console import UNUSABLE, fail
 from app.errors import ConfigurationError
+from app.evaluation.answer_measurement import Wishes
 from app.evaluation.dataset import Dataset, choose
+from app.evaluation.reader import MESSAGES
 from app.evaluation.run import Plan
 from app.settings import Settings
 from kemem.address import KEY_VARIABLE, Service, find_service
@@ -111,9 +113,27 @@ class Part:
         )
 
 
-def settings_of(ks: list[int], plan: Plan, part: Part) -> dict[str, Any]:
+def depth_of(ks: list[int], reading: Wishes | None) -> int:
+    """How many hits a search returns: as many as are measured, or shown to a reader."""
+    return ks[-1] if reading is None else max(ks[-1], MESSAGES)
+
+
+def settings_of(
+    ks: list[int], plan: Plan, part: Part, reading: Wishes | None = None
+) -> dict[str, Any]:
     """What a result file says of the options."""
+    answers = (
+        None
+        if reading is None
+        else {
+            "model": reading.model,
+            "judge": reading.judge,
+            "variants": reading.variants,
+            "window": reading.window,
+        }
+    )
     return {
+        "answers": answers,
         "k": ks,
         "search": plan.search,
         "budgets": plan.budgets,

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 from typer import Exit
 from typer.testing import CliRunner
 
+from app.cli.answer_options import answer_wishes
 from app.cli.evaluation_options import (
     Part,
     context_wishes,
+    depth_of,
     depths,
     search_fields,
     service_meant,
@@ -226,3 +229,52 @@ def test_a_budget_is_one_that_the_service_takes(budget, code, tmp_path):
     env = {"KEMEM_URL": "http://127.0.0.1:1", "KEMEM_API_KEY": "kem_a_b"}
     given = ("eval", tmp_path / "set.json", "--context", "--budget", budget)
     assert invoked(*given, env=env)[0] == code
+
+
+def test_answers_are_wanted_of_a_model_and_graded_by_it_or_another():
+    given = {"variants": " context,nothing,context", "window": 1000, "cache": Path("kept")}
+    wishes = answer_wishes("openai/m", None, **given, yes=True, dry_run=False)
+    assert (wishes.model, wishes.judge) == ("openai/m", "openai/m")
+    assert wishes.variants == ("context", "nothing")
+    assert answer_wishes("openai/m", "openai/n", **given, yes=True, dry_run=True).judge.endswith(
+        "n"
+    )
+    assert answer_wishes(None, None, **given, yes=False, dry_run=False) is None
+    # The ten best messages are shown, however few are measured.
+    assert [depth_of([5], one) for one in (None, wishes)] == [5, 10]
+    assert depth_of([5, 50], wishes) == 50
+    plan = Plan(run_id="e", limit=5, search={}, concurrency=4, keep=False)
+    assert settings_of([5], plan, SAMPLED, wishes)["answers"]["judge"] == "openai/m"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--judge", "openai/m"), "are of --answers"),
+        (("--yes",), "are of --answers"),
+        (("--dry-run",), "are of --answers"),
+        (("--answers", "openai/m", "--variants", "context,all"), "--variants takes some of"),
+        (("--answers", "openai/m", "--variants", ","), "--variants takes some of"),
+        (("--answers", "openai/m", "--variants", "nothing", "--extract"), "are of --context"),
+    ],
+)
+def test_wishes_that_do_not_fit_are_refused(arguments, words, tmp_path):
+    (tmp_path / "set.json").write_text("{}")
+    code, said = invoked("eval", tmp_path / "set.json", *arguments)
+    assert code == 2
+    assert words in said
+
+
+@pytest.mark.parametrize("model", ["rules", "none", "openai/", "openai/m"])
+def test_a_model_that_is_none_here_is_said_so(model, tmp_path):
+    unit = {"id": "1", "text": "Hello there"}
+    question = {"question": "Who?", "gold": ["1"], "answer": "Ben"}
+    store = {"id": "ana", "units": [unit], "questions": [question]}
+    (tmp_path / "set.json").write_text(json.dumps({"stores": [store]}))
+    env = {
+        "KEMEM_URL": "http://127.0.0.1:1", "KEMEM_API_KEY": "kem_a_b", "OPENAI_API_KEY": "",
+        "OPENAI_BASE_URL": "",
+    }  # fmt: skip
+    code, said = invoked("eval", tmp_path / "set.json", "--answers", model, env=env)
+    assert code == 2
+    assert f"--answers {model}: write openai/<model>" in said

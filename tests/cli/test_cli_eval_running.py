@@ -8,6 +8,9 @@ from functools import partial
 import pytest
 from cli_support import KEMEM, environment, eventually, kemem
 
+from tests.support.chat_behaviours import schema_name_of, writes
+from tests.support.openai_server import completion, openai_server
+
 pytestmark = pytest.mark.slow
 
 SET = {
@@ -202,6 +205,54 @@ def test_messages_are_found_and_stand_in_contexts(service, data):
             for found in (report, again)
         ]
         assert both[0] == both[1]
+
+
+async def answers_or_grades(request):
+    """A reader that repeats what it sees of bees, and a grader that likes that."""
+    name, seen = schema_name_of(request), request.body["messages"][-1]["content"]
+    if name == "answer":
+        said = "Clara keeps bees." if "Clara keeps bees" in seen else "I have no information."
+        return completion(json.dumps({"answer": said}))
+    return completion(json.dumps({"right": "Clara keeps bees" in json.loads(seen)["answer"]}))
+
+
+def test_answers_are_graded_and_kept(service, data):
+    changed = json.loads(data.read_text())
+    changed["stores"][0]["questions"][0]["answer"] = "Clara"
+    changed["stores"][0]["questions"][5]["answer"] = "Nothing was said about it."
+    data.write_text(json.dumps(changed), encoding="utf-8")
+    asked = ("--answers", "openai/m", "--judge", "openai/n", "--budget", "300")
+    with openai_server() as server:
+        server.chat.otherwise = answers_or_grades
+        env = {"OPENAI_BASE_URL": server.base_url}
+
+        dry, done = evaluated(service, data, *asked, "--dry-run", env=env)
+        assert server.chat.requests == []
+        # Ten messages are the whole conversation here, and the same prompt is sent once.
+        assert dry["answers"]["price"]["reader"]["calls"] == 6
+        assert "To ask of the reader openai/m: 6 calls" in done.stdout
+        _, unasked = evaluated(service, data, *asked, env=env, code=2)
+        assert "give --yes, or --dry-run" in unasked.stderr
+
+        report, done = evaluated(service, data, *asked, "--yes", env=env)
+        answers = report["answers"]
+        told = {name: found["categories"] for name, found in answers["variants"].items()}
+        assert list(told) == ["context 300", "messages", "whole", "nothing"]
+        assert [one["easy"]["score"] for one in told.values()] == [1.0, 1.0, 1.0, 0.0]
+        assert answers["variants"]["nothing"]["total"]["questions"] == 2
+        assert answers["spent"]["reader"]["calls"] == 6
+        assert "graded by openai/n" in done.stdout
+
+        before = len(server.chat.requests)
+        again, _ = evaluated(service, data, *asked, env=env)
+        assert len(server.chat.requests) == before
+        assert again["answers"]["variants"] == answers["variants"]
+
+        server.chat.otherwise = writes("no JSON at all")
+        elsewhere = data.parent / "elsewhere"
+        failed, _ = evaluated(service, data, *asked, "--yes", "--cache", elsewhere, env=env, code=1)
+        assert failed["answers"]["variants"]["nothing"]["total"]["score"] is None
+    assert made(service) == []
 
 
 def test_a_search_that_is_refused_is_refused_before_anything_is_stored(service, data):

@@ -1,0 +1,190 @@
+"""Answers measured: a model reads what the service shows, and another grades what it says."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from app.console import REFUSED, UNUSABLE, fail, out
+from app.deployment import open_chats
+from app.errors import ConfigurationError
+from app.evaluation.answer_report import Graded, answer_report_of, print_answer_report
+from app.evaluation.conversation_measurement import gather_conversations, report_conversations
+from app.evaluation.dataset import Dataset
+from app.evaluation.grader import grader_prompt, score_of
+from app.evaluation.kept_answers import KeptAnswers, Prompt, Told
+from app.evaluation.measurement import keep_report
+from app.evaluation.reader import Reading, readings_of
+from app.evaluation.run import Plan
+from app.language.llm.chat import ChatModel
+from app.language.llm.errors import UnknownModelError
+from app.language.llm.model_catalogue import ChatCatalogue
+from app.settings import Settings
+from kemem.address import Service
+
+ANSWER_TOKENS: Final = 200
+"""Of an answer, before it is known; for the price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Who reads and grades, and what the reader is given."""
+
+    model: str
+    judge: str
+    variants: tuple[str, ...]
+    window: int
+    cache: Path
+    yes: bool
+    """Whether the price needs no confirmation."""
+
+    dry_run: bool
+
+
+async def measure_answers(
+    service: Service,
+    dataset: Dataset,
+    plan: Plan,
+    ks: list[int],
+    about: dict[str, Any],
+    json_file: Path | None,
+    *,
+    wishes: Wishes,
+    settings: Settings,
+) -> None:
+    """Ask and grade every question in every variant, and print the report.
+
+    What the service gives is gathered and removed first; the models are asked afterwards.
+
+    Raises:
+        typer.Exit: something failed or was not graded, or could not be removed; all is reported
+            before. Or it was not confirmed.
+
+    """
+    async with open_chats(settings) as chats:
+        reader = KeptAnswers(_model(chats, "--answers", wishes.model), wishes.cache)
+        judge = KeptAnswers(_model(chats, "--judge", wishes.judge), wishes.cache)
+        search = "messages" in wishes.variants
+        gathered = await gather_conversations(service, dataset, plan, search=search)
+        report = report_conversations(gathered, ks)
+        readings = readings_of(gathered, wishes.variants, wishes.window)
+        price = price_of(readings, reader, judge)
+        print_price(price, reader, judge)
+        report["answers"] = {"reader": reader.model, "judge": judge.model, "price": price}
+        failed = gathered.failed or bool(gathered.evaluation.left)
+        if not wishes.dry_run:
+            confirm(price, yes=wishes.yes)
+            graded = await grade_readings(readings, reader, judge, plan.concurrency)
+            report["answers"] |= answer_report_of(dataset, graded)
+            report["answers"]["spent"] = {
+                "reader": asdict(reader.spent),
+                "judge": asdict(judge.spent),
+            }
+            print_answer_report(report["answers"])
+            failed |= any(one.score is None and one.problem != "too_long" for one in graded)
+    await keep_report(about | report, json_file)
+    if failed:
+        raise typer.Exit(REFUSED)
+
+
+def _model(chats: ChatCatalogue[ChatModel | None], option: str, handle: str) -> ChatModel:
+    try:
+        chat = chats.resolve(handle)
+    except UnknownModelError:
+        chat = None
+    if chat is None:
+        raise ConfigurationError(
+            f"{option} {handle}: write openai/<model>. It needs OPENAI_API_KEY, or OPENAI_BASE_URL "
+            "for a local endpoint that wants none, where this command runs."
+        )
+    return chat
+
+
+def price_of(
+    readings: Sequence[Reading], reader: KeptAnswers, judge: KeptAnswers
+) -> dict[str, dict[str, int]]:
+    """Calls and tokens to come, by who is asked; answers that are kept cost nothing.
+
+    What the judge is sent is estimated: it depends on the answers.
+    """
+    prompts = [one.prompt for one in readings if one.prompt]
+    asked = reader.missing(prompts)
+    judged = [
+        prompt
+        for one in readings
+        if one.prompt and (prompt := _known_grading(one, one.prompt, reader, judge))
+    ]
+    return {
+        "reader": {"calls": len(asked), "tokens": sum(prompt.tokens for prompt in asked)},
+        "judge": {
+            "calls": len(judged),
+            "tokens": sum(prompt.tokens + ANSWER_TOKENS for prompt in judged),
+        },
+    }
+
+
+def _known_grading(
+    reading: Reading, prompt: Prompt, reader: KeptAnswers, judge: KeptAnswers
+) -> Prompt | None:
+    """What the judge will be sent about a reading; None where its grade is kept."""
+    told = reader.find(prompt)
+    answer = "" if told is None or told.data is None else told.data["answer"]
+    grading = grader_prompt(reading.question, answer)
+    return None if answer and judge.find(grading) else grading
+
+
+def print_price(price: dict[str, dict[str, int]], reader: KeptAnswers, judge: KeptAnswers) -> None:
+    """What is to come, before it does."""
+    for name, asked in (("reader", reader), ("judge", judge)):
+        calls, tokens = price[name]["calls"], price[name]["tokens"]
+        out.print(
+            f"To ask of the {name} {asked.model}: {calls:,} calls, about {tokens:,} tokens of "
+            "prompts.",
+            markup=False,
+        )
+
+
+def confirm(price: dict[str, dict[str, int]], *, yes: bool) -> None:
+    """Ask whether to go on. Raises typer.Exit when not."""
+    if yes or not any(one["calls"] for one in price.values()):
+        return
+    if not sys.stdin.isatty():
+        fail("Nobody can be asked whether to go on: give --yes, or --dry-run.", code=UNUSABLE)
+    if not typer.confirm("Go on?", err=True):
+        raise typer.Exit(REFUSED)
+
+
+async def grade_readings(
+    readings: Sequence[Reading], reader: KeptAnswers, judge: KeptAnswers, concurrency: int
+) -> list[Graded]:
+    """Every reading asked and graded, in order; equal answers to a question are graded once."""
+    prompts = [one.prompt for one in readings if one.prompt]
+    answers = await reader.ask(prompts, "Answers", concurrency)
+    gradings: list[Prompt | None] = []
+    for one in readings:
+        told = answers[one.prompt.key(reader.model)] if one.prompt else None
+        said = told.data if told else None
+        gradings.append(grader_prompt(one.question, said["answer"]) if said else None)
+    grades = await judge.ask([one for one in gradings if one], "Grades", concurrency)
+    return [
+        _graded(
+            one,
+            answers[one.prompt.key(reader.model)] if one.prompt else None,
+            grades[grading.key(judge.model)] if grading else None,
+        )
+        for one, grading in zip(readings, gradings, strict=True)
+    ]
+
+
+def _graded(reading: Reading, answer: Told | None, grade: Told | None) -> Graded:
+    if answer is None:
+        return Graded(reading, None, None, reading.problem)
+    if answer.data is None or grade is None:
+        return Graded(reading, None, None, f"reader: {answer.problem}")
+    said = answer.data["answer"]
+    if grade.data is None:
+        return Graded(reading, said, None, f"judge: {grade.problem}")
+    return Graded(reading, said, score_of(grade.data), None, dict(grade.data))
