@@ -133,7 +133,7 @@ def _known_grading(
     told = reader.find(prompt)
     answer = "" if told is None or told.data is None else told.data["answer"]
     grading = grader_prompt(reading.question, answer)
-    return None if answer and judge.find(grading) else grading
+    return None if judge.find(grading) else grading
 
 
 def print_price(price: dict[str, dict[str, int]], reader: KeptAnswers, judge: KeptAnswers) -> None:

@@ -141,6 +141,15 @@ async def test_what_was_answered_is_not_asked_again(tmp_path):
     assert other.count("answer") == 4
 
 
+async def test_what_is_kept_and_is_no_answer_is_asked_again(tmp_path):
+    await graded(Chat(), tmp_path)
+    for file, spoilt in zip(sorted(tmp_path.iterdir()), ("", "[]", "{}", '{"x": 1}'), strict=False):
+        file.write_text(spoilt)
+    again = Chat()
+    assert [one.score for one in await graded(again, tmp_path)] == [0.5, 0.0, 0.5, 0.0]
+    assert len(again.asked) == 4
+
+
 async def test_a_run_is_priced_by_what_is_missing(tmp_path):
     readings = readings_of(gathered(), ("context", "nothing"), 500)
     reader = judge = kept(Chat(), tmp_path)
@@ -178,7 +187,10 @@ async def test_what_failed_is_counted_and_not_taken_for_wrong(answers, problem, 
     assert report["problems"][problem] >= 1
     print_answer_report({"reader": "r", "judge": "j", "variants": {"context 2000": report}})
     assert f"answers were not graded ({problem})" in capsys.readouterr().out
-    # A failure is no answer: the next run asks again.
+    # A failure is no answer: nothing is kept of it, and the next run asks again.
+    failed = sum(one.problem == problem for one in held)
+    missing = 2 * failed if problem.startswith("reader") else failed
+    assert len(list(tmp_path.iterdir())) == 2 * len(held) - missing
     assert (await graded(Chat(), tmp_path, variants=("context",)))[0].score == 0.5
 
 
