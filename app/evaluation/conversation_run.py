@@ -159,16 +159,19 @@ class ConversationEvaluation(Evaluation):
             loaded.refusals["dropped"] += 1
 
     async def _index(self, loaded: Loaded) -> None:
-        """Wait until searches compare every message; count those that do not become ready."""
+        """Wait until every message is searched, by words and by meaning; count what is not."""
         body = {"query": "a question", "user_id": loaded.user_id, "limit": 1}
-        last_progress, waited = None, 0.0
+        before, waited = None, 0.0
         while waited < STUCK_SECONDS:
             answer = await self._api.post(self.SEARCH, body)
-            loaded.waiting = answer.body["waiting"]
+            told = answer.body
+            # Long batches are read by a job, and what is not read yet is not searched at all.
+            unread = 0 if told["left_out"] else len(loaded.units) - told["searched"]
+            loaded.waiting = unread + told["waiting"]
             if loaded.waiting == 0:
                 return
-            progressed = loaded.waiting != last_progress
-            last_progress, waited = loaded.waiting, 0.0 if progressed else waited + POLL_SECONDS
+            waited = waited + POLL_SECONDS if loaded.waiting == before else 0.0
+            before = loaded.waiting
             await asyncio.sleep(POLL_SECONDS)
 
     async def _extract(self, session_id: str) -> None:

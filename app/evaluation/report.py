@@ -218,7 +218,7 @@ def loaded_sentences(loaded: Mapping[str, Any]) -> list[str]:
     """What became of the units; nothing about what is zero."""
     odd = (
         (loaded["ahead_of_now"], "units are dated in the future and were stored without a date."),
-        (loaded["waiting"], "messages had no vector yet when the asking began."),
+        (loaded["waiting"], "messages were not ready to be searched when the asking began."),
         (loaded["unread_dates"], "dates could not be read and were left out."),
     )
     same = (

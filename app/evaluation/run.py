@@ -62,7 +62,7 @@ class Loaded:
     """Which units an item holds: more than one when they are word for word the same memory."""
 
     waiting: int = 0
-    """Messages that had no vector yet when the asking began."""
+    """Messages that were not yet searched, or had no vector, when the asking began."""
 
     def memories_of(self, gold: Iterable[str]) -> int:
         """How many memories hold these units; one that was not stored counts as one."""

@@ -36,7 +36,10 @@ class StandIn:
     def __init__(self, **answers):
         self.answers = answers
         self.seen = []
-        self.waiting = [0, 3]
+        # Messages that are not read yet, and those without a vector, as the polls see them.
+        self.unread = [0, 0, 2]
+        self.waiting = [0, 3, 0]
+        self.stored = 0
 
     async def __call__(self, request):
         body = json.loads(request.content or "null")
@@ -47,11 +50,13 @@ class StandIn:
 
     def answer(self, path, body):
         if path == "/messages/search":
-            waiting = self.waiting.pop() if self.waiting and body["limit"] == 1 else 0
+            polls = body["limit"] == 1
+            waiting = self.waiting.pop() if self.waiting and polls else 0
+            unread = self.unread.pop() if self.unread and polls else 0
             items = [{"message_id": "eval-1-1-m1", "content": "I live in Munich."}]
             return 200, {
                 "items": items, "embedding_models": ["m"], "degraded": False, "mode": "hybrid",
-                "waiting": waiting,
+                "waiting": waiting, "searched": self.stored - unread, "left_out": False,
             }  # fmt: skip
         if path.endswith("/context"):
             return self.context(path, body)
@@ -67,6 +72,7 @@ class StandIn:
         if refused in texts:
             return 413, {"code": "too_long", "detail": "No."}
         kept = [one for one in body["messages"] if one["content"] != self.answers.get("dropped")]
+        self.stored += len(kept)
         return 200, {"messages": kept}
 
     def context(self, path, body):
@@ -128,9 +134,9 @@ async def test_units_are_messages_of_their_sessions():
     assert [hits for one in gathered.asked for hits in one.hits] == [frozenset({"1"})] * 3
     loaded = gathered.evaluation.loaded["ana"]
     assert (loaded.ahead, loaded.waiting, loaded.events["ADD"]) == (1, 0, 4)
-    # Nothing is asked before every message can be compared; the first search is the check.
+    # Nothing is asked before every message is read and can be compared.
     polls = [body for body in stand_in.bodies("/messages/search") if body["limit"] == 1]
-    assert len(polls) == 2
+    assert len(polls) == 3
 
 
 async def test_contexts_are_asked_for_in_a_session_where_nothing_was_said():
