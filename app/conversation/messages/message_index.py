@@ -82,11 +82,12 @@ def client_time(metadata: Mapping[str, Any]) -> datetime | None:
     return said_at
 
 
-def words_of(message: Said, text: str | None) -> dict[str, Any]:
+def words_of(message: Said, text: str | None, ends: Sequence[int] = ()) -> dict[str, Any]:
     """The values of the columns that searches by words read.
 
     Args:
         text: as `searchable_text` gives it.
+        ends: of its pieces, where they are known.
 
     """
     said_at = client_time(message.metadata)
@@ -95,13 +96,14 @@ def words_of(message: Said, text: str | None) -> dict[str, Any]:
         return {**NEVER_FOUND, "said_at": stored}
     names = (message.name, *(message.metadata.get(key) for key in SPEAKER_KEYS))
     speakers = [name for name in names if isinstance(name, str) and name.strip()]
-    ends = piece_ends(text)
+    ends = ends or piece_ends(text)
     pieces = [terms(piece) for piece in piece_texts(text, ends)]
     # The day that the speaker called it.
     day = said_at or message.create_time
     words = chain.from_iterable(pieces)
     read = index_values(text, speakers=speakers, said_at=day, words=words)
-    wish = {"states_wish": states_wish(text)}
+    # Of an assistant it is no wish of the user's, and replies are long.
+    wish = {"states_wish": message.role == "user" and states_wish(text)}
     return {**NEVER_FOUND, **read, **wish, **_of_pieces(ends, pieces), "said_at": stored}
 
 
@@ -117,9 +119,8 @@ def _of_pieces(ends: Sequence[int], pieces: Sequence[Sequence[str]]) -> dict[str
     }
 
 
-def embedded_texts(text: str) -> list[str]:
+def embedded_texts(text: str, ends: Sequence[int]) -> list[str]:
     """What vectors are made of: the text, and each of its pieces where it has several."""
-    ends = piece_ends(text)
     pieces = piece_texts(text, ends) if len(ends) > 1 else []
     return [text[:EMBEDDED_LENGTH], *pieces]
 
@@ -199,16 +200,17 @@ class Indexer:
         texts, columns = {}, {}
         for message in messages:
             text = searchable_text(message, self._tags)
-            columns[message.message_id] = words_of(message, text)
+            ends = () if text is None else piece_ends(text)
+            columns[message.message_id] = words_of(message, text, ends)
             if text is not None:
-                texts[message.message_id] = embedded_texts(text)
+                texts[message.message_id] = embedded_texts(text, ends)
         return texts, columns
 
     def texts(self, messages: Sequence[Said]) -> dict[str, list[str]]:
         """The first half of `read`, at a fraction of its cost."""
         found = {one.message_id: searchable_text(one, self._tags) for one in messages}
         return {
-            message_id: embedded_texts(text)
+            message_id: embedded_texts(text, piece_ends(text))
             for message_id, text in found.items()
             if text is not None
         }

@@ -9,6 +9,7 @@ statistics that somebody has to keep up to date (`docs/decisions/0010`).
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -54,14 +55,11 @@ def stored_terms(terms: Sequence[str], marks: Sequence[str] = ()) -> StoredTerms
         marks: terms that are asked for apart, and are no words of the text.
 
     """
-    frequencies: Counter[int] = Counter()
-    count = 0
-    for term in terms:
-        key = term_key(term)
-        if key not in frequencies and len(frequencies) == MOST_TERMS:
-            continue
-        frequencies[key] += 1
-        count += 1
+    frequencies = Counter(map(term_key, terms))
+    count = len(terms)
+    if len(frequencies) > MOST_TERMS:
+        frequencies = Counter(dict(islice(frequencies.items(), MOST_TERMS)))
+        count = frequencies.total()
     values = {key: float(min(often, MOST_OFTEN)) for key, often in frequencies.items()}
     values |= {term_key(mark): 1.0 for mark in marks}
     return StoredTerms(SparseVector(values, DIMENSION), min(count, np.iinfo(np.int16).max))

@@ -88,16 +88,22 @@ def guess_language(runs: Iterable[str]) -> str:
     scores = dict.fromkeys(STOP_WORDS, 0)
     words: dict[str, set[str]] = {language: set() for language in STOP_WORDS}
     for run in islice(runs, _GUESSED_RUNS):
-        if run.isupper() and len(run) > 1:
-            # "AI" and "CI" are no Italian.
-            continue
-        word = run.casefold()
-        for language, weight in _WEIGHTS.get(word, ()):
+        for word, language, weight in _spoken(run) if len(run) <= LONGEST else ():
             scores[language] += weight
             words[language].add(word)
     best = max(scores, key=scores.__getitem__)
     clear = len(words[best]) > 1 and scores[best] > max(scores[ENGLISH], _STRONG)
     return best if clear else ENGLISH
+
+
+@lru_cache(_CACHED_RUNS)
+def _spoken(run: str) -> tuple[tuple[str, str, int], ...]:
+    """Each language that has the run as a function word, with the word and its weight there."""
+    if run.isupper() and len(run) > 1:
+        # "AI" and "CI" are no Italian.
+        return ()
+    word = run.casefold()
+    return tuple((word, language, weight) for language, weight in _WEIGHTS.get(word, ()))
 
 
 def latin_terms(runs: Sequence[str]) -> Iterator[tuple[str, ...]]:

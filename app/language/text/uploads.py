@@ -9,6 +9,7 @@ stays linear.
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
@@ -91,6 +92,8 @@ LOOKALIKES: Final = (
 )
 """What happens again, elsewhere, or in the user's own software: worth knowing."""
 
+_CACHED_TAGS: Final = 64
+
 _PATH = lazy_pattern("|".join(PATHS))
 _EVENT = lazy_pattern("|".join(EVENTS))
 _LOOKALIKE = lazy_pattern("|".join(LOOKALIKES))
@@ -136,11 +139,7 @@ def strip_blocks(text: str, tags: Collection[str]) -> Stripped:
 
 def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, int]]:
     """Yield where each outermost block begins, its inside begins and ends, and it ends."""
-    names = "|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True))
-    # One without an end counts too: what a client cut off was injected all the same.
-    tag = lazy_pattern(
-        rf"(?<!`)<(?P<close>/?)(?P<name>{names})(?=[\s/<>]|$)[^<>]*+(?P<end>>?)", re.IGNORECASE
-    )
+    tag = _tag_of(tuple(tags))
     opened: tuple[re.Match[str], str] | None = None
     depth = 0
     for match in tag.finditer(text):
@@ -158,6 +157,15 @@ def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, i
                 opened = None
     if opened is not None:
         yield opened[0].start(), opened[0].end(), len(text), len(text)
+
+
+@lru_cache(_CACHED_TAGS)
+def _tag_of(tags: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True))
+    # One without an end counts too: what a client cut off was injected all the same.
+    return re.compile(
+        rf"(?<!`)<(?P<close>/?)(?P<name>{names})(?=[\s/<>]|$)[^<>]*+(?P<end>>?)", re.IGNORECASE
+    )
 
 
 def scrub_upload_mentions(text: str) -> str:
