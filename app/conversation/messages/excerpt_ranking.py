@@ -8,6 +8,8 @@ chosen on half of BEAM's development conversations and of LoCoMo's, and tried on
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -70,29 +72,40 @@ class RatedPieces:
         more = (WHOLE_FOUND - WHOLE) / WHOLE
         totals = np.sum(list(self.signals.values()), axis=0) - self.signals["wish"]
         totals = totals + self.signals["message"] * more
-        best: dict[int, FoundPiece] = {}
-        for place in np.argsort(-totals, kind="stable").tolist():
-            message = self.messages[self.owner[place]]
-            if message.place not in best:
-                best[message.place] = self._piece(place, float(totals[place]))
-        return best
+        order = np.argsort(-totals, kind="stable")
+        _, firsts = np.unique(self.owner[order], return_index=True)
+        best = order[np.sort(firsts)]
+        pieces = self._pieces(best, totals[best].astype(np.float64))
+        return {piece.message.place: piece for piece in pieces}
 
     def best(self, most: int) -> list[FoundPiece]:
         """The best pieces, best first."""
         top = float(self.scores.max(initial=0.0)) or 1.0
-        return [
-            self._piece(place, max(float(self.scores[place]) / top, 0.0))
-            for place in self.order[:most].tolist()
-        ]
+        chosen = self.order[:most]
+        return self._pieces(chosen, np.maximum(self.scores[chosen].astype(np.float64) / top, 0.0))
 
-    def _piece(self, place: int, score: float) -> FoundPiece:
-        return FoundPiece(
-            self.messages[self.owner[place]],
-            int(self.numbers[place]),
-            score,
-            _similarity(self.similarity[place]),
-            {name: float(values[place]) for name, values in self.signals.items()},
-        )
+    def _pieces(
+        self, chosen: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
+    ) -> list[FoundPiece]:
+        """The pieces at these places, with these scores."""
+        added = np.stack([values[chosen] for values in self.signals.values()], axis=1)
+        return [
+            FoundPiece(
+                self.messages[owner],
+                number,
+                score,
+                None if isnan(cosine) else cosine,
+                dict(zip(self.signals, signals, strict=True)),
+            )
+            for owner, number, score, cosine, signals in zip(
+                self.owner[chosen].tolist(),
+                self.numbers[chosen].tolist(),
+                scores.tolist(),
+                np.clip(self.similarity[chosen], 0.0, 1.0).tolist(),
+                added.tolist(),
+                strict=True,
+            )
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +249,6 @@ def _known(
     return similarity, np.ascontiguousarray(counts.T), lengths
 
 
-def _similarity(cosine: np.float32) -> float | None:
-    return min(max(float(cosine), 0.0), 1.0) if np.isfinite(cosine) else None
-
-
 def _term_weights(holders: npt.NDArray[np.int64], rows: int, asked: ParsedQuery) -> Floats:
     return (rarity(holders, rows) * np.sqrt(asked.traits.term_counts)).astype(np.float32)
 
@@ -295,13 +304,15 @@ def _wishes(
     own: Floats,
 ) -> Floats:
     """What being a standing wish adds, to the best of them."""
-    wish = np.array(
-        [messages[one].wish and states_wish(messages[one].piece(number))
-         for one, number in zip(owner.tolist(), numbers.tolist(), strict=True)]
-    )  # fmt: skip
+    wish = np.array([one.wish for one in messages])[owner]
+    places = np.flatnonzero(wish)
+    ordered = places[np.argsort(-own[places], kind="stable")].tolist()
+    wished = (
+        place for place in ordered if states_wish(messages[owner[place]].piece(int(numbers[place])))
+    )
     added = np.zeros_like(own)
-    best = np.flatnonzero(wish)
-    added[best[np.argsort(-own[best], kind="stable")][:MOST_WISHES]] = WISH
+    # No more is read than it takes.
+    added[list(islice(wished, MOST_WISHES))] = WISH
     return added
 
 

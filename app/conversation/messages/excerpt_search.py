@@ -104,7 +104,8 @@ class ExcerptSearch:
     def _plan(principal: Principal, wanted: ExcerptQuery) -> MessagePlan:
         return MessagePlan(
             access=principal.access,
-            vectors=wanted.asked.by_model,
+            # No message is shown with the cosine of the query as it stands.
+            vectors={},
             asked=wanted.asked.parsed,
             session_id=None,
             user_id=wanted.user_id,

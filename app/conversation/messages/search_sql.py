@@ -94,12 +94,17 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
     whose = " AND ".join(_whose(plan, statement))
     found = f"{whose} AND {_FINDABLE}"
     narrowed = " AND ".join(_narrowed(plan, statement))
-    # The first is answered by an index alone; the second is not even begun without it.
+    # The first is answered by an index alone, in any order; the second is not even begun
+    # without it.
     return (
         f"""
-    WITH crowd AS MATERIALIZED ({_behind(plan, whose)}),
+    WITH crowd AS MATERIALIZED (
+        SELECT FROM messages WHERE {whose} OFFSET {plan.most:d} LIMIT 1
+    ),
     edge AS MATERIALIZED (
-        {_behind(plan, f"{found} AND {narrowed} AND EXISTS (SELECT FROM crowd)")}
+        SELECT messages.create_time FROM messages
+        WHERE {found} AND {narrowed} AND EXISTS (SELECT FROM crowd)
+        ORDER BY messages.create_time DESC OFFSET {plan.most:d} LIMIT 1
     )
     SELECT array_agg(seen.message_id) AS ids, string_agg(seen.record, '') AS records,
         EXISTS (SELECT FROM edge) AS left_out
@@ -158,11 +163,13 @@ def pieces_statement(
             WITH ORDINALITY AS piece(terms, term_count, embedding, number)) AS records
     FROM messages
     JOIN sessions ON sessions.tenant_id = tenant.id AND sessions.session_id = messages.session_id
+    -- Reckoned apart: row-level security lets no index be asked for the outcome of a function.
+    CROSS JOIN LATERAL (SELECT messages.sequence_no - 1 AS number OFFSET 0) AS before
     LEFT JOIN LATERAL (
         SELECT asked.content FROM messages AS asked
         WHERE messages.role = 'assistant' AND asked.tenant_id = tenant.id
             AND asked.session_id = messages.session_id
-            AND asked.sequence_no = messages.sequence_no - 1 AND asked.role = 'user'
+            AND asked.sequence_no = before.number AND asked.role = 'user'
             AND asked.terms IS NOT NULL AND (asked.captured OR NOT {plan.remembered})
     ) AS request ON true
     WHERE {where}
@@ -175,14 +182,6 @@ def pieces_statement(
 def _piece_cosine(plan: MessagePlan, statement: SearchStatement) -> str:
     return inner_product(
         plan.asked.vectors, statement, model="messages.embedding_model", vector="piece.embedding"
-    )
-
-
-def _behind(plan: MessagePlan, where: str) -> str:
-    """When the first one behind the newest `plan.most` was stored; no row when there is none."""
-    return (
-        f"SELECT messages.create_time FROM messages WHERE {where} "
-        f"ORDER BY messages.create_time DESC OFFSET {plan.most:d} LIMIT 1"
     )
 
 

@@ -379,7 +379,9 @@ async def open_database(
         reset=_keep,
         # Their statements have one good plan whatever the values; planning a search took
         # 0.3 ms each time, longer than a search among 100 memories.
-        server_settings=settings | {"plan_cache_mode": "force_generic_plan"},
+        # Nor may it depend on what few users of many have on the average: each is read by an index.
+        server_settings=settings
+        | {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"},
         max_inactive_connection_lifetime=0,
         **limits,
     )

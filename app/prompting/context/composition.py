@@ -39,7 +39,7 @@ from app.prompting.context.assembly import (
 from app.prompting.context.dialects import Spoken
 from app.prompting.context.excerpts import (
     ChosenExcerpts,
-    chosen_excerpts,
+    ExcerptLines,
     used_excerpt,
 )
 from app.prompting.context.scene import Off, Scene, SceneConversation, counters
@@ -225,13 +225,14 @@ class Composition:
     def answer(self) -> dict[str, Any]:
         """The fields of a `ContextAnswer`, without `query`."""
         body, scene, own = self.options.body, self.scene, self.conversation
-        least = self._excerpts(self._excerpt_budget(self.options.memory_tokens))
+        lines = self._excerpt_lines()
+        least = self._excerpts(lines, self._excerpt_budget(self.options.memory_tokens))
         rest = self.options.memory_tokens - least.section.tokens
         known = self._remembered(rest)
         passages = self._passages(rest - known.tokens)
         taken = known.tokens + sum(piece.section.tokens for piece in passages)
         budget = self._excerpt_budget(taken)
-        excerpts = self._excerpts(budget) if least.dropped else least
+        excerpts = self._excerpts(lines, budget) if least.dropped else least
         profile, corrections, memories = known.pieces
         system = [own.instructions, profile, own.blocks, own.summary, corrections, memories]
         system += [*passages, self._excerpt_piece(excerpts, budget)]
@@ -297,12 +298,15 @@ class Composition:
         share = max(int(total * EXCERPTS_SHARE), total - taken)
         return share if most is None else min(most, share)
 
-    def _excerpts(self, budget: int) -> ChosenExcerpts:
+    def _excerpt_lines(self) -> ExcerptLines | None:
         if self.excerpts is None:
+            return None
+        return ExcerptLines(self.excerpts, self.scene.row["session_id"], self.counter)
+
+    def _excerpts(self, lines: ExcerptLines | None, budget: int) -> ChosenExcerpts:
+        if lines is None:
             return ChosenExcerpts()
-        wanted = self.options.body.excerpts
-        session_id = self.scene.row["session_id"]
-        return chosen_excerpts(self.excerpts, session_id, budget, wanted.limit, self.counter)
+        return lines.chosen(budget, self.options.body.excerpts.limit)
 
     def _excerpt_piece(self, chosen: ChosenExcerpts, budget: int) -> Piece:
         if self.off_by is not None or not self.options.body.include.excerpts:

@@ -60,103 +60,135 @@ class ChosenExcerpts:
     """Messages that were found and have no piece in it."""
 
 
-def chosen_excerpts(
-    found: Excerpts, session_id: str, budget: int, limit: int, counter: TokenCounter
-) -> ChosenExcerpts:
-    """As many of the best pieces as `budget` tokens hold, of at most `limit` messages.
+class ExcerptLines:
+    """The lines of what was found, each written and counted once, whatever the budgets tried."""
 
-    A piece that does not fit is passed over, for a shorter one after it may.
+    def __init__(self, found: Excerpts, session_id: str, counter: TokenCounter) -> None:
+        """Prepare for the pieces of `found`, best first, in a context of the session."""
+        self._found = found
+        self._session_id = session_id
+        self._counter = counter
+        self._frame = counter.count(block_text(TAG, EXCERPTS, ()))
+        self._counts: dict[str, int] = {}
+        self._heads: dict[str, str] = {}
+        self._begun: dict[str, str] = {}
+        self._lines: dict[tuple[str, tuple[int, ...]], tuple[str, int]] = {}
 
-    Args:
-        found: its pieces best first.
-        session_id: of the session that the context is of.
-        budget: most tokens of the whole block.
-        limit: most messages.
-        counter: counts the tokens, line by line, which is never less than as a whole.
+    def chosen(self, budget: int, limit: int) -> ChosenExcerpts:
+        """As many of the best pieces as `budget` tokens hold, of at most `limit` messages.
 
-    """
-    left = budget - counter.count(block_text(TAG, EXCERPTS, ()))
-    shown: dict[str, ShownMessage] = {}
-    heads: dict[str, int] = {}
-    misses = 0
-    for piece in found.pieces:
-        message = piece.message
-        known = shown.get(message.message_id)
-        if known is None and len(shown) == limit:
-            continue
-        head = _head(message, session_id, found)
-        numbers = {piece.number} if known is None else {*known.numbers, piece.number}
-        tokens = _count(counter, _line(message, numbers))
-        cost = tokens - (known.tokens if known else 0)
-        cost += 0 if head in heads else _count(counter, head)
-        if cost > left:
-            misses += 1
-            if misses == MISSES:
-                break
-            continue
+        A piece that does not fit is passed over, for a shorter one after it may.
+
+        Args:
+            budget: most tokens of the whole block, counted line by line, which is never less than
+                as a whole.
+            limit: most messages.
+
+        """
+        left = budget - self._frame
+        shown: dict[str, ShownMessage] = {}
+        heads: set[str] = set()
         misses = 0
-        left -= cost
-        heads.setdefault(head, _count(counter, head))
+        for piece in self._found.pieces:
+            message = piece.message
+            known = shown.get(message.message_id)
+            if known is None and len(shown) == limit:
+                continue
+            head = self._head(message)
+            numbers = {piece.number} if known is None else {*known.numbers, piece.number}
+            _, tokens = self._line(message, numbers)
+            cost = tokens - (known.tokens if known else 0)
+            cost += 0 if head in heads else self._count(head)
+            if cost > left:
+                misses += 1
+                if misses == MISSES:
+                    break
+                continue
+            misses = 0
+            left -= cost
+            heads.add(head)
+            if known is None:
+                shown[message.message_id] = ShownMessage(piece, numbers, tokens)
+            else:
+                known.numbers, known.tokens = numbers, tokens
+        dropped = len({piece.message.message_id for piece in self._found.pieces}) - len(shown)
+        return self._laid_out(list(shown.values()), dropped)
+
+    def _laid_out(self, shown: list[ShownMessage], dropped: int) -> ChosenExcerpts:
+        if not shown:
+            return ChosenExcerpts(dropped=dropped)
+        sessions = self._found.sessions
+        shown.sort(key=lambda each: (sessions[each.message.session_id], each.message.sequence_no))
+        lined = {(each.message.session_id, each.message.sequence_no) for each in shown}
+        lines: list[str] = []
+        head_tokens = 0
+        for head, group in groupby(shown, lambda each: self._head(each.message)):
+            lines.append(head)
+            head_tokens += self._count(head)
+            for each in group:
+                message = each.message
+                line, each.tokens = self._line(message, each.numbers)
+                if message.request and (message.session_id, message.sequence_no - 1) in lined:
+                    line = f"{_who(message)}: {_shown(message, each.numbers)}"
+                    each.tokens = self._count(line)
+                lines.append(line)
+        counts = [each.tokens for each in shown]
+        text = block_text(TAG, EXCERPTS, lines)
+        return ChosenExcerpts(
+            Section(text, self._frame + head_tokens + sum(counts), counts), shown, dropped
+        )
+
+    def _head(self, message: FoundMessage) -> str:
+        known = self._heads.get(message.message_id)
         if known is None:
-            shown[message.message_id] = ShownMessage(piece, numbers, tokens)
-        else:
-            known.numbers, known.tokens = numbers, tokens
-    dropped = len({piece.message.message_id for piece in found.pieces}) - len(shown)
-    return _laid_out(list(shown.values()), found, session_id, counter, dropped)
+            known = self._heads[message.message_id] = self._new_head(message)
+        return known
+
+    def _new_head(self, message: FoundMessage) -> str:
+        day = message.said_at
+        date = f"{day.day} {MONTH_NAMES[day.month - 1]} {day.year}"
+        if message.session_id == self._session_id:
+            return f"{date}, earlier in this session:"
+        place = f"session {self._found.sessions[message.session_id]} of {self._found.session_count}"
+        return f"{date}, {place}, {message.session_messages} messages:"
+
+    def _line(self, message: FoundMessage, numbers: set[int]) -> tuple[str, int]:
+        """The line of these pieces, with what was asked before, and its tokens."""
+        key = message.message_id, tuple(sorted(numbers))
+        known = self._lines.get(key)
+        if known is None:
+            line = f"{self._begin(message)}: {_shown(message, numbers)}"
+            known = self._lines[key] = line, self._count(line)
+        return known
+
+    def _begin(self, message: FoundMessage) -> str:
+        if not message.request:
+            return _who(message)
+        known = self._begun.get(message.message_id)
+        if known is None:
+            asked = escape_line(_cut(message.request))
+            known = self._begun[message.message_id] = f'{_who(message)} asked "{asked}"'
+        return known
+
+    def _count(self, line: str) -> int:
+        known = self._counts.get(line)
+        if known is None:
+            known = self._counts[line] = self._counter.count(f"{line}\n")
+        return known
 
 
-def _laid_out(
-    shown: list[ShownMessage],
-    found: Excerpts,
-    session_id: str,
-    counter: TokenCounter,
-    dropped: int,
-) -> ChosenExcerpts:
-    if not shown:
-        return ChosenExcerpts(dropped=dropped)
-    shown.sort(key=lambda each: (found.sessions[each.message.session_id], each.message.sequence_no))
-    lined = {(each.message.session_id, each.message.sequence_no) for each in shown}
-    lines: list[str] = []
-    head_tokens = 0
-    for head, group in groupby(shown, lambda each: _head(each.message, session_id, found)):
-        lines.append(head)
-        head_tokens += _count(counter, head)
-        for each in group:
-            message = each.message
-            asked = (message.session_id, message.sequence_no - 1) not in lined
-            line = _line(message, each.numbers, asked=asked)
-            each.tokens = _count(counter, line)
-            lines.append(line)
-    frame = counter.count(block_text(TAG, EXCERPTS, ()))
-    counts = [each.tokens for each in shown]
-    text = block_text(TAG, EXCERPTS, lines)
-    return ChosenExcerpts(Section(text, frame + head_tokens + sum(counts), counts), shown, dropped)
+def _who(message: FoundMessage) -> str:
+    name = "" if message.name is None else f" {escape_line(message.name)}"
+    return f"{message.sequence_no} {message.role}{name}"
 
 
-def _head(message: FoundMessage, session_id: str, found: Excerpts) -> str:
-    day = message.said_at
-    date = f"{day.day} {MONTH_NAMES[day.month - 1]} {day.year}"
-    if message.session_id == session_id:
-        return f"{date}, earlier in this session:"
-    place = f"session {found.sessions[message.session_id]} of {found.session_count}"
-    return f"{date}, {place}, {message.session_messages} messages:"
-
-
-def _line(message: FoundMessage, numbers: set[int], *, asked: bool = True) -> str:
-    who = message.role if message.name is None else f"{message.role} {escape_line(message.name)}"
-    request = ""
-    if asked and message.request:
-        request = f' asked "{escape_line(_cut(message.request))}"'
-    return f"{message.sequence_no} {who}{request}: {escape_line(message.shown(numbers))}"
+def _shown(message: FoundMessage, numbers: set[int]) -> str:
+    return escape_line(message.shown(numbers))
 
 
 def _cut(request: str) -> str:
     text, cut = cut_at_sentence(request, lambda part: word_count(part) <= REQUEST_WORDS)
     return f"{text} {ELLIPSIS}" if cut and not text.endswith(ELLIPSIS) else text
-
-
-def _count(counter: TokenCounter, line: str) -> int:
-    return counter.count(f"{line}\n")
 
 
 def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
