@@ -118,7 +118,14 @@ class ExcerptLines:
         if not shown:
             return ChosenExcerpts(dropped=dropped)
         sessions = self._found.sessions
-        shown.sort(key=lambda each: (sessions[each.message.session_id], each.message.sequence_no))
+        # A client may say that a later message was said on an earlier day: each has one heading.
+        shown.sort(
+            key=lambda each: (
+                sessions[each.message.session_id],
+                each.message.said_at.date(),
+                each.message.sequence_no,
+            )
+        )
         lined = {(each.message.session_id, each.message.sequence_no) for each in shown}
         lines: list[str] = []
         head_tokens = 0
