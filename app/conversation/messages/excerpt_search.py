@@ -36,7 +36,7 @@ ROLES: Final = ("user", "assistant")
 
 _SHOWN: Final = (
     "message_id", "session_id", "role", "name", "sequence_no", "session_messages", "said_at",
-    "request", "wish",
+    "wish",
 )  # fmt: skip
 
 
@@ -153,8 +153,18 @@ async def compared(
 
 def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessage:
     def read() -> str:
-        said = said_text(row["content"], row["content_parts"])
-        return strip_blocks(said, tags).text[:INDEXED_LENGTH]
+        return _said(row["content"], row["content_parts"], tags)
 
-    ends = row["piece_ends"] if row["records"] else [INDEXED_LENGTH]
-    return FoundMessage(**{name: row[name] for name in _SHOWN}, place=place, read=read, ends=ends)
+    asked = row["request"], row["request_parts"]
+    return FoundMessage(
+        **{name: row[name] for name in _SHOWN},
+        place=place,
+        read=read,
+        ends=row["piece_ends"] if row["records"] else [INDEXED_LENGTH],
+        request=None if asked[0] is None else _said(*asked, tags),
+    )
+
+
+def _said(content: str, parts: Sequence[object] | None, tags: Sequence[str]) -> str:
+    """What is searched of a message, as `message_index.searchable_text` gives it."""
+    return strip_blocks(said_text(content, parts), tags).text[:INDEXED_LENGTH]

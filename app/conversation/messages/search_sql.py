@@ -156,7 +156,7 @@ def pieces_statement(
     SELECT messages.message_id, messages.session_id, messages.role, messages.name,
         messages.sequence_no, messages.content, messages.content_parts, messages.piece_ends,
         {_SAID} AS said_at, sessions.last_sequence_no AS session_messages,
-        request.content AS request,
+        request.content AS request, request.content_parts AS request_parts,
         coalesce(messages.states_wish, false) AND messages.role = 'user' AS wish,
         (SELECT string_agg({record_sql(columns)}, '' ORDER BY piece.number)
          FROM unnest(messages.piece_terms, messages.piece_term_counts, messages.piece_embeddings)
@@ -166,7 +166,7 @@ def pieces_statement(
     -- Reckoned apart: row-level security lets no index be asked for the outcome of a function.
     CROSS JOIN LATERAL (SELECT messages.sequence_no - 1 AS number OFFSET 0) AS before
     LEFT JOIN LATERAL (
-        SELECT asked.content FROM messages AS asked
+        SELECT asked.content, asked.content_parts FROM messages AS asked
         WHERE messages.role = 'assistant' AND asked.tenant_id = tenant.id
             AND asked.session_id = messages.session_id
             AND asked.sequence_no = before.number AND asked.role = 'user'
