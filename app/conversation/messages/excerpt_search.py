@@ -47,6 +47,8 @@ class ExcerptQuery:
     Args:
         sessions: only of these; None for all of the user with the agent.
         shown: ids of messages that stand before the model anyway.
+        given: role, content and parts of messages that stand there without being stored.
+        session_id: of the session in which these may be stored too, with ids of their own.
 
     """
 
@@ -58,6 +60,8 @@ class ExcerptQuery:
     until: datetime | None = None
     sessions: Sequence[str] | None = None
     shown: Collection[str] = ()
+    given: Sequence[tuple[str, str, Sequence[object] | None]] = ()
+    session_id: str | None = None
 
 
 class ExcerptSearch:
@@ -92,8 +96,13 @@ class ExcerptSearch:
         pieces = await compared(self._database, principal, plan, ids, rated, self._tags)
         if pieces is None:
             return Excerpts(searched=len(ids), left_out=seen["left_out"])
+        given = {
+            (wanted.session_id, role, _said(said, parts, self._tags))
+            for role, said, parts in wanted.given
+        }
+        best = pieces.best(MOST_PIECES)
         return Excerpts(
-            pieces.best(MOST_PIECES),
+            [each for each in best if not given or _identity(each.message) not in given],
             {one.session_id: int(rated.sessions[one.place]) for one in pieces.messages},
             int(rated.sessions.max()),
             len(ids),
@@ -163,6 +172,10 @@ def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessa
         ends=row["piece_ends"] if row["records"] else [INDEXED_LENGTH],
         request=None if asked[0] is None else _said(*asked, tags),
     )
+
+
+def _identity(message: FoundMessage) -> tuple[str, str, str]:
+    return message.session_id, message.role, message.text
 
 
 def _said(content: str, parts: Sequence[object] | None, tags: Sequence[str]) -> str:

@@ -243,6 +243,10 @@ class ContextService:
                 until=min(ends, default=None),
                 sessions=wanted.sessions,
                 shown={spoken.message_id for spoken in own.spoken if spoken.message_id},
+                given=[]
+                if body.messages is None
+                else [(each.role, each.content, each.content_parts) for each in own.spoken],
+                session_id=scene.row["session_id"],
             ),
         )
 
