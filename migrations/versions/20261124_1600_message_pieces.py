@@ -4,9 +4,9 @@ Revision ID: message_pieces
 Revises: initial_schema
 Create Date: 2026-11-24 16:00:00+00:00
 
-The expanding half: columns that the previous release does not know and leaves null. What is long
-enough to have several pieces is read again in the background, as what no analyser has read; until
-then it is found as a whole, by its words.
+The expanding half: columns that the previous release does not know and leaves null. What the user
+said, for the wishes in it, and what is long enough to have several pieces is read again in the
+background, as what no analyser has read. Until then a long text is found as a whole, by its words.
 """
 
 from alembic import op
@@ -33,9 +33,12 @@ def upgrade() -> None:
             ALTER COLUMN piece_embeddings SET STORAGE EXTERNAL
         """
     )
+    # Text among the parts may be of any length.
+    several = f"(length(content) > {_SHORT} OR content_parts IS NOT NULL)"
     op.execute(
-        "UPDATE messages SET analyser = NULL, embedding_model = NULL "
-        f"WHERE terms IS NOT NULL AND length(content) > {_SHORT}"
+        "UPDATE messages SET analyser = NULL, "
+        f"embedding_model = CASE WHEN NOT {several} THEN embedding_model END "
+        f"WHERE terms IS NOT NULL AND (role = 'user' OR {several})"
     )
 
 
