@@ -36,7 +36,8 @@ class VectorLengths:
         self._first: dict[str, int] = {}
 
     def faults(self, row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Faults of the vector of a checked row and of its code: column and reason."""
+        """Faults of the vectors of a checked row and of its code: column and reason."""
+        yield from _faults_of_pieces(row)
         vector, model, code = row.get("embedding"), row.get("embedding_model"), row.get("code")
         if vector is None or not model:
             return
@@ -47,6 +48,19 @@ class VectorLengths:
             yield "embedding", f"must have {length} numbers, {why}"
         elif declared and isinstance(code, str) and len(code) != length:
             yield "code", f"must have {length} bits, one for each number of the vector"
+        # A list of vectors is written as one of texts.
+        if any(one.count(",") + 1 != length for one in row.get("piece_embeddings") or ()):
+            yield "piece_embeddings", f"must have {length} numbers each, as the vector has"
+
+
+def _faults_of_pieces(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Faults of what is known of each piece of a message: column and reason."""
+    pieces = len(row.get("piece_ends") or ())
+    for name in ("piece_terms", "piece_term_counts", "piece_embeddings"):
+        if (known := row.get(name)) is None and name == "piece_embeddings":
+            continue
+        if len(known or ()) != pieces:
+            yield name, f"must have {pieces} entries, as many as `piece_ends`"
 
 
 Fault = tuple[Sequence[str], str]
