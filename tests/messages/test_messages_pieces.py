@@ -25,8 +25,8 @@ from app.platform.database.migrate import alembic_config, upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.exports.exports_support import exported, imported
-from tests.support.api import append, every_page, execute
+from tests.exports.exports_support import exported, imported, send, with_row
+from tests.support.api import append, every_page, execute, fields, problem
 from tests.support.databases import migrated_database, new_database
 from tests.support.excerpts import context, excerpt_lines, opened, said
 from tests.support.openai_server import OpenAIServer, openai_server
@@ -350,6 +350,32 @@ class TestExports:
         await opened(stranger)
         answer = await context(stranger, query=QUERY, excerpts={"tokens": 120, "limit": 1})
         assert "The ferry to the cabin" in excerpt_lines(answer)[1]
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("piece_ends", [5]),
+            ("piece_ends", None),
+            ("piece_terms", ["{1:1}/1000000000"]),
+            ("piece_terms", None),
+            ("piece_term_counts", [1, 2, 3]),
+            ("piece_term_counts", None),
+            ("piece_embeddings", ["[1]"]),
+            ("piece_embeddings", ["[1,2]"] * 4),
+        ],
+    )
+    async def test_pieces_that_no_search_could_read_are_refused_by_name(
+        self, client: AsyncClient, stranger: AsyncClient, column: str, value: Any
+    ) -> None:
+        await append(client, "talk", LONG)
+        lines = await exported(client)
+
+        answer = await send(stranger, with_row("message", lines, **{column: value}))
+
+        named = fields(problem(answer, 422, "invalid_import"))
+        expected = "piece_" if column == "piece_ends" else column
+        assert named
+        assert all(place.startswith(f"body.2.row.{expected}") for place in named)
 
 
 async def reembed(runtime: Runtime, caller: Caller) -> None:
