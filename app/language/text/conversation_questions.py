@@ -62,7 +62,9 @@ _FRAME = lazy_pattern(
 )
 # Of a text in small letters, and begun with what most words do not begin with: both save time.
 _WISH = lazy_pattern(
-    r"\b(?:(?:always|never) (?!been\b|had\b|have\b|heard\b|done\b|met\b|\w+ed\b|\w+en\b)\w+|"
+    r"\b(?:(?:always|never) (?!(?:been|had|have|has|is|are|was|were|heard|done|met|went|came|got|"
+    r"knew|felt|thought|forgot|took|made|saw|kept|said|told|found|gave|left|ate|ran|\w+ed|\w+en)\b)"
+    r"\w+|"
     r"i(?:(?:'d| would)? (?:\w+ )?prefer\b|(?:'d| would) rather\b|"
     r" (?:really )?(?:like|love|hate|dislike) (?:to|when|it when)\b|'?(?: a)?m more comfortable\b)|"
     r"from now on\b|(?:make sure|remember) to\b|my preference\b|"
