@@ -150,7 +150,9 @@ def pieces_statement(
         Column("length", "int2", "piece.term_count"),
     ]
     chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
-    where = " AND ".join([chosen, *_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE])
+    where = " AND ".join([*_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE])
+    # Fenced, or all messages of the user are read, of whom a plan expects no more than of others;
+    # and a difference in a join is no condition of an index where row-level security holds.
     return (
         f"""
     SELECT messages.message_id, messages.session_id, messages.role, messages.name,
@@ -161,15 +163,16 @@ def pieces_statement(
         (SELECT string_agg({record_sql(columns)}, '' ORDER BY piece.number)
          FROM unnest(messages.piece_terms, messages.piece_term_counts, messages.piece_embeddings)
             WITH ORDINALITY AS piece(terms, term_count, embedding, number)) AS records
-    FROM messages
+    FROM (
+        SELECT *, messages.sequence_no - 1 AS before FROM messages
+        WHERE messages.tenant_id = tenant.id AND {chosen} OFFSET 0
+    ) AS messages
     JOIN sessions ON sessions.tenant_id = tenant.id AND sessions.session_id = messages.session_id
-    -- Reckoned apart: row-level security lets no index be asked for the outcome of a function.
-    CROSS JOIN LATERAL (SELECT messages.sequence_no - 1 AS number OFFSET 0) AS before
     LEFT JOIN LATERAL (
         SELECT asked.content, asked.content_parts FROM messages AS asked
         WHERE messages.role = 'assistant' AND asked.tenant_id = tenant.id
             AND asked.session_id = messages.session_id
-            AND asked.sequence_no = before.number AND asked.role = 'user'
+            AND asked.sequence_no = messages.before AND asked.role = 'user'
             AND asked.terms IS NOT NULL AND (asked.captured OR NOT {plan.remembered})
     ) AS request ON true
     WHERE {where}
