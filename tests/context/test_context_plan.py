@@ -100,3 +100,32 @@ async def test_a_context_sends_a_bounded_number_of_statements(acme: Caller, dsn:
             # known of every message, and the best where the window does not show them already.
             statements = 4 if body == {"messages": empty} else 5
             assert wire.round_trips - before == 10 * statements
+
+
+async def test_excerpts_cost_two_statements(acme: Caller, dsn: str) -> None:
+    async with (
+        wiretap(dsn) as (wire, tapped),
+        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
+        client_of(app, acme.key) as client,
+    ):
+        await append(client, "s0", "I drink green tea.", "I drank coffee before. " * 20)
+        await append(client, "s1", "What do I drink?")
+        await save(client, "She drinks green tea.")
+
+        async def trips(**include: bool) -> tuple[int, int]:
+            body, shown = {"include": include}, []
+            # Statements are prepared once per connection.
+            for _ in range(6):
+                await client.post("/sessions/s1/context", json=body)
+            before = wire.round_trips
+            for _ in range(10):
+                answer = ok(await client.post("/sessions/s1/context", json=body))
+                shown.append(len(answer["used_excerpts"]))
+            assert len(set(shown)) == 1
+            return (wire.round_trips - before) // 10, shown[0]
+
+        assert await trips(excerpts=False) == (4, 0)
+        assert await trips() == (6, 2)
+        assert await trips(memories=False, corrections=False) == (4, 2)
+        nothing = await trips(memories=False, corrections=False, excerpts=False)
+        assert nothing == (2, 0)

@@ -9,7 +9,12 @@ import pytest
 import pytest_asyncio
 from fastapi import FastAPI
 
-from app.conversation.messages.search_sql import MessagePlan, features_statement, hits_statement
+from app.conversation.messages.search_sql import (
+    MessagePlan,
+    features_statement,
+    hits_statement,
+    pieces_statement,
+)
 from app.identity.tenants.access import Access
 from app.language.ranking.query import parse_query
 from app.language.ranking.records import read_records
@@ -52,7 +57,8 @@ async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterat
     """A tenant with 8,000 messages in 400 sessions of 200 users of 20 agents."""
     async with new_crowd(postgres, settings, "messages_search_plan") as crowd:
         await execute(crowd.dsn, CROWD, crowd.tenant_id)
-        await execute(crowd.dsn, "ANALYZE messages")
+        for table in ("messages", "sessions"):
+            await execute(crowd.dsn, f"ANALYZE {table}")
         yield crowd
 
 
@@ -84,8 +90,13 @@ def plan_for(caller: Crowd, access: dict[str, str], **fields: Any) -> MessagePla
 )
 @pytest.mark.parametrize(
     "narrowed",
-    [{}, {"since": MOMENT, "until": MOMENT}, {"newest": datetime(2100, 1, 1, tzinfo=UTC)}],
-    ids=["plain", "times", "page"],
+    [
+        {},
+        {"since": MOMENT, "until": MOMENT},
+        {"newest": datetime(2100, 1, 1, tzinfo=UTC)},
+        {"sessions": ["agent1-user1-talk1"], "remembered": True},
+    ],
+    ids=["plain", "times", "page", "excerpts"],
 )
 async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
     crowded: Crowd, name: str, access: dict[str, str], narrowed: dict[str, Any]
@@ -170,6 +181,35 @@ async def test_hits_are_fetched_by_their_ids(crowded: Crowd) -> None:
     reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
     assert [node["Node Type"] != "Seq Scan" for node in reads] == [True] * len(reads)
     assert found_plan[0]["Actual Rows"] == 10
+
+
+@pytest.mark.parametrize(
+    "access",
+    [{}, {"user_id": "agent1-user1"}, {"agent_id": "agent1"}],
+    ids=["all", "user", "agent"],
+)
+@pytest.mark.parametrize(
+    "narrowed", [{}, {"since": MOMENT, "sessions": ["agent1-user1-talk1"]}], ids=["plain", "more"]
+)
+async def test_pieces_are_fetched_by_the_ids_of_their_messages(
+    crowded: Crowd, access: dict[str, str], narrowed: dict[str, Any]
+) -> None:
+    ids = {"user_id": "agent1-user1", "agent_id": "agent1"}
+    plan = plan_for(crowded, access, **ids, **narrowed, remembered=True)
+    wanted = [f"agent1-user1-talk1/{number}" for number in range(12, 21)]
+
+    text, values, _ = pieces_statement(plan, [*wanted, "agent2-user1-talk1/1", "nowhere"])
+
+    found = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
+    assert found[0]["Actual Rows"] == 9
+    reads = [node for node in found if node.get("Relation Name")]
+    [chosen, *_] = [node for node in reads if "messages_pkey" in str(node.get("Index Name"))]
+    assert "ANY" in chosen["Index Cond"]
+    assert len(reads) == 3
+    for node in reads:
+        assert node["Node Type"] != "Seq Scan", node
+        assert node["Actual Rows"] * node["Actual Loops"] <= 10, node
+        assert node.get("Rows Removed by Filter", 0) <= 1, node
 
 
 async def test_a_search_asks_the_database_four_times(acme: Caller, dsn: str) -> None:
