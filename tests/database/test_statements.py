@@ -168,6 +168,17 @@ def test_walk_hears_enough_statements(
     assert {one.role for one in sent} == {APP, DISPATCH}
 
 
+def test_walk_hears_a_context_look_for_pieces_of_messages(sent: list[Sent]) -> None:
+    found = [one.text for one in sent if "unnest(messages.piece_terms" in one.text]
+
+    assert found
+    for text in found:
+        [statement] = parsed(text)
+        # The messages, their sessions, and the request before a reply.
+        assert tables_in(statement) == {"messages", "sessions"}
+        assert tenant_gaps(statement, OWNED) == []
+
+
 def test_tenant_is_a_parameter_for_every_table(sent: list[Sent]) -> None:
     """But for those who look across tenants, as a role that may see a few columns."""
     gaps = {

@@ -312,6 +312,13 @@ FURTHER = {
     ),
     "GET /v1/sessions/own-session/messages/{message_id}": Call("read"),
     "DELETE /v1/sessions/own-session/messages/{message_id}": Call("write"),
+    # Without its window, so that its own messages are looked up in pieces.
+    "POST /v1/sessions/{session_id}/context (excerpts)": Call(
+        "read", {"query": "Munich", "include": {"window": False}}
+    ),
+    "POST /v1/sessions/own-session/context (excerpts)": Call(
+        "read", {"query": "Munich", "excerpts": {"sessions": ["{session_id}"]}}
+    ),
     "POST /v1/messages/search (user)": Call("read", {"query": "Munich", "user_id": "{user_id}"}),
     "POST /v1/messages/search (session)": Call(
         "read", {"query": "Munich", "session_id": "{session_id}"}
