@@ -104,7 +104,8 @@ def excerpts(draw: st.DrawFn) -> Excerpts:
             name=draw(st.none() | TEXTS),
             sequence_no=number + 1,
             session_messages=20,
-            said_at=NOW,
+            # A client may say that a later message was said on an earlier day.
+            said_at=NOW + timedelta(days=draw(st.integers(0, 1))),
             read=partial(str, text),
             wish=False,
             ends=ends,
@@ -296,7 +297,7 @@ def test_excerpts_stand_in_order_and_their_message_once(composition: Composition
 
     used = answer["used_excerpts"]
     assert len({one["message_id"] for one in used}) == len(used)
-    order = [(one["session_id"], one["sequence_no"]) for one in used]
+    order = [(one["session_id"], one["said_at"].date(), one["sequence_no"]) for one in used]
     assert order == sorted(order)
     for one in used:
         assert one["pieces"] == sorted(set(one["pieces"]))
