@@ -58,7 +58,7 @@ class TestLayout:
             f"1 user: {CABIN}",
             f"2 assistant: {FERRY}",
             "3 user: Thanks, that helps.",
-            "1 June 2024, session 2 of 2, 1 messages:",
+            "1 June 2024, session 2 of 2, 1 message:",
             f"1 user: {FILLER}.",
         ]
         assert shown_numbers(answer) == [("trip", 1), ("trip", 2), ("trip", 3), ("hall", 1)]
@@ -176,6 +176,14 @@ class TestThisSession:
         assert answer["query"]["source"] == "last_user_message"
         assert (answer["used_excerpts"], excerpt_lines(answer)) == ([], [])
         assert answer["excerpt_source"] == {"searched": 3, "left_out": False}
+
+    async def test_nor_where_the_request_excludes_the_window(self, client: AsyncClient) -> None:
+        await trip(client)
+        await append(client, "s1", QUERY)
+
+        answer = await context(client, query=QUERY, include={"window": False})
+
+        assert {one[0] for one in shown_numbers(answer)} == {"trip", "hall"}
 
     async def test_what_the_window_no_longer_shows_is_found(self, client: AsyncClient) -> None:
         await append(client, "s1", said("user", CABIN), said("assistant", FERRY))

@@ -227,7 +227,9 @@ class TestData:
         assert len(await recalled(client, "marzipan", user_id="ana", mode="lexical")) == 1
         await opened(client, "s2")
         answer = await context(client, "s2", query="marzipan")
-        lines = [line for line in excerpt_lines(answer) if not line.endswith("messages:")]
+        lines = [
+            line for line in excerpt_lines(answer) if not line.endswith(("messages:", "message:"))
+        ]
         assert lines == [
             "1 user: The ferry to the cabin leaves Lindau at marzipan.",
             "1 user: What shall I pack?",

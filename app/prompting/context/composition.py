@@ -129,6 +129,8 @@ class ConversationParts:
     Args:
         trimmed: the messages that fit.
         spoken: the same in full.
+        known: those that fit, in full, also where the window is excluded: whoever excludes it
+            shows the conversation in another way.
         cleared: how many results of tools are left out of them.
         room: tokens that were left for messages, as we count them.
 
@@ -139,6 +141,7 @@ class ConversationParts:
     summary: Piece
     trimmed: Trimmed
     spoken: Sequence[Spoken]
+    known: Sequence[Spoken]
     cleared: int
     room: int
 
@@ -156,10 +159,11 @@ def conversation_parts(
     if body.clear_tool_results is not None:
         conversation, results = cleared(conversation, body.clear_tool_results, counter)
     trimmed = trim(conversation.window, options.pick, room)
+    known = [conversation.spoken[message.message_id] for message in trimmed.messages]
     if not body.include.window:
         trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
-    spoken = [conversation.spoken[message.message_id] for message in trimmed.messages]
-    return ConversationParts(instructions, blocks, summary, trimmed, spoken, results, room)
+    spoken = known if body.include.window else []
+    return ConversationParts(instructions, blocks, summary, trimmed, spoken, known, results, room)
 
 
 def _blocks(scene: Scene, body: ContextRequest, counter: TokenCounter) -> Piece:

@@ -157,7 +157,8 @@ class ExcerptLines:
         if message.session_id == self._session_id:
             return f"{date}, earlier in this session:"
         place = f"session {self._found.sessions[message.session_id]} of {self._found.session_count}"
-        return f"{date}, {place}, {message.session_messages} messages:"
+        count = message.session_messages
+        return f"{date}, {place}, {count} message{'' if count == 1 else 's'}:"
 
     def _line(self, message: FoundMessage, numbers: set[int]) -> tuple[str, int]:
         """The line of these pieces, with what was asked before, and its tokens."""

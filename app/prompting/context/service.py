@@ -242,10 +242,10 @@ class ContextService:
                 since=wanted.since,
                 until=min(ends, default=None),
                 sessions=wanted.sessions,
-                shown={spoken.message_id for spoken in own.spoken if spoken.message_id},
+                shown={spoken.message_id for spoken in own.known if spoken.message_id},
                 given=[]
                 if body.messages is None
-                else [(each.role, each.content, each.content_parts) for each in own.spoken],
+                else [(each.role, each.content, each.content_parts) for each in own.known],
                 session_id=scene.row["session_id"],
             ),
         )
