@@ -4,9 +4,9 @@ Revision ID: message_pieces
 Revises: initial_schema
 Create Date: 2026-11-24 16:00:00+00:00
 
-The expanding half: columns that the previous release does not know and leaves null. What the user
-said, for the wishes in it, and what is long enough to have several pieces is read again in the
-background, as what no analyser has read. Until then a long text is found as a whole, by its words.
+The expanding half: columns that the previous release does not know and leaves null. Messages that
+have none of them, also those that the previous release appends meanwhile, are read again by
+housekeeping, which finds them by the index; until then a long one is found as a whole.
 """
 
 from alembic import op
@@ -15,9 +15,6 @@ revision = "message_pieces"
 down_revision = "initial_schema"
 branch_labels = None
 depends_on = None
-
-# Characters below which a text has one piece in any script: 45 words of one letter and a space.
-_SHORT = 89
 
 
 def upgrade() -> None:
@@ -33,16 +30,15 @@ def upgrade() -> None:
             ALTER COLUMN piece_embeddings SET STORAGE EXTERNAL
         """
     )
-    # Text among the parts may be of any length.
-    several = f"(length(content) > {_SHORT} OR content_parts IS NOT NULL)"
-    op.execute(
-        "UPDATE messages SET analyser = NULL, "
-        f"embedding_model = CASE WHEN NOT {several} THEN embedding_model END "
-        f"WHERE terms IS NOT NULL AND (role = 'user' OR {several})"
-    )
+    with op.get_context().autocommit_block():
+        op.execute(
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS messages_idx_without_pieces "
+            "ON messages (tenant_id) WHERE terms IS NOT NULL AND states_wish IS NULL"
+        )
 
 
 def downgrade() -> None:
+    op.execute("DROP INDEX messages_idx_without_pieces")
     op.execute(
         """
         ALTER TABLE messages DROP COLUMN states_wish, DROP COLUMN piece_ends,

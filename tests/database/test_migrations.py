@@ -282,6 +282,7 @@ INDEXES = {
         "messages_idx_parent": "tenant_id parent_message_id",
         "messages_idx_analyser": "tenant_id analyser",
         "messages_idx_waiting": "tenant_id session_id sequence_no",
+        "messages_idx_without_pieces": "tenant_id",
         "messages_idx_instructions": "tenant_id session_id sequence_no",
         "messages_idx_calls": "tenant_id session_id sequence_no",
         "messages_idx_results": "tenant_id session_id tool_call_id sequence_no",

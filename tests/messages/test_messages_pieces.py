@@ -306,6 +306,8 @@ class TestOfBefore:
         for number, (content, given) in enumerate(told, 1):
             await execute(dsn, MESSAGE, f"m{number}", content, given, number, ANALYSER_VERSION)
         await upgrade(dsn)
+        # The release before still serves, and knows no pieces.
+        await execute(dsn, MESSAGE, "m6", LONG, None, 6, ANALYSER_VERSION)
 
         async with open_runtime(Settings(_env_file=None), dsn) as runtime:
             house = Housekeeping(
@@ -317,8 +319,8 @@ class TestOfBefore:
 
         rows = await stored(dsn, Caller("t", "", ""))
         assert all(whole(row) for row in rows[:4])
-        assert [row["vectors"] for row in rows] == [4, 3, None, None, 4]
-        assert [row["states_wish"] for row in rows] == [False, False, False, True, False]
+        assert [row["vectors"] for row in rows] == [4, 3, None, None, 4, 4]
+        assert [row["states_wish"] for row in rows] == [False] * 3 + [True, False, False]
         # What has one piece keeps the vector it had, which a provider may have been paid for.
         kept = "SELECT message_id FROM messages WHERE CAST(embedding AS text) LIKE '[0.0625,%'"
         assert {row["message_id"] for row in await execute(dsn, kept)} == {"m3", "m4"}

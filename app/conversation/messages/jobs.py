@@ -59,7 +59,7 @@ class MessageBackfill:
             texts = await self._texts([row for row in rows if row.read])
             new, written = await self._read(principal.tenant_id, fresh)
             texts |= new
-            read += written
+            read += len(written)
             bare = [row for row in rows if row.said.message_id in texts and row.old is None]
             embedded += await self._embed(principal, bare, texts, embedder)
 
@@ -86,7 +86,12 @@ class MessageBackfill:
             if not written:
                 # All are indexed, or locked by a deletion.
                 break
-            bare = [row for row in rows if row.said.message_id in texts and row.old is None]
+            bare = [
+                row._replace(old=None)
+                for row in rows
+                if row.said.message_id in texts
+                and written.get(row.said.message_id, row.old) is None
+            ]
             at_hand = [row for row in bare if row.handle is None] if embedder else []
             if embedder is not None:
                 await self._embed(principal, at_hand, texts, embedder)
@@ -146,10 +151,10 @@ class MessageBackfill:
 
     async def _read(
         self, tenant_id: str, rows: Sequence[Unfinished]
-    ) -> tuple[dict[str, list[str]], int]:
-        """As `_texts`; and of how many the words were written."""
+    ) -> tuple[dict[str, list[str]], dict[str, str | None]]:
+        """As `_texts`; and whose words were written, with the model of the vectors they have."""
         if not rows:
-            return {}, 0
+            return {}, {}
         texts, columns = await asyncio.to_thread(self._indexer.read, [row.said for row in rows])
         async with self._database.begin(tenant_id) as db:
             written = await MessageMaintenanceRepository(db, tenant_id).write_words(columns)

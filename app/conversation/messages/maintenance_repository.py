@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.capture import Said
-from app.conversation.messages.models import WAITING
+from app.conversation.messages.models import WAITING, WITHOUT_PIECES
 from app.identity.agents.embedders import InForce
 from app.language.text.terms import ANALYSER_VERSION
 
@@ -24,14 +24,17 @@ _OF_AGENT = (
     "LEFT JOIN agents a ON a.tenant_id = CAST(:tenant_id AS text) AND a.agent_id = m.agent_id"
 )
 
-# Two limited scans: joined by OR, each batch would look at everything that is left.
+# Limited scans: joined by OR, each batch would look at everything that is left.
 _UNREAD = f"""
 WITH chosen AS (
     (SELECT message_id FROM messages
      WHERE tenant_id = CAST(:tenant_id AS text) AND analyser IS NULL LIMIT :limit)
-    UNION ALL
+    UNION
     (SELECT message_id FROM messages
      WHERE tenant_id = CAST(:tenant_id AS text) AND analyser < :version LIMIT :limit)
+    UNION
+    (SELECT message_id FROM messages
+     WHERE tenant_id = CAST(:tenant_id AS text) AND {WITHOUT_PIECES} LIMIT :limit)
 )
 SELECT {_COLUMNS} FROM chosen
 JOIN messages m ON m.tenant_id = CAST(:tenant_id AS text) AND m.message_id = chosen.message_id
@@ -59,7 +62,7 @@ SELECT count(*) FROM (
     SELECT m.message_id {_OTHER_MODEL}
     UNION
     SELECT m.message_id FROM messages m WHERE m.tenant_id = CAST(:tenant_id AS text)
-      AND (m.analyser IS NULL OR m.analyser < :version)
+      AND (m.analyser IS NULL OR m.analyser < :version OR ({WITHOUT_PIECES}))
 ) AS waiting
 """
 
@@ -95,11 +98,13 @@ _SET_WORDS = ", ".join(f"{name} = CAST(v.{name} AS {kind})" for name, kind in _W
 _WORD_ARRAYS = ", ".join(f"CAST(:{name} AS text[])" for name in _WORDS)
 
 _WRITE_WORDS = f"""{_LOCKED}
-UPDATE messages m SET {_SET_WORDS}
+UPDATE messages m SET {_SET_WORDS}, embedding_model = CASE
+    WHEN m.piece_ends IS NOT DISTINCT FROM CAST(v.piece_ends AS int4[]) THEN m.embedding_model END
 FROM unnest(CAST(:ids AS text[]), {_WORD_ARRAYS})
   AS v(message_id, {", ".join(_WORDS)}), locked
 WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.message_id = v.message_id
   AND locked.message_id = v.message_id
+RETURNING m.message_id, m.embedding_model AS old
 """
 
 _WRITE_VECTORS = f"""{_LOCKED}
@@ -184,10 +189,14 @@ class MessageMaintenanceRepository:
             for row in rows
         ]
 
-    async def write_words(self, columns: Mapping[str, Mapping[str, Any]]) -> int:
-        """What the analyser made of messages, by id; how many are still there."""
+    async def write_words(self, columns: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
+        """What the analyser made of messages, by id; of those still there, the model of the
+        vectors that they have. A message that is cut otherwise than before has none.
+        """
         values = {name: [_as_text(one[name]) for one in columns.values()] for name in _WORDS}
-        return await self._write(_WRITE_WORDS, ids=list(columns), **values)
+        parameters = values | {"ids": list(columns), "tenant_id": self._tenant_id}
+        rows = await self._db.execute(text(_WRITE_WORDS), parameters)
+        return {row.message_id: row.old for row in rows}
 
     async def write_vectors(
         self, rows: Sequence[Unfinished], models: Sequence[str], vectors: Sequence[Sequence[Any]]

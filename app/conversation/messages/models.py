@@ -19,6 +19,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.platform.database.base import Base, Id, QuickVector, Searched, TenantOwned
 
+WITHOUT_PIECES: Final = "terms IS NOT NULL AND states_wish IS NULL"
+"""Read by a release that knew no pieces."""
+
 WAITING: Final = "analyser IS NULL OR (terms IS NOT NULL AND embedding_model IS NULL)"
 """Messages that searches cannot find yet, or not by meaning. Those with an analyser and no terms
 are never found."""
@@ -77,6 +80,7 @@ class Message(TenantOwned, Searched, Base):
             "sequence_no",
             postgresql_where=text(WAITING),
         ),
+        Index("messages_idx_without_pieces", "tenant_id", postgresql_where=text(WITHOUT_PIECES)),
         Index(
             "messages_idx_instructions",
             "tenant_id",
