@@ -28,6 +28,12 @@ from app.platform.database.engine import Database
 CANDIDATES: Final = 150
 """Messages whose pieces are compared; on BEAM and LoCoMo more of them find nothing more."""
 
+FEWER_CANDIDATES: Final = 100
+"""The same where 2,000 tokens are to be filled: on BEAM they show as much, in two thirds of the
+time."""
+
+TOKENS_PER_CANDIDATE: Final = 20
+
 MOST_PIECES: Final = 400
 """The longest budget holds some 200 pieces."""
 
@@ -49,6 +55,7 @@ class ExcerptQuery:
         shown: ids of messages that stand before the model anyway.
         given: role, content and parts of messages that stand there without being stored.
         session_id: of the session in which these may be stored too, with ids of their own.
+        tokens: how many the excerpts may take together.
 
     """
 
@@ -62,6 +69,12 @@ class ExcerptQuery:
     shown: Collection[str] = ()
     given: Sequence[tuple[str, str, Sequence[object] | None]] = ()
     session_id: str | None = None
+    tokens: int = CANDIDATES * TOKENS_PER_CANDIDATE
+
+
+def candidates(tokens: int) -> int:
+    """Of how many messages the pieces are compared where so many tokens are to be filled."""
+    return min(max(tokens // TOKENS_PER_CANDIDATE, FEWER_CANDIDATES), CANDIDATES)
 
 
 class ExcerptSearch:
@@ -90,8 +103,9 @@ class ExcerptSearch:
         share = wanted.asked.vectors.dense_share
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
         work = plan.asked.products(len(ids))
+        most = candidates(wanted.tokens)
         rated = await in_turn(
-            work, rated_messages, ids, records, plan.asked, boosts, wanted.shown, CANDIDATES
+            work, rated_messages, ids, records, plan.asked, boosts, wanted.shown, most
         )
         pieces = await compared(self._database, principal, plan, ids, rated, self._tags)
         if pieces is None:

@@ -247,6 +247,7 @@ class ContextService:
                 if body.messages is None
                 else [(each.role, each.content, each.content_parts) for each in own.known],
                 session_id=scene.row["session_id"],
+                tokens=self._memory_tokens(body),
             ),
         )
 
