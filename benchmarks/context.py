@@ -3,6 +3,7 @@
 Sessions of very different lengths, never compacted, of users with few and with many memories, are
 asked for their context in turn, round after round. The length of the session should add nothing,
 because no more of a window is read than its budget can hold. PostgreSQL counts the statements.
+Users who said little and much elsewhere are asked with excerpts of it and without.
 """
 
 import argparse
@@ -25,6 +26,12 @@ from benchmarks.processes import Child, Measured, Server, child, fire, median, p
 LENGTHS: Final = (10, 1_000, 10_000)
 MEMORIES: Final = (100, 10_000)
 CALLERS: Final = (1, 8)
+SAID: Final = (300, 10_000)
+"""Messages of a user in other sessions, for excerpts; every second one is long."""
+TALK: Final = 40
+"""Messages of each of those sessions."""
+LONG: Final = 20
+"""Sentences of a long message, some 200 words."""
 TWINS: Final = 3
 """Users of each size, so that nothing is measured of one row."""
 
@@ -148,6 +155,60 @@ async def in_turn(
     return {name: median(rounds) for name, rounds in kept.items()}
 
 
+def _reply(texts: Sequence[str], place: int) -> str:
+    first = place // 2 * LONG
+    return " ".join(texts[first : first + LONG])
+
+
+def talks(messages: int, key: str) -> list[bytes]:
+    """Appends of what a user said in sessions of `TALK` messages, long replies to short lines."""
+    texts = sentences(41)
+    requests = []
+    for start in range(0, messages, TALK):
+        said_here = [
+            {
+                "role": "assistant" if place % 2 else "user",
+                "content": _reply(texts, place) if place % 2 else texts[place],
+            }
+            for place in range(start, min(start + TALK, messages))
+        ]
+        path = f"/v1/sessions/before{messages}-{start}/messages"
+        requests.append(post(path, {"user_id": f"said{messages}", "messages": said_here}, key))
+    return requests
+
+
+async def excerpts(
+    cluster: Cluster, load: Child, served: Server, effort: Effort
+) -> dict[str, dict[str, Measured]]:
+    """By how much was said before: contexts of a new session with excerpts and without, in turn."""
+    found = {}
+    for messages in SAID:
+        appends = talks(messages, cluster.key)
+        await fire(load, served, appends, callers=1, seconds=600, once=True)
+        opened = {"session_id": f"asks{messages}", "user_id": f"said{messages}"}
+        await fire(
+            load, served, [post("/v1/sessions", opened, cluster.key)], callers=1, seconds=9,
+            once=True,
+        )  # fmt: skip
+        asked = {
+            name: [
+                post(
+                    f"/v1/sessions/asks{messages}/context",
+                    {"query": query, "include": {"excerpts": name == "with"}},
+                    cluster.key,
+                )
+                for query in questions(43, 8)
+            ]
+            for name in ("with", "without")
+        }
+        kept: dict[str, list[Measured]] = {name: [] for name in asked}
+        for _ in range(effort.rounds):
+            for name, each in asked.items():
+                kept[name].append(await fire(load, served, each, callers=1, seconds=effort.seconds))
+        found[str(messages)] = {name: median(rounds) for name, rounds in kept.items()}
+    return found
+
+
 async def measure(effort: Effort) -> dict[str, Any]:
     before = os.getloadavg()[0]
     async with open_cluster() as cluster:
@@ -181,10 +242,15 @@ async def measure(effort: Effort) -> dict[str, Any]:
                 )
                 for one in SUBJECTS
             }  # fmt: skip
+            shown = await excerpts(cluster, load, served, effort)
     return {
         "effort": asdict(effort),
         "contexts": by_callers,
         "without_memories": alone,
+        "excerpts": {
+            messages: {name: asdict(one) for name, one in each.items()}
+            for messages, each in shown.items()
+        },
         "statements": per_request,
         "machine": {
             "date": utc_now().isoformat(timespec="seconds"),
@@ -247,7 +313,18 @@ def report(result: Mapping[str, Any]) -> str:
     lines += table(
         "Without memories, 1 caller: the first statement alone", result["without_memories"]
     )
-    return "\n".join(lines)
+    lines += [
+        "## Excerpts: a new session of a user who said so much in others", "",
+        "Half of the messages are replies of some 200 words. One caller.", "",
+        "| messages before | p50 ms with excerpts | without | ratio |",
+        "|--:|--:|--:|--:|",
+    ]  # fmt: skip
+    for messages, each in result["excerpts"].items():
+        with_them, without = each["with"]["p50_ms"], each["without"]["p50_ms"]
+        lines.append(
+            f"| {int(messages):,} | {with_them:.1f} | {without:.1f} | {with_them / without:.1f} |"
+        )
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
