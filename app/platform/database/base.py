@@ -6,7 +6,7 @@ An id is a prefix that says what it is, and a time-ordered UUID (version 7).
 import hmac
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from pgvector.sqlalchemy import SPARSEVEC, VECTOR
@@ -95,8 +95,15 @@ class Searched:
     analyser: Mapped[int | None] = mapped_column(SmallInteger, deferred=True)
 
 
+PLACES: Final = 10
+
+
 class QuickVector(VECTOR):
-    """As `VECTOR`; writing out 256 numbers takes 0.015 ms instead of 0.14."""
+    """As `VECTOR`; writing out 256 numbers takes 0.015 ms instead of 0.14.
+
+    They are written with ten places, which is nearer than a unit vector's 32 bits are but for its
+    smallest, and two thirds as long for PostgreSQL to read.
+    """
 
     cache_ok = True
 
@@ -105,7 +112,7 @@ class QuickVector(VECTOR):
         def process(value: Any) -> str | None:
             if value is None:
                 return None
-            return to_json(np.asarray(value, np.float32).tolist()).decode()
+            return to_json(np.round(np.asarray(value, np.float64), PLACES).tolist()).decode()
 
         return process
 
