@@ -80,7 +80,7 @@ class TestLayout:
             client, query="Which ferry did you recommend?", excerpts={"limit": 1}
         )
 
-        assert excerpt_lines(answer)[1:] == [f'2 assistant asked "{CABIN}": {FERRY}']
+        assert excerpt_lines(answer)[1:] == [f'2 assistant, replying to "{CABIN}": {FERRY}']
 
     async def test_a_long_request_is_cut_at_a_sentence(self, client: AsyncClient) -> None:
         await append(client, "trip", said("user", LONG), said("assistant", FERRY))
@@ -89,7 +89,7 @@ class TestLayout:
         answer = await context(client, query=FERRY, excerpts={"limit": 1, "roles": ["assistant"]})
 
         [_, line] = excerpt_lines(answer)
-        assert line.startswith('2 assistant asked "My sister has a bakery')
+        assert line.startswith('2 assistant, replying to "My sister has a bakery')
         asked = line.split('"')[1]
         assert asked.endswith("…")
         assert len(asked.split()) <= 16
@@ -103,7 +103,7 @@ class TestLayout:
 
         answer = await context(client, query=FERRY, excerpts={"roles": ["assistant"]})
 
-        assert excerpt_lines(answer)[1:] == [f'2 assistant asked "{CABIN}": {FERRY}']
+        assert excerpt_lines(answer)[1:] == [f'2 assistant, replying to "{CABIN}": {FERRY}']
 
     async def test_one_piece_of_a_long_message_is_shown_between_ellipses(
         self, client: AsyncClient

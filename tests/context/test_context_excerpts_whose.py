@@ -140,7 +140,7 @@ class TestNeverShown:
 
         lines = [line for line in excerpt_lines(answer) if line[0] == "2" and "session" not in line]
         assert lines == [
-            f'2 assistant asked "When is the ferry?": {REPLY["content"]}',
+            f'2 assistant, replying to "When is the ferry?": {REPLY["content"]}',
             f"2 assistant: {REPLY['content']}",
         ]
 
@@ -238,7 +238,9 @@ class TestData:
         replies = await context(
             client, "s2", query="marzipan", excerpts={"roles": ["assistant"], "sessions": ["s1"]}
         )
-        assert excerpt_lines(replies)[1:] == ['2 assistant asked "What shall I pack?": A coat.']
+        assert excerpt_lines(replies)[1:] == [
+            '2 assistant, replying to "What shall I pack?": A coat.'
+        ]
 
     async def test_nothing_of_it_is_extracted(self, client: AsyncClient) -> None:
         await append(client, "talk", "I live in Munich and I work as a pilot.")

@@ -156,7 +156,7 @@ def rated_messages(
         kept &= np.array([each not in shown for each in ids])
     places = np.flatnonzero(kept)
     best = places[np.argsort(-first[places], kind="stable")][:most]
-    created = records["created"].astype(np.int64)
+    said = records["said"].astype(np.int64)
     return RatedMessages(
         asked,
         features,
@@ -166,7 +166,7 @@ def rated_messages(
         fused,
         role,
         near,
-        _numbered(features.session, created),
+        _numbered(features.session, said),
     )
 
 
@@ -353,13 +353,11 @@ def _damped(
     return np.where(near, beside, damped).astype(np.float32)
 
 
-def _numbered(
-    session: npt.NDArray[np.int64], created: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """The number of each row's session, from 1, by when its first row was stored."""
+def _numbered(session: npt.NDArray[np.int64], said: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The number of each row's session, from 1, by when its first row was said."""
     _, inverse = np.unique(session, return_inverse=True)
     begins = np.full(int(inverse.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(begins, inverse, created)
+    np.minimum.at(begins, inverse, said)
     numbers = np.empty(len(begins), np.int64)
     numbers[np.argsort(begins)] = np.arange(1, len(begins) + 1)
     return numbers[inverse]

@@ -15,7 +15,7 @@ from app.conversation.messages.excerpt_ranking import (
     rated_pieces,
 )
 from app.conversation.messages.excerpts import Excerpts, FoundMessage
-from app.conversation.messages.message_index import INDEXED_LENGTH
+from app.conversation.messages.message_index import INDEXED_LENGTH, client_time
 from app.conversation.messages.search_sql import MessagePlan, features_statement, pieces_statement
 from app.identity.agents.embedders import EmbeddedQuery
 from app.identity.tenants.access import Principal
@@ -41,7 +41,7 @@ ROLES: Final = ("user", "assistant")
 
 
 _SHOWN: Final = (
-    "message_id", "session_id", "role", "name", "sequence_no", "session_messages", "said_at",
+    "message_id", "session_id", "role", "name", "sequence_no", "session_messages",
     "wish",
 )  # fmt: skip
 
@@ -181,6 +181,8 @@ def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessa
     asked = row["request"], row["request_parts"]
     return FoundMessage(
         **{name: row[name] for name in _SHOWN},
+        # The day that the speaker called it.
+        said_at=client_time(row["metadata"]) or row["said_at"],
         place=place,
         read=read,
         ends=row["piece_ends"] if row["records"] else [INDEXED_LENGTH],

@@ -252,7 +252,13 @@ def ranked(
     wanted = cut.limit + (cut.reached.count if cut.reached else 0) + 1
     order = (scores.order, np.nan_to_num(scores.similarity), records["created"])
     places = best_rows(order, ids, kept, wanted)
-    start = cut.reached.place_in([ids[place] for place in places]) if cut.reached else 0
+    start = 0
+    if cut.reached is not None:
+        # What is deleted may change the order of the rest: nothing is passed over for it, and
+        # none of the last hits is shown again.
+        start = min(cut.reached.place_in([ids[place] for place in places]), cut.reached.count)
+        seen = set(cut.reached.last)
+        places[start:] = [place for place in places[start:] if mark(ids[place]) not in seen]
     shown = places[start : start + cut.limit]
     return RankedPage(
         [_ranked(place, ids, scores) for place in shown],

@@ -86,12 +86,20 @@ class MessageSearchService:
         self._tags = tags
         self._most = most
 
-    async def search(self, principal: Principal, body: MessageSearch) -> dict[str, Any]:
+    async def search(
+        self, principal: Principal, body: MessageSearch, *, remembered: bool = False
+    ) -> dict[str, Any]:
         """What was said about a query, best first: the content of a `MessageSearchAnswer`.
 
         Of several ids all must fit; an unknown session, user or agent has no
         messages, which is no error. Without an embedder that answers, a hybrid search goes by
         words and context alone.
+
+        Args:
+            principal: who asks.
+            body: what for.
+            remembered: leave out what was said while memory was paused, and what a return to a
+                checkpoint has set aside.
 
         Raises:
             SelectorRequiredError: neither the request nor the key names whose.
@@ -108,6 +116,7 @@ class MessageSearchService:
         reached = None if body.cursor is None else decode(body.cursor, search)
         reference = body.reference_time or (reached.reference if reached else self._now())
         plan, query = await self._plan(principal, body, reached, reference)
+        plan = replace(plan, remembered=remembered)
         share = query.dense_share
         boosts = self._boosts.with_changes(body.boosts or {})
         boosts = boosts.with_dense(latin=share.latin, cjk=share.cjk)

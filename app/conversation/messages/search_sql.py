@@ -150,14 +150,18 @@ def pieces_statement(
         Column("length", "int2", "piece.term_count"),
     ]
     chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
-    where = " AND ".join([*_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE])
+    conditions = [*_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE]
+    if plan.remembered:
+        # Of a way that was left by a return to a checkpoint.
+        conditions.append("NOT sessions.set_aside @> messages.sequence_no")
+    where = " AND ".join(conditions)
     # Fenced, or all messages of the user are read, of whom a plan expects no more than of others;
     # and a difference in a join is no condition of an index where row-level security holds.
     return (
         f"""
     SELECT messages.message_id, messages.session_id, messages.role, messages.name,
         messages.sequence_no, messages.content, messages.content_parts, messages.piece_ends,
-        {_SAID} AS said_at, sessions.last_sequence_no AS session_messages,
+        {_SAID} AS said_at, sessions.last_sequence_no AS session_messages, messages.metadata,
         request.content AS request, request.content_parts AS request_parts,
         coalesce(messages.states_wish, false) AND messages.role = 'user' AS wish,
         (SELECT string_agg({record_sql(columns)}, '' ORDER BY piece.number)

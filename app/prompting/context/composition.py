@@ -316,7 +316,9 @@ class Composition:
         if self.off_by is not None or not self.options.body.include.excerpts:
             reason: LeftOut = "injection_off" if self.off_by is not None else "excluded"
             return Piece("excerpts", NOTHING, 0, 0, reason)
-        reason_left: LeftOut | None = "budget" if chosen.dropped else None
+        reason_left: LeftOut | None = None
+        if chosen.dropped:
+            reason_left = "limit" if chosen.limited else "budget"
         return Piece("excerpts", chosen.section, budget, chosen.dropped, reason_left)
 
     def _pressure(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ reader without role, date and order takes samples of an assistant for facts of t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -58,6 +58,8 @@ class ChosenExcerpts:
     shown: Sequence[ShownMessage] = field(default_factory=list)
     dropped: int = 0
     """Messages that were found and have no piece in it."""
+    limited: bool = False
+    """Whether it holds as many messages as it may."""
 
 
 class ExcerptLines:
@@ -112,17 +114,18 @@ class ExcerptLines:
             else:
                 known.numbers, known.tokens = numbers, tokens
         dropped = len({piece.message.message_id for piece in self._found.pieces}) - len(shown)
-        return self._laid_out(list(shown.values()), dropped)
+        return replace(self._laid_out(list(shown.values()), dropped), limited=len(shown) == limit)
 
     def _laid_out(self, shown: list[ShownMessage], dropped: int) -> ChosenExcerpts:
         if not shown:
             return ChosenExcerpts(dropped=dropped)
         sessions = self._found.sessions
-        # A client may say that a later message was said on an earlier day: each has one heading.
+        # A session may go on after another, and a client may say that a later message was said on
+        # an earlier day: each day of a session has one heading.
         shown.sort(
             key=lambda each: (
-                sessions[each.message.session_id],
                 each.message.said_at.date(),
+                sessions[each.message.session_id],
                 each.message.sequence_no,
             )
         )
@@ -175,7 +178,7 @@ class ExcerptLines:
         known = self._begun.get(message.message_id)
         if known is None:
             asked = escape_line(_cut(message.request))
-            known = self._begun[message.message_id] = f'{_who(message)} asked "{asked}"'
+            known = self._begun[message.message_id] = f'{_who(message)}, replying to "{asked}"'
         return known
 
     def _count(self, line: str) -> int:

@@ -33,7 +33,7 @@ PartName = Literal[
     "instructions", "profile", "blocks", "summary", "corrections", "memories", "passages",
     "excerpts", "window",
 ]  # fmt: skip
-LeftOut = Literal["budget", "injection_off", "excluded"]
+LeftOut = Literal["budget", "limit", "injection_off", "excluded"]
 
 
 class Include(Schema):

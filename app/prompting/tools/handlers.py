@@ -272,7 +272,7 @@ class ToolHandlers:
             reference_time=at,
             **roles,
         )
-        answer = await self._message_search.search(caller.principal, body)
+        answer = await self._message_search.search(caller.principal, body, remembered=True)
         lines = [
             ResultLine(hit["message_id"], message_line(hit), message_data(hit))
             for hit in answer["items"]
