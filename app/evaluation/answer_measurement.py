@@ -15,7 +15,7 @@ from app.evaluation.answer_report import Graded, answer_report_of, print_answer_
 from app.evaluation.conversation_measurement import gather_conversations, report_conversations
 from app.evaluation.dataset import Dataset
 from app.evaluation.grader import grader_prompt, score_of
-from app.evaluation.kept_answers import KeptAnswers, Prompt, Told
+from app.evaluation.kept_answers import KeptAnswers, ModelAnswer, Prompt
 from app.evaluation.measurement import keep_report
 from app.evaluation.reader import Reading, readings_of
 from app.evaluation.run import Plan
@@ -130,9 +130,9 @@ def _known_grading(
     reading: Reading, prompt: Prompt, reader: KeptAnswers, judge: KeptAnswers
 ) -> Prompt | None:
     """What the judge will be sent about a reading; None where its grade is kept."""
-    told = reader.find(prompt)
-    answer = "" if told is None or told.data is None else told.data["answer"]
-    grading = grader_prompt(reading.question, answer)
+    answer = reader.find(prompt)
+    said = "" if answer is None or answer.data is None else answer.data["answer"]
+    grading = grader_prompt(reading.question, said)
     return None if judge.find(grading) else grading
 
 
@@ -165,8 +165,8 @@ async def grade_readings(
     answers = await reader.ask(prompts, "Answers", concurrency)
     gradings: list[Prompt | None] = []
     for one in readings:
-        told = answers[one.prompt.key(reader.model)] if one.prompt else None
-        said = told.data if told else None
+        answer = answers[one.prompt.key(reader.model)] if one.prompt else None
+        said = answer.data if answer else None
         gradings.append(grader_prompt(one.question, said["answer"]) if said else None)
     grades = await judge.ask([one for one in gradings if one], "Grades", concurrency)
     return [
@@ -179,7 +179,7 @@ async def grade_readings(
     ]
 
 
-def _graded(reading: Reading, answer: Told | None, grade: Told | None) -> Graded:
+def _graded(reading: Reading, answer: ModelAnswer | None, grade: ModelAnswer | None) -> Graded:
     if answer is None:
         return Graded(reading, None, None, reading.problem)
     if answer.data is None or grade is None:

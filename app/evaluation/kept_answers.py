@@ -47,7 +47,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ModelAnswer:
     """What came of a prompt: an answer, or why there is none."""
 
     data: Mapping[str, Any] | None
@@ -79,40 +79,42 @@ class KeptAnswers:
         """`provider/model`."""
         return self._chat.name
 
-    def find(self, prompt: Prompt) -> Told | None:
+    def find(self, prompt: Prompt) -> ModelAnswer | None:
         """The answer that is kept, if there is one and it can be used."""
         try:
             data = json.loads(self._file(prompt).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return Told(data) if isinstance(data, dict) and prompt.usable(data) else None
+        return ModelAnswer(data) if isinstance(data, dict) and prompt.usable(data) else None
 
     def missing(self, prompts: Iterable[Prompt]) -> list[Prompt]:
         """Those that have no answer yet, each once."""
         once = {prompt.key(self.model): prompt for prompt in prompts}
         return [prompt for prompt in once.values() if self.find(prompt) is None]
 
-    async def ask(self, prompts: Iterable[Prompt], what: str, concurrency: int) -> dict[str, Told]:
+    async def ask(
+        self, prompts: Iterable[Prompt], what: str, concurrency: int
+    ) -> dict[str, ModelAnswer]:
         """By key, what came of each prompt; the same prompt is sent once."""
         once = {prompt.key(self.model): prompt for prompt in prompts}
-        told: dict[str, Told] = {}
+        answers: dict[str, ModelAnswer] = {}
         with progress("answers") as bar:
             task = bar.add_task(what, total=len(once))
 
             async def ask(key: str) -> None:
-                told[key] = await self._answer(once[key])
+                answers[key] = await self._answer(once[key])
                 bar.advance(task)
 
             await each_of(once, ask, concurrency)
-        return told
+        return answers
 
-    async def _answer(self, prompt: Prompt) -> Told:
+    async def _answer(self, prompt: Prompt) -> ModelAnswer:
         kept = self.find(prompt)
         if kept is not None:
             self.spent.kept += 1
             return kept
         if self._hopeless is not None:
-            return Told(None, self._hopeless)
+            return ModelAnswer(None, self._hopeless)
         try:
             answer = await self._chat.answer(
                 prompt.system,
@@ -123,19 +125,19 @@ class KeptAnswers:
             )
         except ModelUnavailableError as error:
             use = error.use
-            told = Told(None, error.fault or error.reason)
+            result = ModelAnswer(None, error.fault or error.reason)
             if error.reason in HOPELESS:
                 self._hopeless = error.reason
         else:
             use = answer.use
             usable = prompt.usable(answer.data)
-            told = Told(answer.data) if usable else Told(None, "unreadable")
+            result = ModelAnswer(answer.data) if usable else ModelAnswer(None, "unreadable")
             if usable:
                 await asyncio.to_thread(self._keep, prompt, answer.data)
         self.spent.calls += use.calls
         self.spent.input_tokens += use.input_tokens
         self.spent.output_tokens += use.output_tokens
-        return told
+        return result
 
     def _keep(self, prompt: Prompt, data: Mapping[str, Any]) -> None:
         file = self._file(prompt)
