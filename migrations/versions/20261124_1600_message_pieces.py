@@ -21,18 +21,21 @@ def upgrade() -> None:
     op.execute(
         """
         ALTER TABLE messages
-            ADD COLUMN states_wish boolean,
-            ADD COLUMN piece_ends integer[],
-            ADD COLUMN piece_terms sparsevec[],
-            ADD COLUMN piece_term_counts smallint[],
-            ADD COLUMN piece_embeddings vector[],
+            ADD COLUMN IF NOT EXISTS states_wish boolean,
+            ADD COLUMN IF NOT EXISTS piece_ends integer[],
+            ADD COLUMN IF NOT EXISTS piece_terms sparsevec[],
+            ADD COLUMN IF NOT EXISTS piece_term_counts smallint[],
+            ADD COLUMN IF NOT EXISTS piece_embeddings vector[],
             -- Numbers that do not compress: trying costs more than it saves.
             ALTER COLUMN piece_embeddings SET STORAGE EXTERNAL
         """
     )
     with op.get_context().autocommit_block():
+        # An index that was given up half made stays, and the columns are committed by now: a
+        # second run begins anew.
+        op.execute("DROP INDEX CONCURRENTLY IF EXISTS messages_idx_without_pieces")
         op.execute(
-            "CREATE INDEX CONCURRENTLY IF NOT EXISTS messages_idx_without_pieces "
+            "CREATE INDEX CONCURRENTLY messages_idx_without_pieces "
             "ON messages (tenant_id) WHERE terms IS NOT NULL AND states_wish IS NULL"
         )
 

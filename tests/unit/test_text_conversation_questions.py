@@ -195,3 +195,19 @@ def test_a_wish_is_told(text: str) -> None:
 )
 def test_what_states_a_fact_or_asks_is_no_wish(text: str) -> None:
     assert not states_wish(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "申请签证",
+        "邀请朋友",
+        "请假三天",
+        "用户名是什么",
+        "用户体验",
+        "the order of service",
+        "the user manual",
+    ],
+)
+def test_a_word_of_the_subject_is_no_frame(text: str) -> None:
+    assert without_frame(text) == text

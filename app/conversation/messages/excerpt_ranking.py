@@ -155,7 +155,8 @@ def rated_messages(
     if shown:
         kept &= np.array([each not in shown for each in ids])
     places = np.flatnonzero(kept)
-    best = places[np.argsort(-first[places], kind="stable")][:most]
+    created = records["created"].astype(np.int64)
+    best = places[np.lexsort((created[places], -first[places]))][:most]
     said = records["said"].astype(np.int64)
     return RatedMessages(
         asked,

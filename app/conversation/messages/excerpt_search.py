@@ -164,14 +164,17 @@ async def compared(
     if not chosen:
         return None
     text, values, columns = pieces_statement(plan, chosen)
-    rows = await database.fetch(principal.tenant_id, text, *values)
+    found = await database.fetch(principal.tenant_id, text, *values)
+    # In one order whatever the plan was: it decides between equals.
+    rows = sorted(found, key=lambda row: (row["session_id"], row["sequence_no"]))
     places = dict(zip(chosen, rated.places, strict=True))
     messages = [_message(row, places[row["message_id"]], tags) for row in rows]
     if not messages:
         # All were deleted meanwhile.
         return None
     packed = b"".join(row["records"] for row in rows if row["records"])
-    return rated_pieces(rated, messages, read_records(packed, columns))
+    records = read_records(packed, columns)
+    return await in_turn(plan.asked.products(len(records)), rated_pieces, rated, messages, records)
 
 
 def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessage:

@@ -87,10 +87,9 @@ class MessageBackfill:
                 # All are indexed, or locked by a deletion.
                 break
             bare = [
-                row._replace(old=None)
+                row
                 for row in rows
-                if row.said.message_id in texts
-                and written.get(row.said.message_id, row.old) is None
+                if row.said.message_id in texts and not written.get(row.said.message_id, True)
             ]
             at_hand = [row for row in bare if row.handle is None] if embedder else []
             if embedder is not None:
@@ -151,8 +150,8 @@ class MessageBackfill:
 
     async def _read(
         self, tenant_id: str, rows: Sequence[Unfinished]
-    ) -> tuple[dict[str, list[str]], dict[str, str | None]]:
-        """As `_texts`; and whose words were written, with the model of the vectors they have."""
+    ) -> tuple[dict[str, list[str]], dict[str, bool]]:
+        """As `_texts`; and whose words were written, with whether they have all vectors."""
         if not rows:
             return {}, {}
         texts, columns = await asyncio.to_thread(self._indexer.read, [row.said for row in rows])

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.capture import Said
-from app.conversation.messages.models import WAITING, WITHOUT_PIECES
+from app.conversation.messages.models import WAITING, WITHOUT_PIECES, WITHOUT_VECTORS
 from app.identity.agents.embedders import InForce
 from app.language.text.terms import ANALYSER_VERSION
 
@@ -54,7 +54,8 @@ FROM messages m {_OF_AGENT}
 JOIN unnest(CAST(:handles AS text[]), CAST(:models AS text[])) AS in_force(handle, model)
   ON in_force.handle = coalesce(nullif(a.config->>'embedding', ''), CAST(:home AS text))
 WHERE m.tenant_id = CAST(:tenant_id AS text)
-  AND m.terms IS NOT NULL AND m.embedding_model IS DISTINCT FROM in_force.model
+  AND m.terms IS NOT NULL
+  AND (m.embedding_model IS DISTINCT FROM in_force.model OR ({WITHOUT_VECTORS}))
 """
 
 _COUNT = f"""
@@ -98,13 +99,14 @@ _SET_WORDS = ", ".join(f"{name} = CAST(v.{name} AS {kind})" for name, kind in _W
 _WORD_ARRAYS = ", ".join(f"CAST(:{name} AS text[])" for name in _WORDS)
 
 _WRITE_WORDS = f"""{_LOCKED}
-UPDATE messages m SET {_SET_WORDS}, embedding_model = CASE
-    WHEN m.piece_ends IS NOT DISTINCT FROM CAST(v.piece_ends AS int4[]) THEN m.embedding_model END
+UPDATE messages m SET {_SET_WORDS}, piece_embeddings = CASE
+    WHEN m.piece_ends IS NOT DISTINCT FROM CAST(v.piece_ends AS int4[]) THEN m.piece_embeddings END
 FROM unnest(CAST(:ids AS text[]), {_WORD_ARRAYS})
   AS v(message_id, {", ".join(_WORDS)}), locked
 WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.message_id = v.message_id
   AND locked.message_id = v.message_id
-RETURNING m.message_id, m.embedding_model AS old
+RETURNING m.message_id, m.embedding_model IS NOT NULL
+    AND (m.piece_ends IS NULL OR m.piece_embeddings IS NOT NULL) AS whole
 """
 
 _WRITE_VECTORS = f"""{_LOCKED}
@@ -189,14 +191,14 @@ class MessageMaintenanceRepository:
             for row in rows
         ]
 
-    async def write_words(self, columns: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
-        """What the analyser made of messages, by id; of those still there, the model of the
-        vectors that they have. A message that is cut otherwise than before has none.
+    async def write_words(self, columns: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
+        """What the analyser made of messages, by id; of those still there, whether they have all
+        vectors. The pieces of a message that is cut otherwise than before have none.
         """
         values = {name: [_as_text(one[name]) for one in columns.values()] for name in _WORDS}
         parameters = values | {"ids": list(columns), "tenant_id": self._tenant_id}
         rows = await self._db.execute(text(_WRITE_WORDS), parameters)
-        return {row.message_id: row.old for row in rows}
+        return {row.message_id: row.whole for row in rows}
 
     async def write_vectors(
         self, rows: Sequence[Unfinished], models: Sequence[str], vectors: Sequence[Sequence[Any]]

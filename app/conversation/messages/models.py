@@ -19,6 +19,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.platform.database.base import Base, Id, QuickVector, Searched, TenantOwned
 
+WITHOUT_VECTORS: Final = "piece_ends IS NOT NULL AND piece_embeddings IS NULL"
+"""Cut into pieces that have no vectors."""
+
 WITHOUT_PIECES: Final = "terms IS NOT NULL AND states_wish IS NULL"
 """Read by a release that knew no pieces."""
 

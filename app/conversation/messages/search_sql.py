@@ -155,6 +155,10 @@ def pieces_statement(
         # Of a way that was left by a return to a checkpoint.
         conditions.append("NOT sessions.set_aside @> messages.sequence_no")
     where = " AND ".join(conditions)
+    since = "true"
+    if plan.since is not None:
+        moment = statement.bind(plan.since, "timestamptz")
+        since = f"coalesce(asked.said_at, asked.create_time) >= {moment}"
     # Fenced, or all messages of the user are read, of whom a plan expects no more than of others;
     # and a difference in a join is no condition of an index where row-level security holds.
     return (
@@ -178,6 +182,7 @@ def pieces_statement(
             AND asked.session_id = messages.session_id
             AND asked.sequence_no = messages.before AND asked.role = 'user'
             AND asked.terms IS NOT NULL AND (asked.captured OR NOT {plan.remembered})
+            AND {since}
     ) AS request ON true
     WHERE {where}
     """,

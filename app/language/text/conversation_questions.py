@@ -44,10 +44,12 @@ _SUMMARY = lazy_pattern(
     re.IGNORECASE,
 )
 _FRAME = lazy_pattern(
-    r"\b(?:the|this) (?:user|assistant)(?:'s)?\b|用户|助手|"
+    r"\b(?:the|this) (?:user|assistant)(?:'s\b|(?= (?:has|had|is|was|did|does|said|says?|tells?|"
+    r"told|mention|want|prefer|like|ask|recommend|suggest|explain)|[?.,!]|$))|"
+    r"(?:用户|助手)(?=[的说提问想]|$)|"
     r"\b(?:can|could|would|will) you (?:please )?(?:also )?(?:tell|give|show|list|walk|"
     r"summari[sz]e|remind|help|provide|explain)?(?: me)?(?: through)?\b|"
-    r"\b(?:in |the )*order (?:in which|of|that)\b|\bin (?:the |what |which )?order\b|"
+    r"\b(?:in )?(?:the )?order in which\b|\bin (?:the |what |which )?order\b(?! of)|"
     r"\bmention only(?: and only)?\b(?: \w+ (?:items?|things?|aspects?))?|"
     r"\b(?:throughout|across|in|over|during|from|based on) (?:all )?(?:of )?"
     r"(?:my|our|the|these|this) (?:\w+ )?(?:conversation|chat|session|discussion|message|request)"
@@ -56,7 +58,7 @@ _FRAME = lazy_pattern(
     r"\b(?:i|you|we|user|assistant) (?:have |had |\w+ly )?(?:brought up|mention(?:ed)?|said|say|"
     r"told|talk(?:ed)? about|discuss(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|explain(?:ed)?|"
     r"asked(?: about)?)\b|总结(?:一下)?|概括|按(?:时间)?(?:先后)?顺序|"
-    r"在?我们的?(?:对话|聊天|谈话)[中里]?|你能|请|告诉我|列出|我(?:说|提到|问)过?|"
+    r"在?我们的?(?:对话|聊天|谈话)[中里]?|^请(?=总结|概括|告诉|列|按|问|你|帮|给|说)|你能|告诉我|列出|我(?:说|提到|问)过?|"
     r"你(?:说|推荐|建议|解释|提到)过?",
     re.IGNORECASE,
 )

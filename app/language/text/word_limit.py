@@ -20,7 +20,7 @@ _CLOSING: Final = "\"'”’」』）)\\]"
 # A word is tried from its beginning alone: from each of its letters takes three times as long.
 _END = lazy_pattern(
     rf"[。！？…!?]+[{_CLOSING}]*\s*|\n\s*"
-    rf"|(?<![^\s{_CLOSING}.。！？…!?])(?P<latin>[^\s{_CLOSING}.]*+)\.+[{_CLOSING}]*(?:\s+|$)"
+    rf"|(?<![^\s{_CLOSING}.。！？…!?])(?P<latin>[^\s{_CLOSING}.。！？…!?]*+)\.+[{_CLOSING}]*(?:\s+|$)"
 )
 _ABBREVIATIONS: Final = frozenset({
     "dr", "mr", "mrs", "ms", "st", "prof", "sr", "jr", "vs", "etc", "approx", "no", "nr", "inc",

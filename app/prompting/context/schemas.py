@@ -89,7 +89,10 @@ class ExcerptFilter(Schema):
         "if that is more, what profile, corrections, memories and passages leave.",
     )
     roles: list[Literal["user", "assistant"]] = Field(
-        default=["user", "assistant"], min_length=1, max_length=2, description="Who said it."
+        default=["user", "assistant"],
+        min_length=1,
+        max_length=2,
+        description="Who said it. A reply is shown with what the user had asked in any case.",
     )
     since: Timestamp | None = Field(
         default=None, description="Said from then on: `metadata.client_time`, else `create_time`."

@@ -128,7 +128,7 @@ class ContextService:
         own = await read_text(
             len(instructions) + scene.characters, conversation_parts, scene, options, self._counter
         )
-        recalled, excerpts, found = None, None, None
+        recalled, excerpts, found, asked = None, None, None, None
         if off_by is None:
             asked = await self._asked(principal, body, query)
             recalled, excerpts, found = await asyncio.gather(
@@ -149,8 +149,9 @@ class ContextService:
         answer = await read_text(composition.characters, composition.answer)
         answer["query"] = {
             "source": "request" if body.query else "last_user_message" if query else "none",
-            "embedding_models": [] if recalled is None else recalled.embedding_models,
-            "degraded": any(result is not None and result.degraded for result in (recalled, found)),
+            "embedding_models": [] if asked is None else list(asked.by_model),
+            "degraded": any(result is not None and result.degraded for result in (recalled, found))
+            or (asked is not None and asked.vectors.degraded),
             "reranker": None if recalled is None else recalled.reranker,
         }
         self._note(principal, session_id, body, [memory["memory_id"] for memory in answer["used"]])
