@@ -62,7 +62,7 @@ WITH whose AS (
 )
 INSERT INTO passages (tenant_id, passage_id, folder_id, file_id, content, terms, embedding,
     embedding_model)
-SELECT tenant_id, 'g' || file_id, folder_id, file_id, CAST($5 AS text), '{3:0.5,1:1}/1000000',
+SELECT tenant_id, 'g' || file_id, folder_id, file_id, CAST($5 AS text), '{3:0.5,1:1}/1000000000',
     '[1,2]', 'other'
 FROM file
 """

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from alembic import command
 from fastapi import FastAPI
-from httpx import AsyncClient
+from httpx import AsyncClient, Response
 
 from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.message_index import INDEXED_AT_ONCE
@@ -25,8 +25,8 @@ from app.platform.database.migrate import alembic_config, upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.exports.exports_support import exported, imported, send, with_row
-from tests.support.api import append, every_page, execute, fields, problem
+from tests.exports.exports_support import exported, imported, rows_in, send, with_row
+from tests.support.api import append, every_page, execute, fields, ok, problem
 from tests.support.databases import migrated_database, new_database
 from tests.support.excerpts import context, excerpt_lines, opened, said
 from tests.support.openai_server import OpenAIServer, openai_server
@@ -54,6 +54,7 @@ CODE = "How is this?\n```python\n" + "".join(
     f"def step_{number}(parcel: Parcel) -> int:\n    return weigh(parcel) + {number}\n"
     for number in range(12)
 ) + "```\n"  # fmt: skip
+SPARSE = "{1:1}/1000000000"
 QUERY = "When does the ferry to the cabin leave?"
 
 PIECES = """
@@ -354,30 +355,76 @@ class TestExports:
         assert "The ferry to the cabin" in excerpt_lines(answer)[1]
 
     @pytest.mark.parametrize(
-        ("column", "value"),
+        ("changes", "named"),
         [
-            ("piece_ends", [5]),
-            ("piece_ends", None),
-            ("piece_terms", ["{1:1}/1000000000"]),
-            ("piece_terms", None),
-            ("piece_term_counts", [1, 2, 3]),
-            ("piece_term_counts", None),
-            ("piece_embeddings", ["[1]"]),
-            ("piece_embeddings", ["[1,2]"] * 4),
+            ({"piece_ends": None}, ["piece_terms", "piece_term_counts", "piece_embeddings"]),
+            ({"piece_ends": [9, 3, -2, 1]}, ["piece_ends"]),
+            ({"piece_ends": [9, 20, 20, 30]}, ["piece_ends"]),
+            ({"piece_ends": [0, 9, 20, 30]}, ["piece_ends"]),
+            ({"piece_terms": [SPARSE]}, ["piece_terms"]),
+            ({"piece_terms": None}, ["piece_terms"]),
+            ({"piece_terms": ["{1:1}/7"] * 4}, ["piece_terms"]),
+            ({"piece_terms": [*[SPARSE] * 3, "{1:1}/7"]}, ["piece_terms"]),
+            ({"terms": "{1:1}/7"}, ["terms"]),
+            ({"piece_term_counts": [1, 2, 3]}, ["piece_term_counts"]),
+            ({"piece_term_counts": None}, ["piece_term_counts"]),
+            ({"piece_embeddings": ["[1]"]}, ["piece_embeddings", "piece_embeddings"]),
+            ({"piece_embeddings": ["[1,2]"] * 4}, ["piece_embeddings"]),
+            ({"piece_embeddings": ["[1,2]"] * 4, "embedding": None}, ["piece_embeddings"]),
         ],
     )
     async def test_pieces_that_no_search_could_read_are_refused_by_name(
-        self, client: AsyncClient, stranger: AsyncClient, column: str, value: Any
+        self,
+        client: AsyncClient,
+        stranger: AsyncClient,
+        changes: dict[str, Any],
+        named: list[str],
     ) -> None:
-        await append(client, "talk", LONG)
-        lines = await exported(client)
+        answer, row = await changed(client, stranger, **changes)
 
-        answer = await send(stranger, with_row("message", lines, **{column: value}))
+        found = fields(problem(answer, 422, "invalid_import"))
+        assert found == [f"{row}.{name}" for name in named]
+        assert rows_in(await exported(stranger)) == []
 
-        named = fields(problem(answer, 422, "invalid_import"))
-        expected = "piece_" if column == "piece_ends" else column
-        assert named
-        assert all(place.startswith(f"body.2.row.{expected}") for place in named)
+    @pytest.mark.parametrize("count", [0, 1])
+    async def test_fewer_than_two_pieces_are_refused(
+        self, client: AsyncClient, stranger: AsyncClient, count: int
+    ) -> None:
+        answer, row = await changed(client, stranger, **pieces(count))
+
+        found = fields(problem(answer, 422, "invalid_import"))
+        assert found == [f"{row}.piece_ends"]
+
+    async def test_the_least_pieces_that_are_taken_are_shown(
+        self, client: AsyncClient, stranger: AsyncClient
+    ) -> None:
+        answer, _ = await changed(client, stranger, **pieces(2))
+
+        ok(answer)
+        await opened(stranger)
+        shown = await context(stranger, query=QUERY)
+        assert LONG[:2] in excerpt_lines(shown)[1]
+
+
+async def changed(
+    client: AsyncClient, stranger: AsyncClient, **changes: Any
+) -> tuple[Response, str]:
+    """What an import answers in which the only message is changed, and where that is named."""
+    await append(client, "talk", LONG)
+    lines = await exported(client)
+    [at] = [at for at, line in enumerate(lines) if b'"type":"message"' in line]
+    [_, lines[at]] = with_row("message", lines, **changes)
+    return await send(stranger, lines[:-1]), f"body.{at + 1}.row"
+
+
+def pieces(count: int) -> dict[str, Any]:
+    """Columns of a message of so many pieces, the last of one character."""
+    return {
+        "piece_ends": list(range(1, count + 1)),
+        "piece_terms": [SPARSE] * count,
+        "piece_term_counts": [1] * count,
+        "piece_embeddings": None,
+    }
 
 
 async def reembed(runtime: Runtime, caller: Caller) -> None:

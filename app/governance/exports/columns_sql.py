@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from pgvector.sqlalchemy import VECTOR
+from pgvector.sqlalchemy import SPARSEVEC, VECTOR
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -27,6 +27,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, TIMESTAMP
+
+from app.language.ranking.packing import DIMENSION
 
 _SMALL, _BIG = 2**15, 2**63
 
@@ -114,9 +116,19 @@ def _vector(_column: Column[Any], value: Any) -> str | None:
     return None if fits else "must be a list of numbers"
 
 
+def _sparse_vector(_column: Column[Any], value: Any) -> str | None:
+    # A query has no product with one of another dimension: its search would fail.
+    fits = isinstance(value, str) and value.endswith(f"}}/{DIMENSION}")
+    return None if fits else f"must be a sparse vector of {DIMENSION} dimensions"
+
+
 def _list(column: Column[Any], value: Any) -> str | None:
     # PostgreSQL writes a list of vectors as one of texts.
-    numbers = isinstance(getattr(column.type, "item_type", None), Integer)
+    kind = getattr(column.type, "item_type", None)
+    if isinstance(kind, SPARSEVEC):
+        fits = isinstance(value, list) and not any(_sparse_vector(column, item) for item in value)
+        return None if fits else f"must be a list of sparse vectors of {DIMENSION} dimensions"
+    numbers = isinstance(kind, Integer)
     fits = isinstance(value, list) and all(
         type(item) is (int if numbers else str) for item in value
     )
@@ -133,6 +145,7 @@ _CHECKS: Final = (
     (TIMESTAMP, _time),
     (LargeBinary, _bytes),
     (VECTOR, _vector),
+    (SPARSEVEC, _sparse_vector),
     (ARRAY, _list),
 )
 # JSON has a null of its own.

@@ -1,6 +1,7 @@
 """Reading a part of an export: every line is checked against its table.
 
-A vector whose length differs from that of its model would break every search that compares it.
+A vector whose length differs from that of its model would break every search that compares it,
+and so would a message of one piece, or pieces that do not follow one another.
 """
 
 import hashlib
@@ -8,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
@@ -39,23 +40,31 @@ class VectorLengths:
         """Faults of the vectors of a checked row and of its code: column and reason."""
         yield from _faults_of_pieces(row)
         vector, model, code = row.get("embedding"), row.get("embedding_model"), row.get("code")
-        if vector is None or not model:
+        # A list of vectors is written as one of texts.
+        lengths = [one.count(",") + 1 for one in row.get("piece_embeddings") or ()]
+        if vector is not None:
+            lengths.insert(0, len(vector))
+        if not model or not lengths:
             return
         declared = _DECLARED.search(model)
-        length = int(declared[1]) if declared else self._first.setdefault(model, len(vector))
-        if len(vector) != length:
-            why = "as its model says" if declared else "as the first of its model"
-            yield "embedding", f"must have {length} numbers, {why}"
-        elif declared and isinstance(code, str) and len(code) != length:
-            yield "code", f"must have {length} bits, one for each number of the vector"
-        # A list of vectors is written as one of texts.
-        if any(one.count(",") + 1 != length for one in row.get("piece_embeddings") or ()):
-            yield "piece_embeddings", f"must have {length} numbers each, as the vector has"
+        length = int(declared[1]) if declared else self._first.setdefault(model, lengths[0])
+        why = "as its model says" if declared else "as the first of its model"
+        if vector is not None:
+            if lengths.pop(0) != length:
+                yield "embedding", f"must have {length} numbers, {why}"
+            elif declared and isinstance(code, str) and len(code) != length:
+                yield "code", f"must have {length} bits, one for each number of the vector"
+        if any(one != length for one in lengths):
+            yield "piece_embeddings", f"must have {length} numbers each, {why}"
 
 
 def _faults_of_pieces(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Faults of what is known of each piece of a message: column and reason."""
-    pieces = len(row.get("piece_ends") or ())
+    ends = row.get("piece_ends")
+    # A text of one piece has none.
+    if ends is not None and (len(ends) < 2 or any(a >= b for a, b in pairwise([0, *ends]))):
+        yield "piece_ends", "must be two or more, the first above 0 and each above the one before"
+    pieces = len(ends or ())
     for name in ("piece_terms", "piece_term_counts", "piece_embeddings"):
         if (known := row.get(name)) is None and name == "piece_embeddings":
             continue
