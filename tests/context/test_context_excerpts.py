@@ -135,6 +135,20 @@ class TestLayout:
 
         assert excerpt_lines(answer)[1:] == [f"1 user Ana &lt;b&gt;: {CABIN}"]
 
+    async def test_lines_of_code_stay_lines(self, client: AsyncClient) -> None:
+        code = "def rent(months):\n    # three at least\n\n    return 3 * months"
+        await append(client, "code", said("user", f"The ferry:\n{code}"))
+        await opened(client)
+
+        lines = excerpt_lines(await context(client, query="ferry"))
+
+        assert lines[1:] == [
+            "1 user: The ferry:",
+            "  def rent(months):",
+            "      # three at least",
+            "      return 3 * months",
+        ]
+
     async def test_days_out_of_order_have_one_heading_each(self, client: AsyncClient) -> None:
         days = [f"2024-05-0{day}T10:00:00Z" for day in (1, 2, 1, 2, 1, 2)]
         await append(client, "trip", *(said_at(day, "user", "The ferry.") for day in days))

@@ -210,8 +210,10 @@ class TestData:
             assert text.count("<") == text.count(">") == 2
             shown = answer["used_excerpts"]
             sessions = {each["session_id"] for each in shown}
-            # The tags, the header, a heading for each session, and a line for each message.
-            assert len(text.splitlines()) == 3 + len(sessions) + len(shown)
+            # The tags, the header, a heading for each session, and a line for each message; what
+            # goes on with it is indented.
+            begun = [line for line in text.splitlines() if not line.startswith("  ")]
+            assert len(begun) == 3 + len(sessions) + len(shown)
 
     async def test_a_block_that_is_sent_back_is_neither_searched_nor_shown(
         self, client: AsyncClient

@@ -46,14 +46,15 @@ class FoundMessage:
 
     def shown(self, numbers: Iterable[int]) -> str:
         """Some pieces in order, joined where one follows another, with … where any is left out."""
-        parts: list[str] = []
+        text = ""
         last = -1
         for number in sorted(numbers):
-            parts += [f" {ELLIPSIS} "] * (number > last + 1) + [self.piece(number)]
+            piece = self.piece(number)
+            if number > last + 1:
+                text, piece = text.rstrip(), f" {ELLIPSIS} {piece.lstrip()}"
+            text += piece
             last = number
-        if last < len(self.ends) - 1:
-            parts.append(f" {ELLIPSIS}")
-        return "".join(parts)
+        return f"{text.rstrip()} {ELLIPSIS}" if last < len(self.ends) - 1 else text
 
 
 @dataclass(frozen=True, slots=True)
