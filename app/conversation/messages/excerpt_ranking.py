@@ -350,8 +350,7 @@ def _damped(
     best = order[starts]
     gap = np.abs(numbers - numbers[best][owner])
     near = (gap > 0) & (gap <= AROUND)
-    beside = np.maximum(scores * np.float32(FURTHER), BESIDE * scores[best][owner])
-    return np.where(near, beside, damped).astype(np.float32)
+    return np.where(near, BESIDE * scores[best][owner], damped).astype(np.float32)
 
 
 def _numbered(session: npt.NDArray[np.int64], said: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -360,7 +359,7 @@ def _numbered(session: npt.NDArray[np.int64], said: npt.NDArray[np.int64]) -> np
     begins = np.full(int(inverse.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(begins, inverse, said)
     numbers = np.empty(len(begins), np.int64)
-    numbers[np.argsort(begins)] = np.arange(1, len(begins) + 1)
+    numbers[np.argsort(begins, kind="stable")] = np.arange(1, len(begins) + 1)
     return numbers[inverse]
 
 
