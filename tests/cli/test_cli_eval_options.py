@@ -1,11 +1,9 @@
 """What `kemem eval` and `kemem calibrate` refuse before they do anything."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 from typer import Exit
 from typer.testing import CliRunner
 
@@ -24,13 +22,6 @@ from app.cli.main import cli
 from app.errors import ConfigurationError
 from app.evaluation.run import Plan
 from app.settings import Settings
-
-
-@pytest.fixture(autouse=True)
-def log_as_before() -> Iterator[None]:
-    """A command that runs in this process leaves its level of logging behind."""
-    yield
-    structlog.reset_defaults()
 
 
 def test_depths_are_sorted_and_each_is_there_once():

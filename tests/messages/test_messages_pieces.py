@@ -148,7 +148,7 @@ class TestAppend:
         [used] = answer["used_excerpts"]
         assert used["of_pieces"] > len(used["pieces"])
         assert used["similarity"] > 0
-        assert words in excerpt_lines(answer)[1]
+        assert any(words in line for line in excerpt_lines(answer)[1:])
 
 
 @pytest.fixture(scope="module")
