@@ -111,7 +111,7 @@ class TestLayout:
         await append(client, "trip", LONG)
         await opened(client)
 
-        answer = await context(client, query=QUERY, excerpts={"tokens": 120})
+        answer = await context(client, query=QUERY, excerpts={"tokens": 95})
 
         [_, line] = excerpt_lines(answer)
         assert line == f"1 user: … {LONG.split('. ')[1]}. …"

@@ -297,7 +297,7 @@ def test_excerpts_stand_in_order_and_their_message_once(composition: Composition
 
     used = answer["used_excerpts"]
     assert len({one["message_id"] for one in used}) == len(used)
-    order = [(one["session_id"], one["said_at"].date(), one["sequence_no"]) for one in used]
+    order = [(one["said_at"].date(), one["session_id"], one["sequence_no"]) for one in used]
     assert order == sorted(order)
     for one in used:
         assert one["pieces"] == sorted(set(one["pieces"]))
