@@ -367,6 +367,16 @@ class TestBudget:
         assert part(answer)["budget"] == 400
         assert 300 < part(answer)["tokens"] <= 400
 
+    async def test_one_long_message_may_fill_it(self, client: AsyncClient) -> None:
+        await append(client, "trip", f"{LONG} " * 20)
+        await opened(client)
+
+        answer = await context(client, query=QUERY, max_memory_tokens=1000)
+
+        [used] = answer["used_excerpts"]
+        assert len(used["pieces"]) < used["of_pieces"]
+        assert 800 < part(answer)["tokens"] <= 1000
+
     async def test_a_request_may_give_them_less(self, client: AsyncClient) -> None:
         await append(client, "trip", *(f"{number}: {LONG}" for number in range(12)))
         await opened(client)

@@ -230,13 +230,14 @@ class Composition:
         """The fields of a `ContextAnswer`, without `query`."""
         body, scene, own = self.options.body, self.scene, self.conversation
         lines = self._excerpt_lines()
-        least = self._excerpts(lines, self._excerpt_budget(self.options.memory_tokens))
+        share = self._excerpt_budget(self.options.memory_tokens)
+        least = self._excerpts(lines, share)
         rest = self.options.memory_tokens - least.section.tokens
         known = self._remembered(rest)
         passages = self._passages(rest - known.tokens)
         taken = known.tokens + sum(piece.section.tokens for piece in passages)
         budget = self._excerpt_budget(taken)
-        excerpts = self._excerpts(lines, budget) if least.dropped else least
+        excerpts = self._excerpts(lines, budget) if budget > share else least
         profile, corrections, memories = known.pieces
         system = [own.instructions, profile, own.blocks, own.summary, corrections, memories]
         system += [*passages, self._excerpt_piece(excerpts, budget)]
