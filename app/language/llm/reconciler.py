@@ -66,6 +66,8 @@ class ReconcileDecision:
         memory_ids: of neighbours of this question; empty for ADD.
         content: for UPDATE and MERGE.
         reason: a short sentence for the history.
+        conflicts: for ADD: neighbours that may contradict it, where nothing tells which holds.
+            All stay.
 
     """
 
@@ -73,6 +75,7 @@ class ReconcileDecision:
     memory_ids: tuple[str, ...] = ()
     content: str | None = None
     reason: str = ""
+    conflicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

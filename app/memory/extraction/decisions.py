@@ -79,7 +79,8 @@ def permitted(
     if draft.proposed.retracts and decision.event not in {"DELETE", "NONE"}:
         decision = replace(decision, event="DELETE")
     if decision.event == "ADD":
-        return ReconcileDecision("ADD", reason=decision.reason), limits
+        conflicts = _conflicts(draft, decision, limits)
+        return ReconcileDecision("ADD", reason=decision.reason, conflicts=conflicts), limits
     objection = _objection(draft, replace(decision, memory_ids=wanted), limits)
     removed = decision.event in _ENDS
     if objection is None and removed and not limits.allow(len(wanted)):
@@ -90,7 +91,8 @@ def permitted(
         return replace(kept, reason=objection), limits
     if decision.event == "NONE":
         return ReconcileDecision("NONE", wanted[:1], reason=decision.reason), limits
-    return replace(decision, memory_ids=wanted), limits.after(wanted, removed=removed)
+    kept = replace(decision, memory_ids=wanted, conflicts=())
+    return kept, limits.after(wanted, removed=removed)
 
 
 def _other_values(draft: Draft, wanted: Sequence[str], limits: DecisionLimits) -> list[str]:
@@ -105,6 +107,14 @@ def _other_values(draft: Draft, wanted: Sequence[str], limits: DecisionLimits) -
         and near.memory_id not in limits.changed
         and not _protected(near, draft)
     ]
+
+
+def _conflicts(
+    draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
+) -> tuple[str, ...]:
+    """Those of the memories it contradicts that it was shown, and that this run has not ended."""
+    left = {near.memory_id for near in draft.neighbours} - limits.changed
+    return tuple(each for each in dict.fromkeys(decision.conflicts) if each in left)
 
 
 def _objection(draft: Draft, decision: ReconcileDecision, limits: DecisionLimits) -> str | None:
@@ -232,10 +242,12 @@ def with_stored_ids(draft: Draft, stored: Mapping[str, str | None]) -> Draft:
 
     What named a draft that came to nothing takes nobody's place any more.
     """
-    known = [
-        stored.get(target) if target.startswith(PREFIX) else target for target in draft.target_ids
-    ]
-    targets = tuple(dict.fromkeys(target for target in known if target is not None))
+
+    def known(ids: Sequence[str]) -> tuple[str, ...]:
+        found = [stored.get(each) if each.startswith(PREFIX) else each for each in ids]
+        return tuple(dict.fromkeys(each for each in found if each is not None))
+
+    targets = known(draft.target_ids)
     memory_id = draft.memory_id
     if memory_id is not None and memory_id.startswith(PREFIX):
         memory_id = stored.get(memory_id)
@@ -244,4 +256,10 @@ def with_stored_ids(draft: Draft, stored: Mapping[str, str | None]) -> Draft:
         event = "ADD"
     elif event == "DELETE" and not targets:
         event = "NONE"
-    return replace(draft, target_ids=targets, memory_id=memory_id, event=event)
+    return replace(
+        draft,
+        target_ids=targets,
+        conflicts=known(draft.conflicts),
+        memory_id=memory_id,
+        event=event,
+    )

@@ -37,6 +37,7 @@ class Draft:
         new: the text of an UPDATE or MERGE.
         reasons: every rule it broke.
         target_ids: memories that it changes, ends or repeats.
+        conflicts: memories that it may contradict and that stay beside it.
         memory_id: the memory that holds it in the end.
         base: columns of its memory in the place of those that the request gave.
 
@@ -52,6 +53,7 @@ class Draft:
     reasons: tuple[GateReason, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     target_ids: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
     memory_id: str | None = None
     previous: str | None = None
     reason: str | None = None
@@ -98,6 +100,7 @@ class Draft:
             self,
             event=decision.event,
             target_ids=decision.memory_ids,
+            conflicts=decision.conflicts,
             reason=decision.reason or None,
             new=new,
             memory_id=decision.memory_ids[0] if known else self.memory_id,

@@ -6,7 +6,7 @@ import pytest
 
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
-from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits, decide
+from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits, decide, with_stored_ids
 from app.memory.extraction.drafts import Draft, EmbeddedText
 from app.memory.memories.owner import MemoryOwner
 
@@ -178,3 +178,39 @@ def test_a_new_value_ends_every_other_value_of_its_attribute():
     one = draft(first, restored, by_hand, other, attribute="user.residence")
 
     assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1", "mem_2")
+
+
+class TestConflicts:
+    def test_what_was_shown_stays_linked(self):
+        one = draft(neighbour("mem_1"), neighbour("mem_2"))
+        wanted = ReconcileDecision("ADD", conflicts=("mem_2", "mem_9", "mem_2"))
+
+        assert settled(one, wanted).conflicts == ("mem_2",)
+
+    def test_what_this_run_has_ended_is_no_conflict(self):
+        near = neighbour("mem_1")
+        decisions = [
+            ReconcileDecision("SUPERSEDE", ("mem_1",)),
+            ReconcileDecision("ADD", conflicts=("mem_1",)),
+        ]
+        (_, second), _ = decide([draft(near), draft(near, index=1)], decisions, DecisionLimits())
+
+        assert (second.event, second.conflicts) == ("ADD", ())
+
+    def test_what_a_person_saved_may_be_in_conflict(self):
+        saved = neighbour("mem_1", protected=True, saved_by_person=True)
+
+        assert settled(draft(saved), ReconcileDecision("ADD", conflicts=("mem_1",))).conflicts
+
+    def test_only_what_is_added_has_any(self):
+        one = draft(neighbour("mem_1"), neighbour("mem_2"))
+        wanted = ReconcileDecision("SUPERSEDE", ("mem_1",), conflicts=("mem_2",))
+
+        assert settled(one, wanted).conflicts == ()
+
+    def test_drafts_of_the_run_get_their_stored_ids(self):
+        one = draft(neighbour("draft:0"), neighbour("draft:1"), index=2)
+        wanted = ReconcileDecision("ADD", conflicts=("draft:0", "draft:1"))
+        stored = with_stored_ids(settled(one, wanted), {"draft:0": "mem_7", "draft:1": None})
+
+        assert stored.conflicts == ("mem_7",)
