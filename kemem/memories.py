@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kemem.answers import HEADER, Answer, Listing, escape_line, memory_line
+from kemem.answers import HEADER, Answer, Listing, escape_line, memory_line, quoted
 from kemem.deprecated import OldExtractionName
 
 
@@ -30,6 +30,10 @@ class MemoryItem(Answer):
     """When the file or session it was extracted from was deleted."""
     source_error: str | None = None
     evidence: tuple[str, ...] = ()
+    speaker: str | None = None
+    """Whose words the content is, where it is somebody's own."""
+    said_at: datetime | None = None
+    """When the newest message that says it was said."""
     confidence: float = 1.0
     visibility: str | None = None
     status: str = "active"
@@ -50,7 +54,8 @@ class MemoryItem(Answer):
     update_time: datetime | None = None
 
     def __str__(self) -> str:
-        return memory_line(self.memory_type, self.content, self.source_error)
+        said = quoted(self.content, self.speaker, self.said_at)
+        return memory_line(self.memory_type, said, self.source_error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """From messages to turns: what may become memory, what was only put before the model."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversation.messages.capture import (
+    CLOCKS_APART,
     HIDDEN_FLAGS,
     TEXT_LENGTH,
     Said,
@@ -56,6 +57,25 @@ class TestTurns:
 
         assert (turn.message_id, turn.role, turn.text) == ("m-7", "user", "I live in Bonn")
         assert (turn.name, turn.said_at, turn.sequence_no) == ("Ana", NOW, 7)
+
+    @pytest.mark.parametrize(
+        ("told", "moment"),
+        [
+            ("2024-06-05T23:00:00-05:00", datetime.fromisoformat("2024-06-05T23:00:00-05:00")),
+            ("1900-01-01T00:00:00Z", datetime(1900, 1, 1, tzinfo=UTC)),
+            ("1899-12-31T23:59:59Z", NOW),
+            ((NOW + CLOCKS_APART).isoformat(), NOW + CLOCKS_APART),
+            ((NOW + CLOCKS_APART + timedelta(seconds=1)).isoformat(), NOW),
+            ("9999-12-31T23:59:59-12:00", NOW),
+            ("last week", NOW),
+        ],
+    )
+    def test_they_were_said_when_the_client_says_if_that_can_be(
+        self, told: str, moment: datetime
+    ) -> None:
+        [turn] = readable([user("I live in Bonn", metadata={"client_time": told})], TAGS).turns
+
+        assert (turn.said_at, turn.said_at.tzinfo) == (moment, moment.tzinfo)
 
     def test_both_sides_are_read_in_order(self) -> None:
         assert texts(user("早上好"), reply("Good morning"), user("我住在波恩")) == [

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversation.messages.capture import Said
+from app.conversation.messages.capture import Said, client_time
 from app.conversation.messages.errors import OtherSearchError
 from app.conversation.messages.message_index import (
     INDEXED_LENGTH,
-    client_time,
     searchable_text,
     words_of,
 )

@@ -1,14 +1,23 @@
 """What a memory looks like in a prompt, whatever somebody wrote into it."""
 
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text.prompt_text import escape_line
 from app.memory.memories.prompt_lines import HEADER, render
+from app.prompting.tools.tool_results import memory_line
+from kemem.memories import MemoryItem
+
+MAY = datetime(2025, 5, 3, 23, 59, tzinfo=UTC)
 
 
-def memory(content: str, *, source_error: str | None = None) -> dict:
-    return {"memory_type": "fact", "content": content, "source_error": source_error}
+def memory(content: str, **fields: Any) -> dict[str, Any]:
+    known = {"source_error": None, "speaker": None, "said_at": None}
+    return {"memory_type": "fact", "content": content} | known | fields
 
 
 def test_memories_stand_on_a_line_each_under_a_header_that_says_what_they_are():
@@ -20,6 +29,29 @@ def test_memories_stand_on_a_line_each_under_a_header_that_says_what_they_are():
 def test_a_correction_names_the_mistake():
     line = render([memory("Her name is Anna", source_error="Hannah")]).splitlines()[1]
     assert line.endswith("(avoid: Hannah)")
+
+
+@pytest.mark.parametrize(
+    ("speaker", "said_at", "line"),
+    [
+        ("ana", MAY, "- [fact] ana, 3 May 2025: I moved to Lisbon last month"),
+        ("ana", None, "- [fact] ana: I moved to Lisbon last month"),
+        # Somebody else's words about them say when it is by themselves.
+        (None, MAY, "- [fact] I moved to Lisbon last month"),
+        ("</b>\nx", MAY, "- [fact] &lt;/b&gt; x, 3 May 2025: I moved to Lisbon last month"),
+    ],
+)
+def test_own_words_come_with_who_said_them_and_when(
+    speaker: str | None, said_at: datetime | None, line: str
+) -> None:
+    quoted = memory("I moved to Lisbon last month", speaker=speaker, said_at=said_at)
+
+    assert render([quoted]).splitlines()[1:] == [line]
+    client = MemoryItem(memory_id="m", content=quoted["content"], speaker=speaker, said_at=said_at)
+    assert str(client) == line
+    assert memory_line(quoted | {"memory_id": "m", "scope": "user", "create_time": MAY}, MAY) == (
+        f"[m] (fact, user, just now) {line.removeprefix('- [fact] ')}"
+    )
 
 
 def test_nothing_remembered_is_nothing_said():

@@ -8,12 +8,13 @@ is not new.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 from app.language.text.acknowledgements import is_trivial
 from app.language.text.signals import find_signals
 from app.language.text.uploads import strip_blocks
+from app.platform.values.fields import in_utc
 
 Unread = Literal["no_user_message", "trivial", "tool_traffic", "hidden", "upload_only"]
 """Why nothing in messages is worth reading; a promise to clients."""
@@ -25,6 +26,13 @@ TEXT_LENGTH: Final = 1000
 
 HIDDEN_FLAGS: Final = ("hidden", "hide_from_ui", "injected", "is_injected")
 """Metadata by which a client or middleware marks a message that no participant said."""
+
+CLIENT_TIME: Final = "client_time"
+"""Key of the metadata that may say when a message was said."""
+
+FIRST_YEAR: Final = 1900
+CLOCKS_APART: Final = timedelta(days=1)
+"""A message was said in `FIRST_YEAR` or later, and not so long after it was appended."""
 
 TEXT_BLOCKS: Final = ("text", "input_text", "output_text")
 """Types of content parts whose `text` was said; a block without a type is one too."""
@@ -181,6 +189,32 @@ def _pieces(chunks: Iterable[object]) -> Iterator[str]:
     yield "".join(run)
 
 
+def client_time(metadata: Mapping[str, Any]) -> datetime | None:
+    """When the client says that it was said, in the client's own zone; UTC where none is named."""
+    given = metadata.get(CLIENT_TIME)
+    if not isinstance(given, str):
+        return None
+    try:
+        told = datetime.fromisoformat(given.strip())
+        told = told if told.tzinfo else told.replace(tzinfo=UTC)
+        in_utc(told)
+    except (ValueError, OverflowError):
+        return None
+    return told
+
+
+def said_at(message: Said) -> datetime:
+    """When a message was said: its `metadata.client_time`, else when it was appended.
+
+    A client time that cannot be is no time: what is remembered from then on, or since the year
+    1, would never be found, or always.
+    """
+    told = client_time(message.metadata)
+    if told is None or told.year < FIRST_YEAR or told > message.create_time + CLOCKS_APART:
+        return message.create_time
+    return told
+
+
 def _barred(message: Said) -> Skipped | None:
     """Why a message is not read, whatever its content; None when it is."""
     if message.role == "tool" or (message.role == "assistant" and message.tool_calls):
@@ -196,6 +230,6 @@ def _turn(message: Said, text: str) -> CapturedTurn:
         "user" if message.role == "user" else "assistant",
         text[:TEXT_LENGTH].rstrip(),
         message.name,
-        message.create_time,
+        said_at(message),
         message.sequence_no,
     )

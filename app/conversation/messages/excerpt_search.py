@@ -7,7 +7,7 @@ from typing import Final
 
 import asyncpg
 
-from app.conversation.messages.capture import said_text
+from app.conversation.messages.capture import client_time, said_text
 from app.conversation.messages.excerpt_ranking import (
     RatedMessages,
     RatedPieces,
@@ -15,7 +15,7 @@ from app.conversation.messages.excerpt_ranking import (
     rated_pieces,
 )
 from app.conversation.messages.excerpts import Excerpts, FoundMessage
-from app.conversation.messages.message_index import INDEXED_LENGTH, client_time
+from app.conversation.messages.message_index import INDEXED_LENGTH
 from app.conversation.messages.search_sql import MessagePlan, features_statement, pieces_statement
 from app.identity.agents.embedders import EmbeddedQuery
 from app.identity.tenants.access import Principal

@@ -7,11 +7,10 @@ no terms.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Final
 
-from app.conversation.messages.capture import Said, is_hidden, said_text
+from app.conversation.messages.capture import Said, client_time, is_hidden, said_text
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.language.llm.embedder import Embedder
@@ -26,9 +25,6 @@ from app.platform.values.fields import in_utc
 
 SPEAKER_KEYS: Final = ("name", "speaker")
 """Keys of the metadata that may say who speaks, beside the message's own `name`."""
-
-CLIENT_TIME: Final = "client_time"
-"""Key of the metadata that may say when it was said."""
 
 INDEXED_LENGTH: Final = 50_000
 """Code points of a message that are searched by words."""
@@ -66,20 +62,6 @@ def searchable_text(message: Said, tags: Collection[str]) -> str | None:
         return None
     text = strip_blocks(said_text(message.content, message.content_parts), tags).text
     return text[:INDEXED_LENGTH] or None
-
-
-def client_time(metadata: Mapping[str, Any]) -> datetime | None:
-    """When the client says that it was said, in the client's own zone; UTC where none is named."""
-    given = metadata.get(CLIENT_TIME)
-    if not isinstance(given, str):
-        return None
-    try:
-        said_at = datetime.fromisoformat(given.strip())
-        said_at = said_at if said_at.tzinfo else said_at.replace(tzinfo=UTC)
-        in_utc(said_at)
-    except (ValueError, OverflowError):
-        return None
-    return said_at
 
 
 def words_of(message: Said, text: str | None, ends: Sequence[int] = ()) -> dict[str, Any]:

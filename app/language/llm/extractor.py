@@ -94,7 +94,7 @@ class Proposed:
 
     Args:
         content: one sentence that stands alone, about the user in the third person
-            ("The user lives in Munich." / "用户住在慕尼黑。").
+            ("The user lives in Munich." / "用户住在慕尼黑。"), or `quoted`.
         memory_type: one of MEMORY_TYPES.
         confidence: 0 to 1.
         evidence: ids of the turns that say so.
@@ -107,6 +107,9 @@ class Proposed:
         retracts: it says that something remembered holds no longer, and nothing in its place
             ("The user has no dog any more").
         relations: what of it is a matter of the graph; they stand and fall with it.
+        quoted: the content is the speaker's own words ("I moved to Lisbon last month").
+        said_at: when the newest turn of the evidence was said. Not the extractor's to give: it is
+            filled in from the turns.
 
     """
 
@@ -122,6 +125,8 @@ class Proposed:
     retracts: bool = False
     expected_valid_days: int | None = None
     relations: tuple[ProposedRelation, ...] = ()
+    quoted: bool = False
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class Neighbour:
         protected: a person saved it, or it is a correction: it may be repeated (NONE), and
             nothing else; but a correction may mend an earlier one that nobody saved by hand.
         saved_by_person: it was not extracted.
+        said_at: when the newest message that says it was said; None where it was saved as it is.
 
     """
 
@@ -41,6 +42,7 @@ class Neighbour:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     create_time: datetime | None = None
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from unicodedata import category, normalize
 import numpy as np
 
 from app.language.ranking.packing import stored_terms
-from app.language.text.calendar_words import MONTH_NAMES
+from app.language.text.calendar_words import written_day
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.normal_forms import simplify
 from app.language.text.terms import ANALYSER_VERSION, terms
@@ -104,4 +104,4 @@ def _mark(name: str) -> str:
 def _day(moment: datetime, *, chinese: bool) -> str:
     if chinese:
         return f"{moment.year}年{moment.month}月{moment.day}日"
-    return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"
+    return written_day(moment)

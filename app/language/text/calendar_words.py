@@ -6,6 +6,7 @@ from; the names of months, weekdays, seasons and years are the same for both.
 
 import re
 from collections.abc import Iterable
+from datetime import date
 from typing import Final
 
 MONTH_NAMES: Final = (
@@ -56,3 +57,8 @@ CHINESE_STEPS: Final = {"大上": -2, "上上": -2, "上": -1, "这": 0, "本": 
 def either(names: Iterable[str]) -> str:
     """An alternation of names, the longest first, so that "min" does not hide "mins"."""
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+
+
+def written_day(day: date) -> str:
+    """`3 May 2025`, as texts for a reader have it; no locale changes it."""
+    return f"{day.day} {MONTH_NAMES[day.month - 1]} {day.year}"

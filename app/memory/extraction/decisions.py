@@ -229,6 +229,7 @@ class ConflictGroups:
             attribute=attribute,
             valid_from=proposed.valid_from,
             valid_to=proposed.valid_to,
+            said_at=proposed.said_at,
         )
 
 

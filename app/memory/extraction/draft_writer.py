@@ -165,6 +165,8 @@ class DraftWriter:
             "embedding_model": self._model,
             "confidence": max(row.confidence, proposed.confidence),
             "evidence": list(dict.fromkeys([*row.evidence, *draft.evidence]))[-MOST_EVIDENCE:],
+            "speaker": draft.quotes,
+            "said_at": _newest(row.said_at, proposed.said_at),
             "attribute": proposed.attribute or row.attribute,
             "expected_valid_days": proposed.expected_valid_days or row.expected_valid_days,
         }
@@ -304,6 +306,8 @@ class DraftWriter:
             "source_id": draft.owner.session_id,
             "source_error": proposed.source_error,
             "evidence": list(draft.evidence),
+            "speaker": draft.quotes,
+            "said_at": proposed.said_at,
             "confidence": proposed.confidence,
             "visibility": "members",
             "external_id": None,
@@ -316,6 +320,10 @@ class DraftWriter:
             "creator": self._request.principal.key_id,
         }
         return columns | asdict(draft.owner) | base | {"metadata_": metadata}
+
+
+def _newest(*times: datetime | None) -> datetime | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def _over(cap: int) -> GateReason:

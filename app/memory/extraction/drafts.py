@@ -35,6 +35,7 @@ class Draft:
         evidence: ids of stored messages that say so.
         own: the proposal's text: what neighbours are looked up by.
         new: the text of an UPDATE or MERGE.
+        speaker: whose words `own` is; None in the third person.
         reasons: every rule it broke.
         target_ids: memories that it changes, ends or repeats.
         conflicts: memories that it may contradict and that stay beside it.
@@ -49,6 +50,7 @@ class Draft:
     evidence: tuple[str, ...] = ()
     own: EmbeddedText = field(default_factory=lambda: EmbeddedText(""))
     new: EmbeddedText | None = None
+    speaker: str | None = None
     event: Event | None = None
     reasons: tuple[GateReason, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
@@ -74,6 +76,11 @@ class Draft:
     def content(self) -> EmbeddedText:
         """What is stored when it is."""
         return self.new or self.own
+
+    @property
+    def quotes(self) -> str | None:
+        """Whose words are stored when it is; nobody's where a reconciler worded them."""
+        return None if self.new is not None else self.speaker
 
     @property
     def question(self) -> ReconcileQuestion:

@@ -145,12 +145,25 @@ def _judged(
         reasons.append(not_allowed(proposed.scope, scopes.names))
     reasons += _unsupported(proposed, turns, confirmed)
     reasons += _hostile(proposed, context, turns)
+    said_by = [turns[message_id] for message_id in proposed.evidence if message_id in turns]
+    said_at = max((turn.said_at for turn in said_by), default=None)
+    proposed = replace(proposed, said_at=said_at)
+    owner = owner or scopes.usual
+    speaker = _speaker(said_by, owner) if proposed.quoted else None
     text = proposed.content
     if reasons:
         own = EmbeddedText(text)
-        return Draft(index, proposed, owner or scopes.usual, evidence, own).rejected(reasons)
+        return Draft(index, proposed, owner, evidence, own, speaker=speaker).rejected(reasons)
     own = EmbeddedText(text, content_hash(text))
-    return Draft(index, proposed, owner or scopes.usual, evidence, own)
+    return Draft(index, proposed, owner, evidence, own, speaker=speaker)
+
+
+def _speaker(said_by: Sequence[ConversationTurn], owner: MemoryOwner) -> str | None:
+    """Whose the words of a quotation are, as its newest turn says; the user's before others'."""
+    newest = max(said_by, key=lambda turn: (turn.role == "user", turn.said_at), default=None)
+    if newest is None:
+        return None
+    return newest.name or (owner.user_id if newest.role == "user" else newest.role)
 
 
 def _unsupported(

@@ -99,6 +99,7 @@ class MaintenanceWriter:
             return merge.rejected([SOURCE_CHANGED])
         unchanged.sort(key=_said_at)
         told = [message for row in unchanged for message in row.evidence]
+        said = [row.said_at for row in unchanged if row.said_at]
         periods = [row.expected_valid_days for row in unchanged if row.expected_valid_days]
         whole = replace(
             merge,
@@ -107,6 +108,7 @@ class MaintenanceWriter:
             proposed=replace(
                 merge.proposed,
                 valid_from=_said_at(unchanged[-1]),
+                said_at=max(said, default=None),
                 expected_valid_days=min(periods, default=None),
             ),
             base={"metadata_": _common_metadata(unchanged)},
@@ -187,7 +189,7 @@ class MaintenanceWriter:
 
 
 def _said_at(row: Memory) -> datetime:
-    return row.valid_from or row.create_time
+    return row.valid_from or row.said_at or row.create_time
 
 
 def _fresh(row: Memory) -> datetime:

@@ -49,7 +49,7 @@ REST = timedelta(days=7)
 _NEIGHBOUR: tuple[Any, ...] = (
     Memory.memory_id, Memory.version, Memory.content, Memory.content_hash, Memory.memory_type,
     Memory.confidence, Memory.source, Memory.attribute, Memory.valid_from, Memory.valid_to,
-    Memory.create_time,
+    Memory.create_time, Memory.said_at,
 )  # fmt: skip
 
 _FRESH = func.greatest(Memory.update_time, Memory.valid_from, Memory.reviewed_at)
@@ -58,7 +58,7 @@ _DUE_AT = _FRESH + _PERIOD
 _REVIEWED: tuple[Any, ...] = (
     Memory.memory_id, Memory.version, Memory.content, Memory.memory_type, Memory.confidence,
     Memory.source, Memory.scope, Memory.scope_id, Memory.expected_valid_days,
-    func.coalesce(Memory.valid_from, Memory.create_time).label("since"),
+    func.coalesce(Memory.valid_from, Memory.said_at, Memory.create_time).label("since"),
     func.date_part("day", func.now() - _FRESH).label("days"),
 )  # fmt: skip
 
@@ -293,6 +293,7 @@ def _neighbour(row: Row[Any], similarity: float, duplicate_from: float) -> Neigh
         valid_from=row.valid_from,
         valid_to=row.valid_to,
         create_time=row.create_time,
+        said_at=row.said_at,
     )
 
 

@@ -95,7 +95,8 @@ def _with_past_terms(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         was = row["before"]
         since = was["valid_from"] and datetime.fromisoformat(was["valid_from"])
-        read.append(row | row_terms(was["content"], was["metadata"], since or None))
+        speaker = was.get("speaker")
+        read.append(row | row_terms(was["content"], was["metadata"], since or None, speaker))
     return read
 
 

@@ -132,6 +132,9 @@ class EditService:
             await refuse_switched_off(db, principal, seen, remembering="content" in changes)
         await self._process(principal, seen, changes)
         await self._judge(principal, seen, changes)
+        if changes.get("content", seen.content) != seen.content:
+            # Whoever was quoted did not say the new words.
+            changes["speaker"] = None
         model = await self._embed(principal, seen.agent_id, changes)
         event = patch_event(seen, changes)
         async with self._work.write(principal, while_disabled=True) as unit:

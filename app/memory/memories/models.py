@@ -168,6 +168,10 @@ class Memory(TenantOwned, Timed, Searched, Base):
     evidence: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list
     )
+    # Whose words the content is, where it is somebody's own; and when the newest message that
+    # says it was said.
+    speaker: Mapped[str | None] = mapped_column(Text)
+    said_at: Mapped[datetime | None]
     confidence: Mapped[float] = mapped_column(Double)
     visibility: Mapped[str] = mapped_column(String(20))
     status: Mapped[str] = mapped_column(String(20), server_default=text("'active'"))

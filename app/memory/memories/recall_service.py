@@ -30,8 +30,8 @@ from app.platform.plugins.points import About
 CORRECTION: Final = "correction"
 
 COLUMNS: Final = (
-    "memory_id", "content", "memory_type", "scope", "source_error", "confidence", "valid_from",
-    "version",
+    "memory_id", "content", "memory_type", "scope", "source_error", "speaker", "said_at",
+    "confidence", "valid_from", "version",
 )  # fmt: skip
 """What a context shows of a memory."""
 

@@ -117,7 +117,12 @@ async def rewrite(
         setattr(row, name, value)
     if values.keys() & DERIVED_FROM:
         terms = await read_text(
-            len(row.content), row_terms, row.content, row.metadata_, row.valid_from
+            len(row.content),
+            row_terms,
+            row.content,
+            row.metadata_,
+            row.valid_from,
+            row.speaker,
         )
         for name, value in terms.items():
             setattr(row, name, value)

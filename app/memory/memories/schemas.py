@@ -244,6 +244,14 @@ class MemoryRead(ReadSchema):
     )
     source_error: str | None
     evidence: list[str]
+    speaker: str | None = Field(
+        description="Whose words the content is, where it is somebody's own: the name of the "
+        "message, else the id of the user. Null for a statement in the third person."
+    )
+    said_at: Timestamp | None = Field(
+        description="When the newest message that says it was said: its `metadata.client_time`, "
+        "else its `create_time`. Null for what was not read from messages."
+    )
     confidence: float
     visibility: Visibility
     status: Status

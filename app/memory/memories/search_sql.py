@@ -43,10 +43,10 @@ from app.memory.memories.graph_sql import NamedMention, linked
 COLUMNS = (
     "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",
     "agent_id", "session_id", "project_id", "source", "source_id", "source_deleted_at",
-    "source_error", "evidence", "confidence", "visibility", "status", "superseded_by",
-    "valid_from", "valid_to", "expected_valid_days", "reviewed_at", "expires_at", "external_id",
-    "metadata", "embedding_model", "creator", "use_count", "last_used_at", "version", "create_time",
-    "update_time",
+    "source_error", "evidence", "speaker", "said_at", "confidence", "visibility", "status",
+    "superseded_by", "valid_from", "valid_to", "expected_valid_days", "reviewed_at", "expires_at",
+    "external_id", "metadata", "embedding_model", "creator", "use_count", "last_used_at", "version",
+    "create_time", "update_time",
 )  # fmt: skip
 
 _CURRENT = """memories.status = 'active'

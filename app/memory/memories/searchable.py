@@ -9,17 +9,20 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
 SPEAKER_KEYS: Final = ("name", "speaker", "subject")
 """Keys of the metadata that may name the speaker or the subject; `name` is a message's."""
 
-DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from"})
+DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from", "speaker"})
 """A change of one of these changes the terms."""
 
 NO_TERMS: Final[Mapping[str, None]] = dict.fromkeys(INDEX_COLUMNS)
 
 
 def row_terms(
-    content: str, metadata: Mapping[str, Any], valid_from: datetime | None
+    content: str,
+    metadata: Mapping[str, Any],
+    valid_from: datetime | None,
+    speaker: str | None = None,
 ) -> dict[str, Any]:
     """What the analyser makes of a memory, by column."""
-    names = (metadata.get(key) for key in SPEAKER_KEYS)
+    names = (speaker, *(metadata.get(key) for key in SPEAKER_KEYS))
     speakers = [name for name in names if isinstance(name, str) and name.strip()]
     return index_values(content, speakers=speakers, said_at=valid_from)
 
@@ -27,7 +30,15 @@ def row_terms(
 def with_terms(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Values of new rows, by attribute, with what the analyser makes of them."""
     return [
-        {**row, **row_terms(row["content"], row.get("metadata_") or {}, row.get("valid_from"))}
+        {
+            **row,
+            **row_terms(
+                row["content"],
+                row.get("metadata_") or {},
+                row.get("valid_from"),
+                row.get("speaker"),
+            ),
+        }
         for row in rows
     ]
 

@@ -261,7 +261,7 @@ class ProfileRepository:
 
         """
         kind, owner_id = owner
-        since = func.coalesce(Memory.valid_from, Memory.create_time)
+        since = func.coalesce(Memory.valid_from, Memory.said_at, Memory.create_time)
         readable = (
             or_(Memory.agent_id.is_(None), Memory.agent_id == home) if kind == "user" else _shared()
         )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.language.llm.tokens import TokenCounter
-from app.language.text.calendar_words import MONTH_NAMES
+from app.language.text.calendar_words import written_day
 from app.language.text.prompt_text import escape_line, escape_lines
 from app.language.text.word_limit import ELLIPSIS, cut_at_sentence, word_count
 from app.prompting.context.assembly import NOTHING, TAG, Section, block_text
@@ -158,8 +158,7 @@ class ExcerptLines:
         return known
 
     def _new_head(self, message: FoundMessage) -> str:
-        day = message.said_at
-        date = f"{day.day} {MONTH_NAMES[day.month - 1]} {day.year}"
+        date = written_day(message.said_at)
         if message.session_id == self._session_id:
             return f"{date}, earlier in this session:"
         place = f"session {self._found.sessions[message.session_id]} of {self._found.session_count}"

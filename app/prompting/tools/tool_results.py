@@ -16,7 +16,7 @@ from app.conversation.messages.capture import said_text
 from app.errors import DomainError
 from app.language.llm.tokens import TokenCounter
 from app.language.text.prompt_text import escape_line, time_ago
-from app.memory.memories.prompt_lines import HEADER
+from app.memory.memories.prompt_lines import HEADER, statement
 from app.memory.memories.schemas import Outcome
 from app.memory.memories.search_schemas import MemoryStats
 from app.prompting.blocks.errors import times
@@ -70,16 +70,14 @@ class ToolResult:
 
 def memory_line(hit: Mapping[str, Any], at: datetime) -> str:
     """A memory that a search found, without a number."""
-    mistake = hit["source_error"]
-    avoid = f" (avoid: {escape_line(mistake)})" if mistake else ""
     kind = f"{hit['memory_type']}, {hit['scope']}, {time_ago(at - hit['create_time'])}"
-    return f"[{hit['memory_id']}] ({kind}) {escape_line(hit['content'])}{avoid}"
+    return f"[{hit['memory_id']}] ({kind}) {statement(hit)}"
 
 
 def memory_data(hit: Mapping[str, Any]) -> dict[str, Any]:
     names = (
-        "memory_id", "content", "memory_type", "scope", "source_error", "confidence", "score",
-        "create_time",
+        "memory_id", "content", "memory_type", "scope", "source_error", "speaker", "said_at",
+        "confidence", "score", "create_time",
     )  # fmt: skip
     return {name: hit[name] for name in names}
 

@@ -82,6 +82,7 @@ def memories(draw: st.DrawFn) -> list[Found]:
         row = {
             "memory_id": f"mem_{number}", "content": draw(TEXTS), "scope": "user", "version": 1,
             "memory_type": draw(st.sampled_from(["fact", "correction"])),
+            "speaker": draw(st.none() | TEXTS), "said_at": draw(st.none() | st.just(NOW)),
             "source_error": draw(st.none() | TEXTS), "valid_from": draw(st.none() | st.just(NOW)),
         }  # fmt: skip
         ranked = RankedMemory(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)

@@ -1,6 +1,8 @@
 """Which proposals stand: evidence, scope, the gate, attacks and echoes; without a database."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,44 @@ def test_a_statement_with_evidence_stands():
 @pytest.mark.parametrize("evidence", [(), ("m9",), ("m1", "m9")])
 def test_evidence_must_exist_every_piece_of_it(evidence):
     assert codes(proposed(evidence=evidence)) == [("REJECT", ["evidence_missing"])]
+
+
+class TestSpeaker:
+    LATER = NOW + timedelta(hours=1)
+
+    def spoken(self, *turns: ConversationTurn, scopes=SCOPES, quoted=True) -> tuple[Any, Any]:
+        ids = tuple(one.message_id for one in turns)
+        told = proposed("I live in Munich.", evidence=ids, quoted=quoted, memory_type="event")
+        [draft] = judge([told], EvidenceContext(turns, scopes), Gate())
+        return draft.speaker, draft.proposed.said_at
+
+    def test_own_words_are_those_of_the_user(self):
+        assert self.spoken(turn("m1", "I live in Munich.")) == ("ana", NOW)
+
+    def test_name_of_the_message_comes_before_the_id_of_the_user(self):
+        assert self.spoken(turn("m1", "I live in Munich.", name="Ana M.")) == ("Ana M.", NOW)
+
+    def test_third_person_is_nobodys_words_and_was_said_all_the_same(self):
+        assert self.spoken(turn("m1", "I live in Munich."), quoted=False) == (None, NOW)
+
+    def test_newest_turn_of_the_evidence_counts_wherever_it_stands(self):
+        first = replace(turn("m1", "I live in Munich.", name="Ana"), said_at=self.LATER)
+        second = turn("m2", "In Munich, yes.", name="Bo")
+
+        assert self.spoken(first, second) == ("Ana", self.LATER)
+
+    def test_user_is_quoted_where_the_assistant_is_evidence_too(self):
+        reply = replace(turn("m2", "In Munich, then.", "assistant"), said_at=self.LATER)
+
+        assert self.spoken(turn("m1", "I live in Munich."), reply) == ("ana", self.LATER)
+        assert self.spoken(reply) == ("assistant", self.LATER)
+
+    def test_knowledge_that_all_users_share_names_no_user(self):
+        scopes = WritableScopes(None, "helper", scope="agent")
+        told = proposed("I live in Munich.", scope="agent", quoted=True)
+        [draft] = judge([told], EvidenceContext(TURNS, scopes), Gate())
+
+        assert draft.speaker is None
 
 
 def test_what_was_read_before_is_no_evidence_alone():

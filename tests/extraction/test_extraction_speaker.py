@@ -1,0 +1,172 @@
+"""Who said a memory and when: columns that an extractor's quotations fill, and what keeps them."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from app.language.keyless.extractor import RulesExtractor
+from app.language.keyless.reconciler import RulesReconciler
+from app.language.llm.extractor import Extraction, ExtractionRequest, Proposed
+from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
+from app.runtime import Runtime
+from tests.support.api import append, every_page, execute, found, ok, save, search
+from tests.support.model_service import app_of
+from tests.support.service import client_of
+from tests.support.tenants import make_tenant
+from tests.support.tools import result
+from tests.support.working import extracted, working
+
+LISBON = "I moved to Lisbon last month."
+MAY = "2025-05-03T23:30:00+02:00"
+IN_UTC = "2025-05-03T21:30:00Z"
+LINE = "- [fact] ana, 3 May 2025: I moved to Lisbon last month."
+
+
+class Quoting(RulesExtractor):
+    """Proposes every message of the user as it stands, in their own words."""
+
+    async def extract(self, request: ExtractionRequest) -> Extraction:
+        told = [turn for turn in request.turns if turn.role == "user" and not turn.context]
+        return Extraction(
+            tuple(
+                Proposed(turn.content, "fact", 0.9, (turn.message_id,), quoted=True)
+                for turn in told
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+async def quoting(runtime: Runtime) -> Runtime:
+    rules = ExtractionModel(Quoting(), RulesReconciler())
+    return replace(runtime, models=ModelCatalogue("rules", rules=rules))
+
+
+@pytest.fixture(scope="module")
+async def quoting_app(quoting: Runtime) -> AsyncIterator[Any]:
+    async with app_of(quoting) as application:
+        yield application
+
+
+@pytest.fixture
+async def client(quoting_app: Any, quoting: Runtime) -> AsyncIterator[AsyncClient]:
+    owner = await make_tenant(quoting)
+    async with client_of(quoting_app, owner.key) as opened:
+        opened.tenant_id = owner.tenant_id
+        yield opened
+
+
+def said(content: str, at: str | None = None, **fields: Any) -> dict[str, Any]:
+    meta = {} if at is None else {"client_time": at}
+    return {"role": "user", "content": content, "metadata": meta} | fields
+
+
+async def infer(client: AsyncClient, *messages: Any, **fields: Any) -> dict[str, Any]:
+    body = {"messages": list(messages), "user_id": "ana"} | fields
+    answer = await client.post("/memories", json=body)
+    assert answer.status_code in {200, 201}, answer.text
+    return answer.json()["results"][0]["memory"]
+
+
+async def test_session_that_is_read_keeps_who_said_it_and_when(
+    client: AsyncClient, quoting: Runtime, dsn: str
+) -> None:
+    await append(client, "talk", said(LISBON, MAY), said("I have a dog.", name="Bo"))
+    async with working(quoting, dsn):
+        await extracted(client, "talk")
+
+    rows = {row["content"]: row for row in await every_page(client, "/memories", user_id="ana")}
+    messages = await every_page(client, "/sessions/talk/messages")
+    assert (rows[LISBON]["speaker"], rows[LISBON]["said_at"]) == ("ana", IN_UTC)
+    dog = rows["I have a dog."]
+    assert (dog["speaker"], dog["said_at"]) == ("Bo", messages[1]["create_time"])
+
+
+async def test_context_and_search_show_them(client: AsyncClient) -> None:
+    await append(client, "talk", "Hello there, how are you today?")
+    await infer(client, said(LISBON, MAY))
+
+    hits = await search(client, LISBON, user_id="ana", format="text")
+    assert LINE in hits["prompt"].splitlines()
+    [hit] = hits["results"]
+    assert (hit["speaker"], hit["said_at"]) == ("ana", IN_UTC)
+    shown = ok(
+        await client.post("/sessions/talk/context", json={"query": LISBON, "render": "openai"})
+    )
+    assert LINE in shown["messages"][0]["content"].splitlines()
+    told = await result(client, "memory_search", {"query": LISBON}, session_id="talk")
+    assert LINE.removeprefix("- [fact] ") in told
+
+
+async def test_statement_saved_as_it_stands_is_nobodys_words(client: AsyncClient) -> None:
+    memory = (await save(client, "She moved to Lisbon.", metadata={"name": "Bo"}))["memory"]
+
+    assert (memory["speaker"], memory["said_at"]) == (None, None)
+
+
+async def test_edit_of_the_words_ends_the_quotation_and_undo_brings_it_back(
+    client: AsyncClient,
+) -> None:
+    memory_id = (await infer(client, said(LISBON, MAY)))["memory_id"]
+    path = f"/memories/{memory_id}"
+
+    kept = ok(await client.patch(path, json={"content": LISBON, "confidence": 0.8}))
+    changed = ok(await client.patch(path, json={"content": "Ana moved to Lisbon."}))
+
+    assert (kept["speaker"], kept["said_at"]) == ("ana", IN_UTC)
+    assert (changed["speaker"], changed["said_at"]) == (None, IN_UTC)
+    lines = await every_page(client, f"{path}/history")
+    assert [line["after"]["speaker"] for line in lines] == ["ana", "ana", None]
+    body = {"history_id": lines[0]["history_id"]}
+    again = ok(await client.post(f"{path}/restore", json=body))["memory"]
+    assert (again["content"], again["speaker"], again["said_at"]) == (LISBON, "ana", IN_UTC)
+
+
+async def test_past_shows_them_as_they_were(client: AsyncClient) -> None:
+    memory = await infer(client, said(LISBON, MAY))
+    path = f"/memories/{memory['memory_id']}"
+    [line] = await every_page(client, f"{path}/history")
+    ok(await client.patch(path, json={"content": "Ana moved away."}))
+
+    then = await search(client, LISBON, user_id="ana", known_at=line["create_time"])
+
+    [hit] = then["results"]
+    assert (hit["content"], hit["speaker"], hit["said_at"]) == (LISBON, "ana", IN_UTC)
+
+
+async def test_filters_know_both(client: AsyncClient) -> None:
+    first = await infer(client, said(LISBON, MAY))
+    second = await infer(client, said("I have a dog.", name="Bo"))
+
+    def ids(filters: dict[str, Any]) -> Any:
+        return found(client, "dog or Lisbon", user_id="ana", filters=filters)
+
+    assert await ids({"speaker": "Bo"}) == [second["memory_id"]]
+    assert await ids({"said_at": {"lt": "2025-06-01T00:00:00Z"}}) == [first["memory_id"]]
+
+
+async def test_speaker_is_found_as_if_named_in_the_words(client: AsyncClient, dsn: str) -> None:
+    memory = await infer(client, said("I have a dog.", name="Bartholomew"))
+
+    async def terms() -> Any:
+        query = "SELECT terms::text FROM memories WHERE memory_id = $1"
+        return await execute(dsn, query, memory["memory_id"])
+
+    before = await terms()
+    await client.patch(f"/memories/{memory['memory_id']}", json={"content": "I have a cat."})
+    ok(await client.patch(f"/memories/{memory['memory_id']}", json={"content": "I have a dog."}))
+    assert await terms() != before
+
+
+async def test_erasure_of_the_user_takes_their_words_and_name(
+    client: AsyncClient, dsn: str
+) -> None:
+    await infer(client, said(LISBON, MAY))
+
+    ok(await client.delete("/users/ana", params={"confirm": True}))
+
+    query = "SELECT count(*) FROM memories WHERE tenant_id = $1 AND speaker IS NOT NULL"
+    [row] = await execute(dsn, query, client.tenant_id)
+    assert row["count"] == 0
