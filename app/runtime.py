@@ -159,7 +159,7 @@ def _build(
         capture=capture,
         indexer=Indexer(embedders, capture.tags),
         checkpoint_store=SessionCheckpointStore(),
-        identification=Identification(directory, key_use, now),
+        identification=Identification(directory, key_use, now, settings.default_user_id),
         quota=Quota(settings.daily_calls, settings.daily_tokens),
         export_slots=ExportSlots(settings.database_pool_size),
         key_use=key_use,

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from annotated_types import Ge, Gt, Le
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, StringConstraints, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import ConfigurationError
 
 Share = Annotated[float, Ge(0.0), Le(1.0)]
+
+UserId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}$")]
+"""As every id that a request may name."""
 
 REMOVED: Final = frozenset(
     {
@@ -72,6 +75,7 @@ class Settings(BaseSettings):
     # --- what is accepted
     enabled: bool = True
     auto_create: bool = True
+    default_user_id: UserId | None = None
     min_confidence: Share = 0.7
     duplicate_threshold: Share | None = None
     min_length: Annotated[int, Ge(1), Le(1000)] = 5

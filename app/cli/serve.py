@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 import uvloop
@@ -85,6 +85,10 @@ def serve_command(
             _run_one(settings, listener)
 
 
+DEFAULT_USER: Final = "default"
+"""Whom a request to the embedded service is about that names nobody."""
+
+
 def _refuse_held(data_dir: Path) -> None:
     lock = FolderLock(open_data_folder(data_dir))
     lock.acquire()
@@ -103,6 +107,9 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
 
 async def _serve_embedded(settings: Settings, listener: socket.socket) -> None:
     data_dir = data_dir_of(settings)
+    settings = settings.model_copy(
+        update={"default_user_id": settings.default_user_id or DEFAULT_USER}
+    )
     async with stoppable() as stopping, open_embedded(data_dir, share=False) as dsn:
         refuse_unknown(await current_revision(dsn))
         await upgrade(dsn)

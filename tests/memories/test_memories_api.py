@@ -477,7 +477,7 @@ class TestVerdicts:
             {"content": "她有两只猫。"},
             {"role": "system", "content": "x"},
         ]
-        body = {"messages": messages, "user_id": "ana", "session_id": "s9"}
+        body = {"messages": messages, "user_id": "ana", "session_id": "s9", "infer": False}
 
         async with client_of(app, reader.key) as reading:
             answer = ok(await reading.post("/memories/validate", json=body))

@@ -90,11 +90,40 @@ async def test_valid_statement_makes_no_user(client: AsyncClient, dsn: str, acme
 
 async def test_gate_refusals_are_reported_first(client: AsyncClient) -> None:
     """As a save does, which asks the gate first."""
-    body = {"messages": "Tea", "user_id": "bob"} | IN_PROJECT
+    body = {"messages": "Tea", "user_id": "bob", "infer": False} | IN_PROJECT
 
     answer = ok(await client.post("/memories/validate", json=body))
 
     assert [one["code"] for one in answer["results"][0]["reasons"]] == ["too_short"]
+
+
+async def test_what_would_be_new_has_no_id_yet(client: AsyncClient) -> None:
+    body = {"messages": TEA, "user_id": "ana", "infer": False}
+
+    new = ok(await client.post("/memories/validate", json=body))["results"][0]
+    stored = ok(await client.post("/memories", json=body), 201)["results"][0]
+    known = ok(await client.post("/memories/validate", json=body))["results"][0]
+
+    assert (new["event"], new["memory_id"]) == ("ADD", None)
+    assert (known["event"], known["memory_id"]) == ("NONE", stored["memory_id"])
+
+
+async def test_with_infer_it_answers_what_would_be_read(
+    client: AsyncClient, dsn: str, acme: Caller
+) -> None:
+    body = {"messages": "I live in Munich. Can you help me?", "user_id": "ana"}
+    before = await counts(dsn, acme.tenant_id)
+
+    told = ok(await client.post("/memories/validate", json=body))
+    after = await counts(dsn, acme.tenant_id)
+    saved = ok(await client.post("/memories", json=body), 201)
+
+    assert after == before
+    assert told["valid"]
+    assert [one["content"] for one in told["results"]] == [
+        one["content"] for one in saved["results"]
+    ]
+    assert {one["memory_id"] for one in told["results"]} == {None}
 
 
 class TestDeployments:

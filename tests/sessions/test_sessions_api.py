@@ -73,7 +73,7 @@ class TestOpening:
         appended = await client.post("/sessions/s1/messages", json=said)
         opened = await client.post("/sessions", json={})
 
-        problem(appended, 404, "session_not_found")
+        assert fields(problem(appended, 422, "user_required")) == ["body.user_id"]
         assert fields(problem(opened, 422, "user_required")) == ["body.user_id"]
 
     @pytest.mark.parametrize(

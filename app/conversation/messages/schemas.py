@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints, model_validator
 from app.conversation.sessions.schemas import StateDocument
 from app.identity.agents.schemas import MOST_TOKENS, TriggerRule
 from app.platform.values.fields import (
+    TEXT_OR_PARTS,
     Document,
     Id,
     Kind,
@@ -35,9 +36,9 @@ class MessageCreate(Schema):
         description="Your own id makes the append repeatable; generated when left out.",
     )
     role: Role
-    content: Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable] = Field(
-        default="", examples=["I moved to Munich last week."]
-    )
+    content: Annotated[
+        str, StringConstraints(max_length=CONTENT_LENGTH), Storable, TEXT_OR_PARTS
+    ] = Field(default="", examples=["I moved to Munich last week."])
     content_type: Kind = "text"
     content_parts: list[Document] | None = Field(
         default=None, max_length=50, description="Multi-part content; binaries by reference."
@@ -57,6 +58,16 @@ class MessageCreate(Schema):
         description="Where a branch begins; the message before it in the session when left "
         "out, none when null.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_parts(cls, value: Any) -> Any:
+        """Parts given as `content`, as OpenAI's clients send them, are `content_parts`."""
+        if not isinstance(value, dict) or not isinstance(value.get("content"), list):
+            return value
+        if value.get("content_parts"):
+            raise ValueError("give the parts once: as content or as content_parts")
+        return value | {"content": "", "content_parts": value["content"]}
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

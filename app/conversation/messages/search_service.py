@@ -32,11 +32,12 @@ from app.conversation.messages.search_sql import (
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
-from app.identity.users.service import resolve_subject
+from app.identity.users.service import for_default_user, resolve_subject
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
 from app.language.ranking.records import EPOCH_2000, Records, read_records
+from app.language.ranking.schemas import rounded
 from app.language.text.offload import in_turn
 from app.language.text.prompt_text import time_ago
 from app.platform.database.engine import Database
@@ -109,6 +110,7 @@ class MessageSearchService:
                 retry.
 
         """
+        body = for_default_user(principal, body)
         user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
         if body.session_id is None and user_id is None and agent_id is None:
             raise SelectorRequiredError("body", SELECTORS)
@@ -258,21 +260,24 @@ def _hit(
 ) -> dict[str, Any]:
     """A hit as `search_schemas.MessageHit` shows it."""
     elapsed = reference - row["said_at"]
-    shown = dict(row) | {
+    scores: dict[str, Any] = {
         "score": ranking.relevance,
         "relevance": ranking.relevance,
         "similarity": ranking.similarity,
         "lexical": ranking.lexical,
-        "said_ago": time_ago(elapsed),
-        "said_ago_seconds": round(elapsed.total_seconds()),
-        "piece": _piece(ranking),
         "explain": None,
     }
     if explain:
-        shown["explain"] = {
+        scores["explain"] = {
             "cosine": ranking.similarity,
             "lexical": ranking.lexical,
             "fused": ranking.relevance,
             "boosts": dict(ranking.boosts),
         }
-    return shown
+    return {
+        **row,
+        **rounded(scores),
+        "said_ago": time_ago(elapsed),
+        "said_ago_seconds": round(elapsed.total_seconds()),
+        "piece": _piece(ranking),
+    }

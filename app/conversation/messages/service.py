@@ -142,7 +142,7 @@ class MessageService:
             shown.pressure = await self._pressure(
                 unit.db, principal, session, policy, before, stored
             )
-            unit.answer(shown, 201, user_id=session.user_id)
+            unit.answer(shown, 201 if shown.created else 200, user_id=session.user_id)
         MESSAGES.inc(len(order))
         log.info("messages_appended", session_id=session_id, created=len(order))
         return shown

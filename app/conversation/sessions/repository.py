@@ -25,7 +25,7 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.identity.users.models import User
 from app.identity.users.repository import UserRepository
 from app.platform.database.base import Id, Timestamp, apply_changes
@@ -170,14 +170,17 @@ class SessionRepository:
 
         Raises:
             AgentNotFoundError, UserNotFoundError, ProjectNotFoundError: one is missing.
+            UserRequiredError: neither the request nor the key names one.
             IdTakenError: the user id is one this key may not see.
             DisabledError: the agent or the user is disabled.
 
         """
         agents = AgentRepository(self._db, self._access)
         users = UserRepository(self._db, self._access)
-        user_id = named.user_id or self._access.user_id
-        assert user_id is not None  # noqa: S101 (the caller has checked)
+        access = self._access
+        user_id = named.user_id or access.user_id or access.default_user_id
+        if user_id is None:
+            raise UserRequiredError
         known = await users.find(user_id)
         agent_id = named.agent_id or (known.agent_id if known else None)
         agent = await agents.ensure(agent_id, create=create, creator=creator)
@@ -193,7 +196,8 @@ class SessionRepository:
         """The session, locked until the transaction ends; made on first use.
 
         Raises:
-            SessionNotFoundError: missing, and may not be made or no user is named.
+            SessionNotFoundError: missing, and may not be made.
+            UserRequiredError: missing, and neither the request nor the key says whose it is.
             SessionMismatchError: it was opened with another user, agent or project.
             IdTakenError: it is a session this key may not see.
             DisabledError: its agent or user is disabled.
@@ -201,7 +205,7 @@ class SessionRepository:
         """
         found = await self._locked(session_id)
         if found is None:
-            if not create or not (named.user_id or self._access.user_id):
+            if not create:
                 raise SessionNotFoundError(session_id)
             agent, user = await self.ensure_participants(named, create=create, creator=creator)
             # Two first appends at once: one inserts, the other waits and finds.

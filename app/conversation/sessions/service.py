@@ -20,7 +20,6 @@ from app.conversation.sessions.schemas import (
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
-from app.identity.users.errors import UserRequiredError
 from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.fields import RUNNING
@@ -50,13 +49,12 @@ class SessionService:
 
         Raises:
             UserNotFoundError, AgentNotFoundError, ProjectNotFoundError: one is missing and
-                may not be made, or no user is named.
+                may not be made.
+            UserRequiredError: neither the request nor the key names a user.
             IdTakenError: the tenant has a session or a user with that id already.
             DisabledError: the agent or the user is disabled.
 
         """
-        if body.user_id is None and principal.access.user_id is None:
-            raise UserRequiredError
         named = Participants(body.user_id, body.agent_id, body.project_id)
         values = body.model_dump(exclude={"session_id", "user_id", "agent_id"})
         async with self._work.write(principal, key, while_disabled=True) as unit:

@@ -25,12 +25,14 @@ class Access:
     Args:
         agent_id: the agent that the key is bound to.
         user_id: the user that the key is bound to or acts for.
+        default_user_id: whom a request is about that names nobody; None where it must.
 
     """
 
     tenant_id: str
     agent_id: str | None = None
     user_id: str | None = None
+    default_user_id: str | None = None
 
     @property
     def restricted(self) -> bool:

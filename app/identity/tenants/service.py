@@ -5,6 +5,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -73,10 +74,18 @@ class KeyUse:
 class Identification:
     """Key to principal, once per request and never from a cache: revocation is immediate."""
 
-    def __init__(self, directory: KeyDirectory, uses: KeyUse, now: Now) -> None:
+    def __init__(
+        self,
+        directory: KeyDirectory,
+        uses: KeyUse,
+        now: Now,
+        default_user_id: str | None = None,
+    ) -> None:
+        """Prepare for requests about the default user where they and their key name nobody."""
         self._directory = directory
         self._uses = uses
         self._now = now
+        self._default_user_id = default_user_id
 
     async def identify(self, key: str) -> Principal:
         """Who holds `key`.
@@ -99,8 +108,11 @@ class Identification:
         if row["status"] == 0:
             raise TenantDisabledError
         self._uses.note(row["tenant_id"], row["key_id"], self._now())
+        access = Access(row["tenant_id"], row["agent_id"], row["user_id"])
+        if not access.restricted:
+            access = replace(access, default_user_id=self._default_user_id)
         return Principal(
-            access=Access(row["tenant_id"], row["agent_id"], row["user_id"]),
+            access=access,
             key_id=row["key_id"],
             scopes=frozenset(row["scopes"]),
             config=json.loads(row["config"]),

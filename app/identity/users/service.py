@@ -1,6 +1,8 @@
 """Use cases of users."""
 
-from typing import Any
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
 
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.agents.repository import AgentRepository
@@ -99,6 +101,23 @@ def _columns(values: dict[str, Any]) -> dict[str, Any]:
     if "status" in kept:
         kept["status"] = ENABLED[kept["status"]]
     return kept
+
+
+Body = TypeVar("Body", bound=BaseModel)
+
+_NAMED: Final = ("user_id", "agent_id", "session_id", "run_id", "project_id")
+
+
+def for_default_user(principal: Principal, body: Body) -> Body:
+    """The request as one about the default user, where it and its key name nobody at all."""
+    default = principal.access.default_user_id
+    if default is None or principal.access.restricted:
+        return body
+    if getattr(body, "scope", None) not in {None, "user"}:
+        return body
+    if any(getattr(body, name, None) is not None for name in _NAMED):
+        return body
+    return body.model_copy(update={"user_id": default})
 
 
 def resolve_subject(

@@ -11,10 +11,9 @@ from typing import Any
 
 import structlog
 
-from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
+from app.conversation.sessions.errors import SessionEndedError
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
-from app.identity.users.errors import UserRequiredError
 from app.integrations.langgraph.errors import (
     SaverCheckpointNotFoundError,
     SaverContentMissingError,
@@ -105,18 +104,12 @@ class SaverService:
         self, sessions: SessionRepository, principal: Principal, session_id: str, body: SaverPut
     ) -> None:
         """Raises SessionEndedError, UserRequiredError."""
-        begins = self._auto_create and body.parent_id is None
-        try:
-            opened = await sessions.open_for_append(
-                session_id,
-                Participants(body.user_id, body.agent_id),
-                create=begins,
-                creator=principal.key_id,
-            )
-        except SessionNotFoundError:
-            if begins and not (body.user_id or principal.access.user_id):
-                raise UserRequiredError from None
-            raise
+        opened = await sessions.open_for_append(
+            session_id,
+            Participants(body.user_id, body.agent_id),
+            create=self._auto_create and body.parent_id is None,
+            creator=principal.key_id,
+        )
         if opened.session.status == 0:
             raise SessionEndedError(session_id)
 

@@ -58,7 +58,7 @@ ENGLISH: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
             r"you made (?:a|another) mistake",
             rf"{START}(?:please )?(?:stop|quit) (?:calling me|doing (?:that|this)|using|adding"
             r"|saying|writing|answering|replying)",
-            rf"{START}(?:wrong|incorrect){END}",
+            rf"{START}(?:wrong|incorrect|not (?:correct|right|true)){END}",
             rf"{START}wrong (?:name|date|day|time|one|person|place|city|number|file|language"
             rf"|way)",
         ),
@@ -210,6 +210,7 @@ CHINESE: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "correction": (
         (
             rf"(?<!对)(?:不对){{1,3}}{CHINESE_END}",
+            rf"{CLAUSE}(?:那|这)?(?:个|样)?(?:是)?(?:不正确|不准确|错的){CHINESE_END}",
             r"你[^,。!?]{0,6}错[^,。!?]{0,3}了",
             rf"{CLAUSE}(?:不,?|对不起,?|抱歉,?|哦,?)?(?:我|是我|又|你们)?(?:刚才|刚刚)?"
             r"(?:说|弄|搞|记|理解|听|写)错了",
@@ -239,7 +240,7 @@ CHINESE: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "reinforcement": (
         (
-            r"完全(?:正确|对|没错)",
+            r"(?:完全|非常|十分|很|说得)(?:正确|对|没错)",
             rf"(?:{CLAUSE}|是|对)没错{CHINESE_END}",
             rf"{CLAUSE}(?:对对?|是的|嗯),?(?:就是这样|就是这个意思|就是它|正是)",
             rf"{CLAUSE}(?:就是这样|就是这个意思|正是这样|正是如此){CHINESE_END}",

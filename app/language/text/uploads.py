@@ -30,6 +30,8 @@ _CHINESE_NOUN = (
     "|发票|音频|录音)"
 )
 
+_SOME = r"(?:an? |the |one |two |three |some |several |\d{1,3} )?(?:new )?"
+
 PATHS: Final = (
     r"/mnt/user-data/|/mnt/data/|sandbox:/|/tmp/uploads?/",
     r"</?(?:uploaded_files?|attachments?)",
@@ -45,11 +47,17 @@ EVENTS: Final = (
     rf"(?<![a-z])(?:user|i|he|she|they) (?:has |have |had )?(?:just |also |already )?upload(?:ed"
     rf"|s) (?:an? |the |one |two |three |some |several |\d{{1,3}} )?(?:new )?(?:{_NOUN}"
     rf"|\S{{1,60}}{_EXTENSION})",
+    rf"(?<![a-z])user (?:has |had )?(?:just |also )?(?:sent|shared|pasted|provided) {_SOME}"
+    rf"(?:{_NOUN}|\S{{1,60}}{_EXTENSION})(?=[.!?,;]|$)",
+    rf"(?<![a-z])i(?:'ve| have)? (?:just |also )?(?:sent|shared|pasted) (?:you {_SOME}"
+    rf"(?:{_NOUN}|\S{{1,60}}{_EXTENSION})|{_SOME}{_NOUN} (?:here|above|below)(?![a-z]))",
     # --- Chinese
     rf"上传(?:了|过|完)?[^。!?]{{0,30}}?(?:{_CHINESE_NOUN}|{_EXTENSION})",
     rf"(?:{_CHINESE_NOUN}|{_EXTENSION})[^,。!?]{{0,6}}(?:已|已经|被|都|刚刚?|成功){{0,2}}上传",
     r"(?:用户|我|他|她|您|你)(?:刚刚|刚才|刚|今天|昨天|已经|已|又|也|之前|曾){0,2}(?:上传|附上)"
     r"(?:了|过)",
+    r"(?:用户|我)(?:刚刚|刚才|刚|已经|已|又|也){0,2}(?:发来|贴|发(?=给[你您]))(?:给[你您])?了?"
+    rf"(?:[一二两三几]?[个张份篇页]|一些)?{_CHINESE_NOUN}",
     rf"附上了?[^,。!?]{{0,12}}(?:{_CHINESE_NOUN}|{_EXTENSION})",
     r"(?:见|请见|查看|请看|阅读|随信?)附件|附件(?:中|里|内)的?",
 )
@@ -94,6 +102,8 @@ LOOKALIKES: Final = (
 
 _CACHED_TAGS: Final = 64
 
+_BLANK_LINE = lazy_pattern(r"\n[ \t]*\n")
+
 _PATH = lazy_pattern("|".join(PATHS))
 _EVENT = lazy_pattern("|".join(EVENTS))
 _LOOKALIKE = lazy_pattern("|".join(LOOKALIKES))
@@ -119,7 +129,8 @@ class Stripped:
 def strip_blocks(text: str, tags: Collection[str]) -> Stripped:
     """Take out every `<tag …>…</tag>` of the given names, in any case, nested or not.
 
-    A block that is never closed reaches to the end, and a stray closing tag goes alone. A tag
+    A block that is never closed reaches to the end of its paragraph: what a user writes after a
+    blank line is theirs. A stray closing tag goes alone. A tag
     right after a backtick is spoken of and stays. Stripping the result again changes nothing, and
     takes time linear in the length of the text.
     """
@@ -156,7 +167,9 @@ def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, i
                 yield opened[0].start(), opened[0].end(), match.start(), match.end()
                 opened = None
     if opened is not None:
-        yield opened[0].start(), opened[0].end(), len(text), len(text)
+        blank = _BLANK_LINE.search(text, opened[0].end())
+        end = blank.start() if blank else len(text)
+        yield opened[0].start(), opened[0].end(), end, end
 
 
 @lru_cache(_CACHED_TAGS)

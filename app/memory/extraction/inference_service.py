@@ -5,6 +5,7 @@ same stages run as for a session; the messages themselves are not kept.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.usage.errors import QuotaExhaustedError
+from app.identity.users.service import for_default_user
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.evidence import WritableScopes
@@ -33,12 +35,13 @@ from app.memory.memories.errors import (
 )
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.save_service import SaveService
+from app.memory.memories.save_service import SaveService, check_owner
 from app.memory.memories.schemas import (
     JobAccepted,
     MemoryAdded,
     MemoryCreate,
     MemoryRead,
+    MemoryValidated,
     Outcome,
     Reason,
 )
@@ -90,6 +93,7 @@ class InferenceService:
             and what `SaveService.add` raises.
 
         """
+        body = for_default_user(principal, body)
         if not body.infer:
             return await self._saving.add(principal, body, key=key)
         self._work.refuse_disabled()
@@ -114,6 +118,36 @@ class InferenceService:
         await self._pipeline.run(request, model, finish)
         return answers[-1]
 
+    async def validate(self, principal: Principal, body: MemoryCreate) -> MemoryValidated:
+        """What `add` would do, one outcome per statement or proposal; nothing is stored.
+
+        Only what model calls cost is counted.
+
+        Raises:
+            What `add` raises, without what is an outcome here.
+
+        """
+        if not body.infer:
+            return await self._saving.validate(principal, body)
+        self._work.refuse_disabled()
+        body = for_default_user(principal, body)
+        refuse_unusable(body)
+        owner = requested_owner(principal, body)
+        async with self._work.read(principal) as db:
+            await check_owner(db, principal, owner, create=self._rules.auto_create)
+            scopes, config = await self._scopes(db, principal, body, owner)
+        model = model_for(self._models, config, principal.config)
+        if model.extractor.model is not None:
+            await self._check_quota(principal)
+        request = inference_run(
+            principal, body, scopes, config, rules=self._rules, said_at=self._now(), job=None
+        )
+        drafts = await self._pipeline.preview(replace(request, preview=True), model)
+        return MemoryValidated(
+            valid=all(draft.event != "REJECT" for draft in drafts),
+            results=[_outcome(draft, {}) for draft in drafts],
+        )
+
     async def order(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> JobAccepted:
@@ -125,6 +159,7 @@ class InferenceService:
 
         """
         self._work.refuse_disabled()
+        body = for_default_user(principal, body)
         if body.infer:
             refuse_unusable(body)
         owner = requested_owner(principal, body)
@@ -187,13 +222,19 @@ class InferenceService:
         await self._work.refuse_repeated(principal, key)
         async with self._work.write(principal, while_disabled=True) as unit:
             await ensure_owner(unit.db, principal, owner, create=self._rules.auto_create)
-            project_id = owner.project_id
-            if owner.scope != "project":
-                project_id = await writable_project(
-                    unit.db, principal.access, owner.project_id, owner.user_id
-                )
-            agents = AgentRepository(unit.db, principal.access)
-            agent = await agents.find(owner.agent_id) if owner.agent_id else None
+            return await self._scopes(unit.db, principal, body, owner)
+
+    async def _scopes(
+        self, db: AsyncSession, principal: Principal, body: MemoryCreate, owner: MemoryOwner
+    ) -> tuple[WritableScopes, Mapping[str, Any]]:
+        """Where memories of the request may go, and the settings of its agent."""
+        project_id = owner.project_id
+        if owner.scope != "project":
+            project_id = await writable_project(
+                db, principal.access, owner.project_id, owner.user_id
+            )
+        agents = AgentRepository(db, principal.access)
+        agent = await agents.find(owner.agent_id) if owner.agent_id else None
         scopes = WritableScopes(
             owner.user_id, owner.agent_id, owner.session_id, project_id, scope=body.scope
         )

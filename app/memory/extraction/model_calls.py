@@ -89,7 +89,8 @@ class ModelCalls:
             "proposals": len(found.proposals) + len(found.malformed),
         }
         async with self._database.begin(request.principal.tenant_id) as db:
-            await ExtractionRepository(db, request.principal.access).add_run(row)
+            if not request.preview:
+                await ExtractionRepository(db, request.principal.access).add_run(row)
             await _note(db, request, request.operation, extractor.model, found.use)
         return extraction_id
 
@@ -104,9 +105,11 @@ class ModelCalls:
         }
         tenant_id = request.principal.tenant_id
         async with self._database.begin(tenant_id) as db:
-            await ExtractionRepository(db, request.principal.access).add_run(row)
             await _note(db, request, request.operation, extractor.model, error.use, failures=1)
-            await OutboxRepository(db, tenant_id).publish([_event(request, extraction_id, error)])
+            if not request.preview:
+                await ExtractionRepository(db, request.principal.access).add_run(row)
+                event = _event(request, extraction_id, error)
+                await OutboxRepository(db, tenant_id).publish([event])
         EXTRACTION_RUNS.labels(request.trigger, "failed").inc()
         log.warning(
             "extraction_failed",

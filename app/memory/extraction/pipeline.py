@@ -20,7 +20,7 @@ from app.language.llm.model_catalogue import ExtractionModel
 from app.language.llm.reconciler import Reconciler
 from app.language.text.names import name_key
 from app.language.text.offload import read_text
-from app.memory.extraction.drafts import EmbeddedText, embedded
+from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.evidence import judge
 from app.memory.extraction.graph_writer import names_in
 from app.memory.extraction.model_calls import ModelCalls
@@ -95,15 +95,32 @@ class Pipeline:
             LeaseLostError, and whatever `finish` raises: nothing was stored.
 
         """
+        result = await self._apply(await self._read(request, model), finish)
+        _follow_up(result)
+        return result
+
+    async def preview(self, request: RunRequest, model: ExtractionModel) -> tuple[Draft, ...]:
+        """What `run` would make of each proposal now; stores nothing but what model calls cost.
+
+        Raises:
+            What `run` raises before it stores.
+
+        """
+        state = await self._read(request, model)
+        async with self._database.begin(request.principal.tenant_id) as db:
+            look = SnapshotRepository(db, state, self._rules.saving.threshold(state.embedder))
+            snapshot = RunSnapshot(await look.neighbours(), None)
+        plan = await self._reconciliation.plan(state, snapshot)
+        return replaced(state.drafts, plan.drafts)
+
+    async def _read(self, request: RunRequest, model: ExtractionModel) -> RunState:
+        """Everything before the first look at what is remembered."""
         state = RunState(request, model)
         state = await self._filter.turns(state)
         state = await self._calls.extract(state)
         state = await self._filter.proposals(state)
         state = await self._judge(state)
-        state = await self._embed(state)
-        result = await self._apply(state, finish)
-        _follow_up(result)
-        return result
+        return await self._embed(state)
 
     async def _judge(self, state: RunState) -> RunState:
         """With one draft per proposal; those that broke a rule are rejected."""

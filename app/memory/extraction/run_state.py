@@ -50,6 +50,7 @@ class RunRequest:
         base: columns that every new memory gets, such as the request's metadata.
         summary: whether it is the experience of an ended session that is asked for.
         graph: whether relations go into the graph.
+        preview: nothing is stored, so it is not in the log of runs either.
         hold: keeps what is read where it is, first in the transaction that stores; what it
             raises stores nothing.
 
@@ -65,6 +66,7 @@ class RunRequest:
     base: Mapping[str, Any] = field(default_factory=dict)
     summary: bool = False
     graph: bool = True
+    preview: bool = False
     hold: Callable[[AsyncSession], Awaitable[None]] | None = None
 
     @property

@@ -20,6 +20,7 @@ from app.language.llm.reranker import RERANK_CANDIDATES, Reranker, RerankUnavail
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
+from app.language.ranking.schemas import rounded
 from app.language.text.offload import in_turn
 from app.memory.memories.graph_sql import links_of
 from app.memory.memories.hybrid import (
@@ -153,15 +154,15 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
     shown: dict[str, Any] = dict(found.row)
     for name in ("scope_weight", "exact", "exact_ranked", "fits"):
         shown.pop(name, None)
-    shown |= {
-        "score": ranking.score,
-        "similarity": similarity,
-        "relevance": ranking.relevance,
-        "explain": None,
-    }
-    if explain:
-        shown["explain"] = explained(found, weights, compared=compared)
-    return shown
+    explanation = explained(found, weights, compared=compared) if explain else None
+    return shown | rounded(
+        {
+            "score": ranking.score,
+            "similarity": similarity,
+            "relevance": ranking.relevance,
+            "explain": explanation,
+        }
+    )
 
 
 def explained(found: Found, weights: RankWeights, *, compared: bool) -> dict[str, Any]:

@@ -112,9 +112,9 @@ def _judged(
 ) -> SaveCandidate:
     metadata = body.metadata | said.metadata
     if not isinstance(body.messages, str):
-        metadata["role"] = said.role
+        metadata.setdefault("role", said.role)
         if said.name is not None:
-            metadata["name"] = said.name
+            metadata.setdefault("name", said.name)
     candidate = SaveCandidate(index, said.content.strip(), metadata)
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"

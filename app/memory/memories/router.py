@@ -47,7 +47,6 @@ from app.memory.memories.errors import (
     SharedByAllUsersError,
 )
 from app.memory.memories.filters import InvalidFilterError
-from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import (
     AddQuery,
     JobAccepted,
@@ -118,7 +117,6 @@ SCHEDULED: dict[int | str, dict[str, Any]] = {
 
 EditingDep = Annotated[EditService, provided(EditService)]
 SearchDep = Annotated[SearchService, provided(SearchService)]
-SavingDep = Annotated[SaveService, provided(SaveService)]
 CreationDep = Annotated[MemoryCreation, provided(MemoryCreation)]
 ServiceDep = Annotated[MemoryService, provided(MemoryService)]
 
@@ -167,9 +165,9 @@ async def add_memory(
     ),
 )
 async def validate_memories(
-    body: MemoryCreate, principal: ReaderDep, service: SavingDep
+    body: MemoryCreate, principal: ReaderDep, service: CreationDep
 ) -> MemoryValidated:
-    """Ask what saving it as it is would do, its refusals included; nothing is stored."""
+    """Ask what saving it would do, its refusals included; nothing is stored."""
     return await service.validate(principal, body)
 
 

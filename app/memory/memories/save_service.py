@@ -17,6 +17,7 @@ from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
+from app.identity.users.service import for_default_user
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.text.offload import read_text
@@ -173,7 +174,7 @@ class SaveService:
                     await self._duplicates(unit.db, principal, body, embedder).preview(
                         asdict(owner), batch
                     )
-                    outcomes.append(_outcome(batch[0], None, None))
+                    outcomes.append(_expected(batch[0]))
                 else:
                     outcomes += await self._store(unit.db, principal, body, owner, batch, embedder)
             await also(unit.db, outcomes)
@@ -189,6 +190,7 @@ class SaveService:
 
         """
         self._work.refuse_disabled()
+        body = for_default_user(principal, body)
         owner = requested_owner(principal, body)
         body = await self._processed(principal, body, owner)
         batch = await read_text(characters(body), candidates, body, self._rules.gate)
@@ -200,7 +202,7 @@ class SaveService:
             await self._duplicates(db, principal, body, embedder).preview(asdict(owner), batch)
         return MemoryValidated(
             valid=all(candidate.event != "REJECT" for candidate in batch),
-            results=[_outcome(candidate, None, None) for candidate in batch],
+            results=[_expected(candidate) for candidate in batch],
         )
 
     async def _processed(
@@ -374,6 +376,14 @@ def _outcome(
         ],
         decision_id=decision_id,
     )
+
+
+def _expected(candidate: SaveCandidate) -> Outcome:
+    """The outcome of a candidate that was not saved: a new one has no id yet."""
+    outcome = _outcome(candidate, None, None)
+    if outcome.event in {"ADD", "SUPERSEDE"}:
+        outcome.memory_id = None
+    return outcome
 
 
 def _raise_refusal(candidate: SaveCandidate, outcome: Outcome) -> None:

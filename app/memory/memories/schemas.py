@@ -11,8 +11,10 @@ from pydantic import (
     model_validator,
 )
 
+from app.conversation.messages.capture import said_text
 from app.platform.values.fields import (
     METADATA_BYTES,
+    TEXT_OR_PARTS,
     Description,
     Id,
     Metadata,
@@ -44,7 +46,16 @@ CONTENT_LENGTH = 200_000
 """Far above the gate's limit, so that the gate can say `too_long` and keep its verdict."""
 
 Content = Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable]
-Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _number(value: Any) -> Any:
+    """Raises ValueError for true and false, which would count as 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")  # noqa: TRY004 (a ValueError names the field)
+    return value
+
+
+Confidence = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number)]
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 Attribute = Annotated[
     str,
@@ -95,11 +106,15 @@ class Aliases(Schema):
         return given
 
 
+def _text_of(content: Any) -> Any:
+    return said_text(content) if isinstance(content, list) else content
+
+
 class SaidMessage(Schema):
     """One message whose text is to be remembered."""
 
     role: Literal["user", "assistant", "system", "tool"] = "user"
-    content: Content
+    content: Annotated[Content, BeforeValidator(_text_of), TEXT_OR_PARTS]
     name: ShortText | None = None
     metadata: Metadata = Field(default={}, description="Added to the metadata of the request.")
 

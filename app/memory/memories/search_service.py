@@ -10,7 +10,7 @@ from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders, QueryVectors, Spending
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.access import Principal
-from app.identity.users.service import resolve_subject
+from app.identity.users.service import for_default_user, resolve_subject
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import parsed_query
@@ -140,6 +140,7 @@ class SearchService:
             ProcessorFailedError: one of the agent's failed that may not.
 
         """
+        body = for_default_user(principal, body)
         plan = await self._plan(principal, body)
         found = await self._find(principal, plan, body)
         degraded, reranker = plan.degraded, None

@@ -30,7 +30,13 @@ from app.memory.memories.models import MemoryHistory
 from app.memory.memories.owner import permit
 from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.schemas import JobAccepted, MemoryAdded, MemoryCreate, MemoryRead
+from app.memory.memories.schemas import (
+    JobAccepted,
+    MemoryAdded,
+    MemoryCreate,
+    MemoryRead,
+    MemoryValidated,
+)
 from app.memory.memories.search_schemas import (
     BulkDelete,
     BulkDeleteQuery,
@@ -403,6 +409,9 @@ class MemoryCreation(Protocol):
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
     ) -> tuple[MemoryAdded, int]:
         """Remember what the messages say; the outcomes in their order, and the HTTP status."""
+
+    async def validate(self, principal: Principal, body: MemoryCreate) -> MemoryValidated:
+        """What `add` would do; nothing is stored."""
 
     async def order(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None

@@ -14,6 +14,7 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     StringConstraints,
+    WithJsonSchema,
 )
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}$"
@@ -38,6 +39,16 @@ class ReadSchema(BaseModel):
     """Base of answers, read from a row or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True, validate_by_name=True, serialize_by_alias=True)
+
+
+TEXT_OR_PARTS = WithJsonSchema(
+    {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}],
+        "description": 'A text, or a list of parts such as `{"type": "text", "text": …}`.',
+    },
+    mode="validation",
+)
+"""The published form of a content whose parts are understood."""
 
 
 def _storable(text: str) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.language.llm.tokens import TokenCounter
+from app.language.ranking.schemas import rounded
 from app.language.text.prompt_text import escape_line
 from app.memory.memories.candidate_search import Found
 from app.memory.memories.prompt_lines import line
@@ -324,13 +325,13 @@ def content_hash(prompt: str, messages: Sequence[Mapping[str, Any]]) -> str:
 
 def used_memory(part: PartName, found: Found, tokens: int, *, asked: bool) -> dict[str, Any]:
     """The fields of `schemas.UsedMemory`, without `explain`."""
+    similarity = found.ranked.similarity if asked else None
     return {
         "memory_id": found.ranked.memory_id,
         "part": part,
         "memory_type": found.row["memory_type"],
         "scope": found.row["scope"],
-        "score": found.ranked.score,
-        "similarity": found.ranked.similarity if asked else None,
+        **rounded({"score": found.ranked.score, "similarity": similarity}),
         "tokens": tokens,
         "version": found.row["version"],
         "explain": None,
