@@ -24,6 +24,7 @@ from app.language.text.periods import (
     beside,
     days,
     feast,
+    last_weekend,
     latest,
     month_of,
     month_part,
@@ -122,7 +123,8 @@ def _month_near(match: re.Match[str], today: date) -> Period:
 def _end_of_month(match: re.Match[str], today: date) -> Period:
     part = _PARTS[match["month_part"]]
     period = month_part(month_of(today), part)
-    return period if period.first <= today else month_part(month_of(today, -1), part)
+    period = period if period.first <= today else month_part(month_of(today, -1), part)
+    return period._replace(unsaid="year")
 
 
 def _week(match: re.Match[str], today: date) -> Period:
@@ -139,8 +141,8 @@ def _number_of(weekday: str) -> int:
 
 def _weekday(match: re.Match[str], today: date) -> Period:
     if match["weekday"] == "末":
-        return weekend_of(today, 0 if today.weekday() >= 5 else -1)
-    return beside(days(today), str(_number_of(match["weekday"])), None, -1)
+        return last_weekend(today)
+    return beside(days(today), str(_number_of(match["weekday"])), None, -1)._replace(unsaid="week")
 
 
 def _day(match: re.Match[str], today: date) -> Period:
@@ -257,6 +259,12 @@ def may_name_time(text: str) -> bool:
 
 EXTENDED: Final = lazy_pattern(r"(?:以来|至今|到现在|到今天)")
 """What may stand behind a period and stretch it until now."""
+FROM: Final = lazy_pattern(r"(?:自从?|从)$")
+ON_FROM: Final = lazy_pattern(r"(?:以来|至今|开始|起|到现在)")
+"""What may stand before or behind a date from which something holds."""
+UNTIL: Final = lazy_pattern(r"(?:直到|到|至|截至|截止到?)$")
+UP_TO: Final = lazy_pattern(r"(?:为止|之前都)")
+"""What may stand before or behind a date until which something holds."""
 JOINED: Final = lazy_pattern(r"\s?(?:[到至~～]|直到)\s?")
 RECURRING: Final = lazy_pattern(r"每(?:逢|[个年月周到])?$")
 

@@ -16,6 +16,7 @@ from app.language.text.periods import (
     beside,
     days,
     feast,
+    last_weekend,
     latest,
     month_of,
     month_part,
@@ -137,7 +138,9 @@ def _month(match: re.Match[str], today: date) -> Period | None:
         return named(today.year - 1)
     if which == "next":
         return named(today.year + (month <= today.month))
-    return named(today.year) if which == "this" else latest(today, named)
+    if which == "this":
+        return named(today.year)
+    return latest(today, named)._replace(unsaid=None if which else "year")
 
 
 def _part(match: re.Match[str]) -> str | None:
@@ -196,11 +199,6 @@ def _unit(match: re.Match[str], today: date) -> Period:
     return month_of(today, step) if unit == "month" else year_of(today.year + step)
 
 
-def _weekend(_match: re.Match[str], today: date) -> Period:
-    """The last weekend that has begun."""
-    return weekend_of(today, 0 if today.weekday() >= 5 else -1)
-
-
 def _weekday(match: re.Match[str], today: date) -> Period | None:
     """The last such day before today; "this" stays in the week, "next" is the next to come."""
     number, which = _WEEKDAYS[match["weekday"].casefold()], (match["which"] or "").casefold()
@@ -210,7 +208,8 @@ def _weekday(match: re.Match[str], today: date) -> Period | None:
             return None
     if which == "this":
         return days(week_of(today).first + timedelta(days=number - 1))
-    return beside(days(today), str(number - 1), None, 1 if which == "next" else -1)
+    period = beside(days(today), str(number - 1), None, 1 if which == "next" else -1)
+    return period if which else period._replace(unsaid="week")
 
 
 def _weekday_of_week(match: re.Match[str], today: date) -> Period:
@@ -228,16 +227,18 @@ def _season(match: re.Match[str], today: date) -> Period:
     if which == "next":
         return season_of(today.year + (today.month >= SEASONS[name]), name)
     period = latest(today, lambda year: season_of(year, name))
-    if which == "last" and period.after > today:
-        return season_of(period.first.year - 1, name)
+    if which == "last":
+        return season_of(period.first.year - (period.after > today), name)
     return period
 
 
 def _feast(match: re.Match[str], today: date) -> Period:
     name = match["feast"].casefold().replace("’", "'")
     year, step = match["year"], _step(match)
-    # "Last Christmas" is the last one, of whichever year.
-    return feast(today, name, int(year) if year else None, None if step == -1 else step)
+    if step == -1:
+        # The last one, of whichever year.
+        return feast(today, name, None, None)._replace(unsaid=None)
+    return feast(today, name, int(year) if year else None, step)
 
 
 _BEFORE_DAY = rf"(?:{_WHICH.replace('which', 'leading')} )?(?:{either(_WEEKDAYS)}),? (?:on )?"
@@ -333,7 +334,10 @@ READERS: Final[tuple[Reader, ...]] = (
     (_english(rf"{_WEEKDAY}(?: of| in)? {_WHICH} week"), _weekday_of_week),
     (_english(rf"{_WHICH} week(?:'s| on)? {_WEEKDAY}"), _weekday_of_week),
     (_english(rf"{_WHICH} (?P<unit>week|weekend|month|quarter|year)(?! of)"), _unit),
-    (_english(r"(?:on|over|during|at) (?P<said>the weekend)"), _weekend),
+    (
+        _english(r"(?:on|over|during|at) (?P<said>the weekend)"),
+        lambda _match, today: last_weekend(today),
+    ),
     (_english(rf"(?:{_WHICH} )?{_WEEKDAY}"), _weekday),
     (_english(rf"{_WHICH} {_SEASON}(?! of)"), _season),
     (_english(rf"{_DURING}(?: the)? (?P<said>{_SEASON})(?! of)"), _season),
@@ -367,6 +371,14 @@ def may_name_time(text: str) -> bool:
 
 EXTENDED: Final = lazy_pattern(r"\bsince(?: the)? $", re.IGNORECASE | re.ASCII)
 """What may stand before a period and stretch it until now."""
+FROM: Final = lazy_pattern(
+    r"\b(?:since|from|starting|beginning|as of)(?: on| in)?(?: the)? $", re.IGNORECASE
+)
+"""What may stand before a date from which something holds."""
+UNTIL: Final = lazy_pattern(
+    r"\b(?:until|till|through|up to)(?: the end of)?(?: the)? $", re.IGNORECASE
+)
+"""What may stand before a date until which something holds."""
 JOINED: Final = lazy_pattern(r" ?(?:-|–|—) ?| (?:to|until|till|through) ", re.IGNORECASE | re.ASCII)
 JOINED_WITHIN: Final = lazy_pattern(r"\bbetween(?: the)? $", re.IGNORECASE | re.ASCII)
 RECURRING: Final = lazy_pattern(

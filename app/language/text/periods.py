@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from dateutil.relativedelta import relativedelta
 
@@ -13,11 +13,11 @@ from app.language.text.calendar_words import SEASONS
 
 
 class Period(NamedTuple):
-    """Days from `first` up to, not including, `after`; without year when none was named."""
+    """Days from `first` up to, not including, `after`; `unsaid` where a text leaves open which."""
 
     first: date
     after: date
-    yearless: bool = False
+    unsaid: Literal["year", "week"] | None = None
 
 
 Reader = tuple[re.Pattern[str], Callable[[re.Match[str], date], Period | None]]
@@ -32,6 +32,11 @@ def days(first: date, count: int = 1) -> Period:
 def week_of(today: date, step: int = 0) -> Period:
     """The week from Monday to Sunday, so many weeks from today's."""
     return days(today + timedelta(days=7 * step - today.weekday()), 7)
+
+
+def last_weekend(today: date) -> Period:
+    """The last weekend that has begun."""
+    return weekend_of(today, 0 if today.weekday() >= 5 else -1)._replace(unsaid="week")
 
 
 def weekend_of(today: date, step: int = 0) -> Period:
@@ -73,7 +78,7 @@ def latest(today: date, named: Callable[[int], Period]) -> Period:
         with suppress(ValueError):
             period = named(year)
             if period.first <= today:
-                return period._replace(yearless=True)
+                return period._replace(unsaid="year")
     raise ValueError("No year has such a day.")
 
 
@@ -84,7 +89,7 @@ def month_part(period: Period, part: str) -> Period:
     }  # fmt: skip
     begin, end = borders[part]
     after = min(period.first + timedelta(days=end), period.after)
-    return Period(period.first + timedelta(days=begin), after, period.yearless)
+    return Period(period.first + timedelta(days=begin), after, period.unsaid)
 
 
 def year_part(year: int, part: str) -> Period:

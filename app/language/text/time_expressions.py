@@ -1,7 +1,9 @@
-"""Dates and periods that a search query names, in English and Chinese, as times.
+"""Dates and periods that a text names, in English and Chinese: the one reader of them.
 
-"What did Anna say last Friday?" asks for one day; 去年夏天 for three months. Libraries were
-measured first. `recognizers-text-date-time` read 57 % of the sayings of
+A query asks about them: "What did Anna say last Friday?" is one day, 去年夏天 three months. A
+statement holds from or until them: "I moved to Lisbon last month".
+
+Libraries were measured first. `recognizers-text-date-time` read 57 % of the sayings of
 tests/unit/time_sayings.py with the right first day, saw time in 36 of 81 texts that name none,
 and needs 7 to 12 ms; `dateparser` read 21 % and saw 38; `jionlp` read 59 % of the Chinese ones
 and takes 165 MB. `holidays` is taken: it knows the feasts.
@@ -9,17 +11,46 @@ and takes 165 MB. `holidays` is taken: it knows the feasts.
 
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from app.language.text import chinese_times as chinese
 from app.language.text import english_times as english
 from app.language.text.normal_forms import simplify
-from app.language.text.periods import Period, Reader, moved
+from app.language.text.periods import Period, moved
+
+Bound = Literal["at", "from", "until", "span"]
+Grain = Literal["day", "week", "month", "season", "year"]
 
 _MAX_LENGTH: Final = 2_000
 _MAX_EXPRESSIONS: Final = 8
 # Two ends and a weekday may make one expression.
 _MAX_FOUND: Final = 3 * _MAX_EXPRESSIONS
+
+
+class NamedDate(NamedTuple):
+    """A day, week, month, season or year that a text names, by the calendar of whoever says it.
+
+    Args:
+        start, end: its place in the text.
+        period: its days. Where the text leaves open which year or week it means, the last that
+            has begun, with `period.unsaid`.
+        bound: whether something happens then, begins then, or ends then; or both ends are named.
+
+    """
+
+    start: int
+    end: int
+    period: Period
+    bound: Bound = "at"
+
+    @property
+    def grain(self) -> Grain:
+        """How exactly it is named; a weekend is a week, and half a year a year."""
+        length = (self.period.after - self.period.first).days
+        grains: tuple[tuple[int, Grain], ...] = (
+            (1, "day"), (11, "week"), (31, "month"), (92, "season"),
+        )  # fmt: skip
+        return next((grain for most, grain in grains if length <= most), "year")
 
 
 class TimeExpression(NamedTuple):
@@ -30,40 +61,80 @@ class TimeExpression(NamedTuple):
     text: str
 
 
-class _Found(NamedTuple):
-    start: int
-    end: int
-    period: Period
+def find_dates(text: str, said_at: datetime) -> list[NamedDate]:
+    """What a text names of the calendar, in its order, against the day on which it is said.
+
+    The zone of `said_at` says which day that is. Weeks begin on Monday. "Two weeks ago" is that
+    day and three on either side; "two months ago" that month; "a few days ago" two to five days
+    ago; 8/5/2023 is 5 August. Durations ("for two weeks"), times of day, "recently" and what
+    recurs ("every Monday") name no date, and neither does what no calendar has. Only the first
+    2,000 characters are read.
+    """
+    return _found(_folded(text), said_at.date())
+
+
+def validity(text: str, said_at: datetime) -> tuple[datetime | None, datetime | None]:
+    """From when and until when a statement holds, as far as it says so; in the zone of `said_at`.
+
+    A date whose year or week is not said ("on 3 May", "on Friday") is none. What lies ahead is
+    no beginning, for a plan holds from when it is made; and what lies behind is no end, for it
+    stays true of the past.
+    """
+    begin: datetime | None = None
+    end: datetime | None = None
+    for each in find_dates(text, said_at):
+        times = None if each.period.unsaid else _times(each.period, said_at)
+        if times is None:
+            continue
+        first, after = times
+        # "Until Friday" takes the day in, "until June" ends with May.
+        whole = each.bound == "span" or each.grain in {"day", "week"}
+        last = after if whole else first
+        if each.bound in {"until", "span"} and last > said_at:
+            end = end or last
+        if each.bound != "until" and first <= said_at:
+            begin = begin or first
+    return begin, end
 
 
 def time_expressions(text: str, reference: datetime) -> list[TimeExpression]:
-    """The days, weeks, months, seasons and years that a text names, in their order.
+    """The times that a query names, as `find_dates` does; at most eight.
 
-    Relative ones count from `reference`, whose time zone says where days begin (UTC where it
-    has none). A month, day, weekday, season or feast without a year is the last one that has
-    begun. Weeks begin on Monday. "Two weeks ago" is that day and three on either side; "two
-    months ago" that month; "a few days ago" two to five days ago; "since May" lasts until the
-    reference; 8/5/2023 is 5 August. Durations ("for two weeks"), times of day and "recently"
-    name no date. Only the first 2,000 characters are read, and at most eight are returned.
+    Days begin where the reference is, in UTC where it has no zone. "Since May" lasts until the
+    reference.
     """
-    text = text[:_MAX_LENGTH]
+    folded = _folded(text)
+    expressions: list[TimeExpression] = []
+    for each in _stretched(folded, _found(folded, reference.date()), reference.date()):
+        times = _times(each.period, reference)
+        if times is not None:
+            first, after = (moment.astimezone(UTC) for moment in times)
+            expressions.append(TimeExpression(first, after, text[each.start : each.end]))
+    return expressions[:_MAX_EXPRESSIONS]
+
+
+def _folded(text: str) -> str:
+    """The beginning, in simplified characters and plain digits, each in its place."""
+    return simplify(text[:_MAX_LENGTH]).translate(_PLAIN)
+
+
+def _times(period: Period, reference: datetime) -> tuple[datetime, datetime] | None:
+    """Its first moment and the one after its last; None where UTC has no such time."""
+    zone = reference.tzinfo or UTC
+    first, after = (datetime.combine(day, time.min, zone) for day in (period.first, period.after))
+    try:
+        first.astimezone(UTC), after.astimezone(UTC)
+    except OverflowError:
+        return None
+    return first, after
+
+
+def _found(text: str, today: date) -> list[NamedDate]:
     readers = (
         *(english.READERS if english.may_name_time(text) else ()),
         *(chinese.READERS if chinese.may_name_time(text) else ()),
     )
-    if not readers:
-        return []
-    folded = simplify(text).translate(_FOLDED)
-    today = reference.date()
-    found = _stretched(
-        folded, _joined(folded, _moved(folded, _find(folded, readers, today))), today
-    )
-    times = (_as_times(text, each, reference) for each in found)
-    return [expression for expression in times if expression is not None][:_MAX_EXPRESSIONS]
-
-
-def _find(text: str, readers: tuple[Reader, ...], today: date) -> list[_Found]:
-    found: list[_Found] = []
+    found: list[NamedDate] = []
     taken = bytearray(len(text))
     for pattern, read in readers:
         for match in pattern.finditer(text):
@@ -79,17 +150,29 @@ def _find(text: str, readers: tuple[Reader, ...], today: date) -> list[_Found]:
             if period is not None:
                 taken[start:end] = b"\1" * (end - start)
                 if not _recurs(text[max(start - 12, 0) : start]):
-                    found.append(_Found(start, end, period))
-    return sorted(found)[:_MAX_FOUND]
+                    found.append(NamedDate(start, end, period))
+    joined = _joined(text, _moved(text, sorted(found)[:_MAX_FOUND]))
+    return [each._replace(bound=_bound(text, each)) for each in joined]
 
 
 def _recurs(before: str) -> bool:
     return bool(english.RECURRING.search(before) or chinese.RECURRING.search(before))
 
 
-def _moved(text: str, found: list[_Found]) -> list[_Found]:
+def _bound(text: str, each: NamedDate) -> Bound:
+    if each.bound == "span":
+        return "span"
+    before, after = text[max(each.start - 24, 0) : each.start], text[each.end : each.end + 4]
+    if english.UNTIL.search(before) or chinese.UNTIL.search(before) or chinese.UP_TO.match(after):
+        return "until"
+    if english.FROM.search(before) or chinese.FROM.search(before) or chinese.ON_FROM.match(after):
+        return "from"
+    return "at"
+
+
+def _moved(text: str, found: list[NamedDate]) -> list[NamedDate]:
     """Read "the week before 8 May" as a week, not a day."""
-    result: list[_Found] = []
+    result: list[NamedDate] = []
     for each in found:
         moved_each = each
         with suppress(ValueError, OverflowError):
@@ -104,36 +187,37 @@ def _moved(text: str, found: list[_Found]) -> list[_Found]:
     return result
 
 
-def _led(text: str, each: _Found) -> _Found | None:
+def _led(text: str, each: NamedDate) -> NamedDate | None:
     floor = max(each.start - 40, 0)
     match = english.LED_BY.search(text[floor : each.start])
     if match is None:
         return None
-    return _Found(floor + match.start(), each.end, english.led_by(match, each.period))
+    period = english.led_by(match, each.period)._replace(unsaid=each.period.unsaid)
+    return NamedDate(floor + match.start(), each.end, period)
 
 
-def _followed(text: str, each: _Found) -> _Found | None:
+def _followed(text: str, each: NamedDate) -> NamedDate | None:
     match = chinese.FOLLOWED_BY.match(text[each.end : each.end + 12])
     if match is None:
         return None
-    return _Found(each.start, each.end + match.end(), chinese.followed_by(match, each.period))
+    period = chinese.followed_by(match, each.period)._replace(unsaid=each.period.unsaid)
+    return NamedDate(each.start, each.end + match.end(), period)
 
 
-def _joined(text: str, found: list[_Found]) -> list[_Found]:
+def _joined(text: str, found: list[NamedDate]) -> list[NamedDate]:
     """Read "from May to July 2022" as one period."""
-    result: list[_Found] = []
+    result: list[NamedDate] = []
     for each in found:
         last = result[-1] if result else None
-        if last is not None and _are_joined(text, last, each):
-            period = _from_to(last.period, each.period)
-            if period is not None:
-                result[-1] = _Found(last.start, each.end, period)
-                continue
-        result.append(each)
+        period = _from_to(last.period, each.period) if last and _joins(text, last, each) else None
+        if last is not None and period is not None:
+            result[-1] = NamedDate(last.start, each.end, period, "span")
+        else:
+            result.append(each)
     return result
 
 
-def _are_joined(text: str, last: _Found, each: _Found) -> bool:
+def _joins(text: str, last: NamedDate, each: NamedDate) -> bool:
     between = text[last.end : each.start]
     if english.JOINED.fullmatch(between) or chinese.JOINED.fullmatch(between):
         return True
@@ -143,48 +227,33 @@ def _are_joined(text: str, last: _Found, each: _Found) -> bool:
 
 def _from_to(first: Period, last: Period) -> Period | None:
     """The period from one to another; what was said without year takes that of the other."""
+    unsaid = first.unsaid if first.unsaid == last.unsaid else None
     try:
-        if first.yearless:
+        if first.unsaid == "year":
             first = moved(first, last.first.year - first.first.year)
             first = moved(first, -1) if first.first > last.first else first
-        elif last.yearless:
+        elif last.unsaid == "year":
             last = moved(last, first.first.year - last.first.year)
             last = moved(last, 1) if last.first < first.first else last
     except (ValueError, OverflowError):
         return None
-    return Period(first.first, last.after) if first.first < last.after else None
+    return Period(first.first, last.after, unsaid) if first.first < last.after else None
 
 
-def _stretched(text: str, found: list[_Found], today: date) -> list[_Found]:
+def _stretched(text: str, found: list[NamedDate], today: date) -> list[NamedDate]:
     """Let what began at a time last until today, where the text says "since"."""
+    tomorrow = today + timedelta(days=today < date.max)
     return [
-        _Found(start, end, Period(period.first, max(period.after, _next(today))))
-        if english.EXTENDED.search(text[max(start - 12, 0) : start])
-        or chinese.EXTENDED.match(text[end : end + 4])
-        else _Found(start, end, period)
-        for start, end, period in found
+        each._replace(period=each.period._replace(after=max(each.period.after, tomorrow)))
+        if english.EXTENDED.search(text[max(each.start - 12, 0) : each.start])
+        or chinese.EXTENDED.match(text[each.end : each.end + 4])
+        else each
+        for each in found
     ]
 
 
-def _next(today: date) -> date:
-    return today + timedelta(days=1) if today < date.max else today
-
-
-def _as_times(text: str, found: _Found, reference: datetime) -> TimeExpression | None:
-    start, end, period = found
-    zone = reference.tzinfo or UTC
-    try:
-        first, after = (
-            datetime.combine(day, time.min, zone).astimezone(UTC)
-            for day in (period.first, period.after)
-        )
-    except (ValueError, OverflowError):
-        return None
-    return TimeExpression(first, after, text[start:end])
-
-
 # Characters and digits of full width, and traditional characters that `simplify` leaves.
-_FOLDED: Final[dict[int, str | int]] = {
+_PLAIN: Final[dict[int, str | int]] = {
     **{0xFF10 + digit: str(digit) for digit in range(10)},
     **str.maketrans("週慶誕／－．", "周庆诞/-."),
 }
