@@ -1,0 +1,290 @@
+"""Where an English message tells something: its sentences with the questions and requests cut out.
+
+A sentence is split at commas, dashes and conjunctions. A part that opens as a question, a
+request, a doubt or a hypothesis is dropped, with what follows it until the speaker tells again.
+What remains is one clause for each "I …", "my …" and what hangs on it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+from app.language.keyless.clauses import Clause, without_pasted
+from app.language.keyless.english_cues import english_cues
+from app.language.text.lazy_pattern import lazy_pattern
+
+LONGEST_CLAUSE: Final = 500
+"""Of characters; a longer run of parts is two clauses."""
+
+LONGEST_INTRODUCTION: Final = 60
+"""Of characters, as in "While volunteering on Monday, I met …"."""
+
+_SENTENCE: Final = lazy_pattern(
+    r"(?:[^.!?\n]|\.(?=[\w,;)])|(?<=\b[A-Z])\.|(?<=\b(?:Dr|Mr|Ms|St|vs|Jr|Sr))\."
+    r"|(?<=\bMrs)\.|(?<=\b(?:e\.g|i\.e|a\.m|p\.m|etc))\.(?= ?[a-z,;])|[!?](?=\w))+[.!?]*"
+)
+_FIRST: Final = r"(?:i|i'm|im|i've|ive|i'd|i'll|we|we're|we've|we'd|we'll|my|our|mine)\b"
+_ASKS: Final = (
+    r"(?:(?:can|could|would|will|should|shall|do|does|did|am|is|are|was|were|have|has|may|might"
+    r"|isn't|aren't|don't|doesn't|didn't|won't|wouldn't|can't|couldn't|shouldn't|haven't|ain't)"
+    r" (?:i|you|we|he|she|it|they|there|this|that|these|those|the|my|your|our|his|her|their|any"
+    r"|anyone|someone|people)\b)"
+)
+# Where a sentence is split, before the word that follows.
+_SPLIT: Final = lazy_pattern(
+    r"(?<=[,;])\s+(?!\d{4}\b)|\s+[-–—]+\s+|—|\.{3,}\s*|…\s*"
+    r"|\s+(?=(?:(?:and|but|so|or|plus) )?(?:(?:can|could|would|will|do|did) you|should (?:i|we)"
+    r"|(?:how|what|where|which \w+) (?:can|do|should|would|could) (?:i|we|you))\b)"
+    r"|\s+(?=(?:and|but|so) (?:what|how|which|where|when|why|who)\b(?! (?:i|we|my)\b))"
+    r"|\s+(?=(?:so |and |but )?please\b)"
+    rf"|\s+(?=(?:because|since|considering|given that|especially since|although|though|but|so|and"
+    rf"|while|whereas|now that|even though) {_FIRST})"
+    r"|\s+(?=so here(?:'s| is| are)\b)",
+    re.IGNORECASE,
+)
+_CONNECTIVE: Final = lazy_pattern(
+    r"(?:(?:and|but|also|plus|then|well|anyways?|actually|basically|honestly|however"
+    r"|so(?! (?:far|glad"
+    r"|happy|proud|sorry|many|much|cute|excited|cool)\b)|by the way|btw|fyi|just so you know"
+    r"|for the record|guess what|to be honest|in fact|first of all|unfortunately|luckily"
+    r"|especially(?= since| because)|considering(?: that)?|given(?: that)?|(?:because|since"
+    r"|although"
+    r"|though|while|whereas|now that|even though)(?= (?:i|i'm|i've|we|we've|my|our|he|she|they)\b)"
+    r"|(?:yeah|yep|yes|yup|nope|no|nah|ok|okay|sure|oh|ah|hmm+|um|wow|haha|lol|hey|hi|hello|right"
+    r"|great|cool|nice|awesome|definitely|totally|absolutely|exactly|thanks|thank you|same here)"
+    r"(?=[,!.:]| (?:i|i'm|my|we)\b))\b[,!.:]*\s*)+",
+    re.IGNORECASE,
+)
+_TRAILING: Final = lazy_pattern(
+    r"[\s,;:–—-]+(?:(?:and|but|so|or|because|since|also|plus|then)(?=[\s,]*$))?[\s,;:–—-]*$",
+    re.IGNORECASE,
+)
+_AUXILIARY: Final = lazy_pattern(
+    r"(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|am)\b", re.IGNORECASE
+)
+_VOCATIVE: Final = lazy_pattern(
+    r"(?:(?i:hey|hi|hello|thanks(?: (?:so much|a lot|a bunch))?|thank you|wow|yeah|yes|congrats"
+    r"|sure(?: thing)?|agreed?|oh|nice|no problem)),? (?:there|girl|guys|man|[A-Z][a-z]+)\b"
+    r"(?:[,!.]+\s*|$)"
+)
+_QUESTION: Final = lazy_pattern(
+    rf"(?:{_ASKS}|what\b|what's\b|how\b|how's\b|why\b|whose\b|where(?:'s"
+    r"| (?:can|do|should|is|are)) "
+    r"|who(?:'s| (?:is|are|can|should|do)) |when (?:can|do|should|is|are|will|did|does|would) "
+    r"|which (?!(?:i|we|he|she|they|my|is|was|are|were|has|have|had|will|would|can|means?|\w+ed)\b"
+    r"|\w+s (?!is\b|are\b|should\b|do\b|would\b|can\b))"
+    r"|(?:where|when|who|which)\s*$|here(?:'s| is| are) (?:what|my|an?|the|some|how|our)\b"
+    r"|any (?:advice|tips|ideas?|thoughts|suggestions?|recommendations?|chance|plans|news)\b"
+    r"|ever (?:been|tried|heard|wondered)\b|wanna\b|right$|sounds? (?:good|great|ok))",
+    re.IGNORECASE,
+)
+_REQUEST: Final = lazy_pattern(
+    r"(?:please\b|kindly\b|help\b|let me know|let's\b|lets\b|let us\b"
+    r"|(?:tell|show|give|send|teach|remind|guide|walk|ask|get|find|make|write|create|build|draft"
+    r"|list"
+    r"|plan|suggest|recommend|explain|describe|summari[sz]e|translate|rewrite|proofread|edit|fix"
+    r"|review|check|compare|calculate|solve|convert|provide|generate|design|imagine|pretend|suppose"
+    r"|assume|consider|think|say|look|see|add|change|update|include|maybe (?:provide|something)"
+    r"|talk|have fun|have a|take care|keep (?:up|it|going|me|in|spreading|pushing)|go for|enjoy"
+    r"|wish (?:me|us)|good luck|come|try|do (?:it|this|that))\b(?!['’-])"
+    r"|i(?:'d| would)? (?:want|need|like|love) (?:you|your|to (?:know|ask|hear|see if|get your))\b"
+    r"|i(?:'m| am|'ve been| was)? (?:hoping|looking|asking|trying)(?: if)? you\b"
+    r"|i(?:'m| am| was)? (?:just |also |still |now |kinda |really |currently )*(?:wondering|curious"
+    r"|unsure|hoping you|asking|looking for (?:some |any )?(?:advice|tips|help|suggestions|ideas"
+    r"|feedback|guidance|recommendations)|not (?:really |quite |entirely |100% )?(?:sure|certain)"
+    r"|interested in (?:knowing|hearing))\b"
+    r"|i (?:just |really |also |still )*(?:wonder|don't (?:know|understand|get|see)|need"
+    r" (?:some |your |a bit of )?(?:help|advice|guidance|tips)|have (?:a|one|another|some"
+    r"|two) (?:\w+ )?questions?"
+    r"|could use (?:some )?(?:help|advice|tips)|can't (?:figure|tell|decide)|can try)\b"
+    r"|i(?:'d| would) (?:appreciate|be grateful|(?:also |really )*(?:like|love)(?: (?:if|some"
+    r"|any|your|the|it"
+    r"|to (?:know|hear|get|ask|see|use|understand|have a look)))?)\b"
+    r"|thanks?\b|thank you\b|not sure\b|wondering\b|unsure\b|no idea\b)",
+    re.IGNORECASE,
+)
+_HYPOTHESIS: Final = lazy_pattern(
+    r"(?:if|unless|suppose|supposing|imagine|assuming|assume|let's say|say i|in case|whether"
+    r"|what if|pretend)\b",
+    re.IGNORECASE,
+)
+# Told to the assistant once and for all.
+_RULE: Final = lazy_pattern(
+    r"(?:please |kindly |also |from now on,? |in (?:the )?future,? |going forward,? )*"
+    r"(?:always|never|do not|don't|call me|from now on|in future|going forward|whenever i"
+    r"|every time i"
+    r"|when(?:ever)? i (?:ask|say|talk|mention)|(?:use|keep|make|write|answer|reply|respond|give"
+    r"|add"
+    r"|include|show|format|address|avoid|stop|explain|describe|leave out)\b[^?]{0,60}"
+    r"\b(?:always|never|from now on|whenever|in the future|every time|each time|unless i"
+    r"|when(?:ever)? i (?:ask|say|talk|mention)|your (?:answers?|repl(?:y|ies)|responses?)"
+    r"|all (?:recipes|answers|examples|your)))\b",
+    re.IGNORECASE,
+)
+_ASKED_TO_REMEMBER: Final = lazy_pattern(
+    r"(?:please |can you |could you |just |also )*(?:remember|note|keep in mind|bear in mind"
+    r"|don't forget|make a note|take note)(?: down)?(?: that|:|,)+\s*|for the record,?\s+"
+    r"|just so you know,?\s+|for future reference,?\s+",
+    re.IGNORECASE,
+)
+_OWN: Final = lazy_pattern(_FIRST, re.IGNORECASE)
+_PRONOUN: Final = lazy_pattern(
+    r"(?:it|it's|its|she|she's|he|he's|they|they're|they've|her|his|their|that|that's|this|these"
+    r"|those|there)\b(?=[ '])(?! (?:time|year|month|week|weekend|morning|summer|fall|winter"
+    r"|spring)\b)",
+    re.IGNORECASE,
+)
+# Only what speaks of somebody explains a pronoun.
+_TELLING: Final = lazy_pattern(rf"\b(?i:{_FIRST})|(?<=[a-z,] )[A-Z][a-z]|^[A-Z]\w+ (?:is|has)\b")
+_SUBJECT: Final = lazy_pattern(
+    r"(?!i\b|we\b)(?:(?:my|our|the|me and my) )?[\w'.-]+(?: [\w'.-]+){0,2}$", re.IGNORECASE
+)
+LONGEST_LEAD: Final = 240
+ASKED: Final = "asked"
+"""The cue of what the speaker asked to be remembered."""
+
+Part = Literal["tells", "asks", "goes_on"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A run of text by its place, and what it does."""
+
+    start: int
+    end: int
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """A message without what was pasted, and the same with plain apostrophes, to match."""
+
+    shown: str
+    said: str
+
+    def opening(self, start: int, end: int) -> int:
+        """Where a part begins behind its greetings and connectives."""
+        at = start
+        while at < end and self.said[at] in " \t\n-*•·\"'()":
+            at += 1
+        for pattern in (_VOCATIVE, _CONNECTIVE, _VOCATIVE, _ASKED_TO_REMEMBER):
+            found = pattern.match(self.said, at, end)
+            at = found.end() if found else at
+        return at
+
+    def part(self, start: int, end: int) -> Part:
+        at = self.opening(start, end)
+        if _RULE.match(self.said, at, end):
+            return "tells"
+        if any(each.match(self.said, at, end) for each in (_QUESTION, _REQUEST, _HYPOTHESIS)):
+            return "asks"
+        return "tells" if _OWN.search(self.said, at, end) else "goes_on"
+
+    def words(self, pieces: Iterable[_Piece]) -> str:
+        """The words of pieces, as they stand in the text; "…" where something was cut out."""
+        runs: list[tuple[int, int]] = []
+        for piece in pieces:
+            if runs and not self.said[runs[-1][1] : piece.start].strip(" \t-–—"):
+                runs[-1] = (runs[-1][0], piece.end)
+            else:
+                runs.append((piece.start, piece.end))
+        return " … ".join(filter(None, (self._trimmed(*each) for each in runs)))
+
+    def _trimmed(self, start: int, end: int) -> str:
+        words = " ".join(self.shown[self.opening(start, end) : end].split())
+        return _TRAILING.sub("", words.rstrip("?")).lstrip(" ,;:-–—")
+
+
+def english_clauses(text: str, before: str | None) -> list[Clause]:
+    """Clauses in the order of the text; none for a text without any.
+
+    Args:
+        text: one message of the speaker.
+        before: the turn before, which may be a question that this one answers.
+
+    """
+    shown = without_pasted(text)
+    message = _Message(shown, shown.replace("’", "'"))
+    clauses: list[Clause] = []
+    told = ""
+    for start, end in _sentences(message.said):
+        units = _units(message, start, end)
+        for number, unit in enumerate(units):
+            clause = _clause(message, unit, "" if number else told, before or "")
+            if clause:
+                clauses.append(clause)
+        told = message.words(each for unit in units for each in unit)
+        told = told if _TELLING.search(told) else ""
+    return clauses
+
+
+def _sentences(said: str) -> Iterator[tuple[int, int]]:
+    for match in _SENTENCE.finditer(said):
+        if match[0].strip(" \t.-*•!?,;:"):
+            yield match.span()
+
+
+def _units(message: _Message, start: int, end: int) -> list[list[_Piece]]:
+    """The parts of a sentence that tell, grouped into what stands alone."""
+    units: list[list[_Piece]] = []
+    keeps = True
+    for piece in _parted(message, start, end):
+        if piece.part == "asks":
+            keeps = False
+            continue
+        opens = _OWN.match(message.said, message.opening(piece.start, piece.end))
+        if piece.part == "goes_on" and not keeps:
+            continue
+        begin = units[-1][0].start if units else start
+        introduced = piece.start - begin <= LONGEST_INTRODUCTION and all(
+            each.part == "goes_on" for unit in units[-1:] for each in unit
+        )
+        if units and piece.end - begin <= LONGEST_CLAUSE and (introduced or not opens):
+            units[-1].append(piece)
+        else:
+            units.append([piece])
+        keeps = True
+    return units
+
+
+def _parted(message: _Message, start: int, end: int) -> list[_Piece]:
+    """A sentence in pieces. The last one of a question asks, if none before it does."""
+    said = message.said
+    places = [start]
+    for match in _SPLIT.finditer(said, start, end):
+        head = said[message.opening(places[-1], match.start()) : match.start()]
+        if said.startswith("and ", match.end()) and _SUBJECT.match(head):
+            continue  # "Jonas and I"
+        if match.end() > places[-1]:
+            places.append(match.end())
+    places.append(end)
+    parts = [message.part(one, other) for one, other in pairwise(places)]
+    if _HYPOTHESIS.match(said, message.opening(start, end), end):
+        parts = ["asks"] * len(parts)
+    elif said[start:end].endswith("?"):
+        for number, at in enumerate(places[:-1]):
+            if _AUXILIARY.match(said, message.opening(at, places[number + 1])):
+                parts[number] = "asks"
+        if "asks" not in parts:
+            parts[-1] = "asks"
+    return [_Piece(*each) for each in zip(places, places[1:], parts, strict=False)]
+
+
+def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -> Clause | None:
+    """The clause of a unit, with the sentence before it if it opens with a pronoun."""
+    words = message.words(unit)
+    if not any(map(str.isalpha, words)):
+        return None
+    start, end = message.opening(unit[0].start, unit[0].end), unit[-1].end
+    cues = english_cues(words.replace("’", "'"), before)
+    lead = ""
+    if _PRONOUN.match(words):
+        lead = told if len(told) <= LONGEST_LEAD else ""
+        cues["led" if lead else "dangling"] = 1.0
+    if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start):
+        cues[ASKED] = 1.0
+    if len(unit) > 1:
+        cues["joined"] = 1.0
+    return Clause(words, start, end, cues, lead)

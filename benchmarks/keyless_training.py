@@ -1,0 +1,215 @@
+"""Trains what decides which clauses the keyless reader keeps, and writes its weights.
+
+`python -m benchmarks.keyless_training english` reads `benchmarks/training_set/english*.jsonl` and
+the halves of `benchmarks/extraction_set` that may be seen, all of them written for this project.
+Clauses get their label by the marked facts. The probabilities are calibrated on clauses of
+messages that the weights were not made from. The same lines give the same file.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from app.language.keyless.classifier import BUCKETS, WEIGHTS, Classifier, buckets, save
+from app.language.keyless.clauses import Clause
+from app.language.keyless.english_clauses import english_clauses
+from app.language.text.normal_forms import normalise
+from benchmarks.extraction_labels import SHOWN, path_of, read
+
+TRAINING_SET: Final = Path(__file__).parent / "training_set"
+READERS: Final[dict[str, Callable[[str, str | None], list[Clause]]]] = {"english": english_clauses}
+FOLDS: Final = 6
+STEPS: Final = 500
+RATE: Final = 0.05
+# Ridge of cues and of n-grams: there are few cues, and each was seen often.
+CUE_RIDGE: Final = 0.5
+GRAM_RIDGE: Final = 4.0
+# A message of the older set is short and says one thing, unlike most that are written.
+LABELLED_WEIGHT: Final = 0.3
+
+_TOKEN: Final = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?|[\u3400-\u9fff]")
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A clause, whether it states a fact of its message, which message it is of, what it counts."""
+
+    clause: Clause
+    right: bool
+    message: int
+    weight: float = 1.0
+
+
+def tokens(text: str) -> Counter[str]:
+    return Counter(_TOKEN.findall(text.lower().replace("’", "'")))
+
+
+def covers(statement: str, quote: str) -> bool:
+    """Whether four fifths of the words of the quote are in the statement."""
+    wanted = tokens(quote)
+    return (tokens(statement) & wanted).total() >= 0.8 * wanted.total()
+
+
+def is_right(statement: str, quotes: Sequence[str]) -> bool:
+    """Whether it covers a quote, or has three fifths of its own words from one."""
+    said = tokens(statement)
+    return any(
+        covers(statement, each) or (said & tokens(each)).total() >= 0.6 * said.total()
+        for each in quotes
+    )
+
+
+def marked(language: str, first: int) -> Iterator[Example]:
+    """Clauses of the messages whose facts are marked as quotes."""
+    clauses_of = READERS[language]
+    number = first
+    for path in sorted(TRAINING_SET.glob(f"{language}*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            quotes = [each["quote"] for each in row["facts"]]
+            number += 1
+            for clause in clauses_of(row["text"], row["before"]):
+                yield Example(clause, is_right(clause.text, quotes), number)
+
+
+def labelled(language: str, first: int) -> Iterator[Example]:
+    """Clauses of the set whose facts are marked by words that a statement must have."""
+    clauses_of = READERS[language]
+    number = first
+    for utterance in (each for half in SHOWN for each in read(path_of(language, half))):
+        turn, *earlier = reversed(utterance.turns)
+        number += 1
+        if turn.role != "user" or sum(each.role == "user" for each in earlier):
+            continue
+        found = clauses_of(turn.content, earlier[0].content if earlier else None)
+        met: set[int] = set()
+        for clause in found:
+            content = normalise(clause.text)
+            facts = [
+                at
+                for at, fact in enumerate(utterance.expected)
+                if all(normalise(each) in content for each in fact.must)
+                and (not fact.any_of or any(normalise(each) in content for each in fact.any_of))
+            ]
+            met.update(facts)
+            if facts:
+                if not all(utterance.expected[at].optional for at in facts):
+                    yield Example(clause, True, number, LABELLED_WEIGHT)
+            elif len(met) == len(utterance.expected):
+                yield Example(clause, False, number, LABELLED_WEIGHT)
+
+
+class Features:
+    """The examples as numbers: for each its cues and n-grams, as a sparse matrix."""
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self.names = sorted({name for each in examples for name in each.clause.cues})
+        at = {name: place for place, name in enumerate(self.names, start=1)}
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
+        for row, each in enumerate(examples):
+            grams = buckets(each.clause.text)
+            cells = [(0, 1.0), *((at[name], value) for name, value in each.clause.cues.items())]
+            cells += [(1 + len(at) + gram, len(grams) ** -0.5) for gram in grams]
+            rows += [row] * len(cells)
+            columns += [column for column, _ in cells]
+            values += [value for _, value in cells]
+        self.rows = np.array(rows)
+        self.columns = np.array(columns)
+        self.values = np.array(values)
+        self.right = np.array([each.right for each in examples], dtype=np.float64)
+        self.weight = np.array([each.weight for each in examples])
+        self.width = 1 + len(at) + BUCKETS
+        self.ridge = np.full(self.width, GRAM_RIDGE)
+        self.ridge[: 1 + len(at)] = CUE_RIDGE
+        self.ridge[0] = 0.0
+
+    def margins(self, weights: Floats) -> Floats:
+        cells = weights[self.columns] * self.values
+        sums: Floats = np.bincount(self.rows, cells, len(self.right)).astype(np.float64)
+        return sums
+
+    def fitted(self, used: Floats) -> Floats:
+        """Weights by the examples, each as often as it is used. Nothing is drawn by chance."""
+        weights, mean, spread = (np.zeros(self.width) for _ in range(3))
+        for step in range(1, STEPS + 1):
+            error = (_sigmoid(self.margins(weights)) - self.right) * used
+            slope = (
+                np.bincount(self.columns, error[self.rows] * self.values, minlength=self.width)
+                + self.ridge * weights
+            )
+            mean = 0.9 * mean + 0.1 * slope
+            spread = 0.99 * spread + 0.01 * slope**2
+            rate = RATE * (1 - step / (STEPS + 1))
+            weights -= rate * (mean / (1 - 0.9**step)) / (np.sqrt(spread / (1 - 0.99**step)) + 1e-8)
+        return weights
+
+
+def _sigmoid(margins: Floats) -> Floats:
+    result: Floats = 1 / (1 + np.exp(-margins))
+    return result
+
+
+def calibration(margins: Floats, right: Floats, weight: Floats) -> tuple[float, float]:
+    """Slope and offset that make margins of unseen clauses probabilities: Newton's method."""
+    line = np.array([1.0, 0.0])
+    points = np.stack([margins, np.ones_like(margins)], axis=1)
+    for _ in range(50):
+        found = _sigmoid(points @ line)
+        curve = (points * (weight * found * (1 - found))[:, None]).T @ points + 1e-6 * np.eye(2)
+        line -= np.linalg.solve(curve, points.T @ (weight * (found - right)))
+    return float(line[0]), float(line[1])
+
+
+def trained(examples: Sequence[Example]) -> tuple[Classifier, Floats]:
+    """The classifier, and the probability of each example by weights that have not seen it."""
+    features = Features(examples)
+    folds = np.array([each.message % FOLDS for each in examples])
+    unseen = np.zeros(len(examples))
+    for fold in range(FOLDS):
+        weights = features.fitted(features.weight * (folds != fold))
+        unseen[folds == fold] = features.margins(weights)[folds == fold]
+    slope, offset = calibration(unseen, features.right, features.weight)
+    weights = features.fitted(features.weight) * slope
+    cues = dict(zip(features.names, map(float, weights[1 : 1 + len(features.names)]), strict=True))
+    grams = weights[1 + len(features.names) :].astype(np.float32)
+    return Classifier(float(weights[0]) + offset, cues, grams), _sigmoid(unseen * slope + offset)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("language", choices=sorted(READERS))
+    parser.add_argument("--cues", action="store_true", help="print the weight of each cue")
+    given = parser.parse_args()
+    examples = list(marked(given.language, 0))
+    examples += labelled(given.language, examples[-1].message + 1 if examples else 0)
+    weights, unseen = trained(examples)
+    WEIGHTS.mkdir(exist_ok=True)
+    save(WEIGHTS / f"{given.language}.npz", weights)
+    right = np.array([each.right for each in examples])
+    print(f"{len(examples)} clauses, {right.sum()} state a fact")
+    print("at least | precision | recall | bin: right of n")
+    for least in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+        kept = unseen >= least
+        bin_ = kept & (unseen < least + 0.1)
+        print(
+            f"{least:8} | {right[kept].mean():9.3f} | {right[kept].sum() / right.sum():6.3f} | "
+            f"{right[bin_].mean():.2f} of {bin_.sum()}"
+        )
+    if given.cues:
+        for name, weight in sorted(weights.cues.items(), key=lambda item: item[1]):
+            print(f"{weight:8.2f} {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Which words of an English message are a clause, and which are questions, requests or pasted."""
+
+import pytest
+
+from app.language.keyless.english_clauses import english_clauses
+
+
+def contents(text: str, before: str | None = None) -> list[str]:
+    return [each.content for each in english_clauses(text, before)]
+
+
+def test_request_is_cut_out_of_a_sentence():
+    assert contents("I run Flask 2.3 on port 5000, can you help me add a login?") == [
+        "I run Flask 2.3 on port 5000"
+    ]
+    assert contents("I have 14 interviews so can you help me sort them") == ["I have 14 interviews"]
+
+
+def test_fact_inside_a_question_is_rescued():
+    assert contents("My partner David, 61, suggested a trust, should I?") == [
+        "My partner David, 61, suggested a trust"
+    ]
+    assert contents("What should I pack, considering I've never been to Norway?") == [
+        "I've never been to Norway"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How do I add a column?",
+        "Can you write a poem about my dog?",
+        "If I moved to Rome, I would need a car.",
+        "Suppose I have two dice, I roll both.",
+        "I'm not sure whether it works",
+        "I was wondering if you could help me with that",
+        "Is Oslo your favourite city, or do you have another?",
+        "Here's what I have so far:\n```python\nI = 1\n```",
+        "Thanks for the detailed explanation!",
+        "",
+        "?!",
+    ],
+)
+def test_questions_requests_and_hypotheses_are_no_clauses(text):
+    assert contents(text) == []
+
+
+def test_each_thing_told_is_a_clause():
+    assert contents("I'm 34 and I live in Leipzig, but my brother moved to Cork.") == [
+        "I'm 34",
+        "I live in Leipzig",
+        "my brother moved to Cork.",
+    ]
+
+
+def test_two_subjects_are_not_cut():
+    assert contents("Jonas and I live in Bern.") == ["Jonas and I live in Bern."]
+
+
+def test_what_hangs_on_a_clause_stays_with_it():
+    text = "I met Kim at Café Nord on 7 May, and she praised my essay."
+    assert contents(text) == ["I met Kim at Café Nord on 7 May, and she praised my essay."]
+
+
+def test_dropped_request_swallows_what_follows_until_somebody_tells_again():
+    text = "Can you list hotels, with a pool, and a gym, since I swim every morning?"
+    assert contents(text) == ["I swim every morning"]
+
+
+def test_pronoun_gets_the_sentence_before_it():
+    told = english_clauses("I have a sister, Mia. She is a vet.", None)
+    assert [each.lead for each in told] == ["", "I have a sister, Mia."]
+    assert told[1].content == "I have a sister, Mia. She is a vet."
+
+
+def test_praise_is_no_lead():
+    assert contents("That's great! It works.")[-1] == "It works."
+
+
+def test_greetings_thanks_and_connectives_are_trimmed():
+    assert contents("Hey Nate, I love baking!") == ["I love baking!"]
+    assert contents("By the way, my name is Oskar.") == ["my name is Oskar."]
+    assert contents("Thanks, Jo! But I moved, so") == ["I moved"]
+
+
+def test_times_and_abbreviations_do_not_end_a_sentence():
+    assert contents("I see Dr. Ames at 12:30 on May 3, 2024.") == [
+        "I see Dr. Ames at 12:30 on May 3, 2024."
+    ]
+
+
+def test_rules_for_the_assistant_are_clauses():
+    assert contents("Always use metric units when I ask for recipes.") == [
+        "Always use metric units when I ask for recipes."
+    ]
+    assert contents("Please never suggest pork.") == ["Please never suggest pork."]
+
+
+def test_what_is_asked_to_be_remembered_says_so():
+    (clause,) = english_clauses("Remember that I park on level 3.", None)
+    assert clause.content == "I park on level 3."
+    assert clause.cues["asked"] == 1.0
+
+
+def test_places_are_those_of_the_text():
+    text = "Hi! By the way, I’m 34, and can you help me? ```x``` My cat is old."
+    assert [text[each.start : each.end].strip(" ,") for each in english_clauses(text, None)] == [
+        "I’m 34",
+        "My cat is old.",
+    ]
+
+
+def test_long_turn_is_read_whole():
+    text = "I like rain. " + "so it goes, " * 3_000 + "and I live in Rome."
+    assert contents(text)[-1] == "I live in Rome."
+    assert max(map(len, contents(text))) <= 520
