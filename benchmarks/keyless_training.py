@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import BUCKETS, WEIGHTS, Classifier, buckets, save
 from app.language.keyless.clauses import Clause
 from app.language.keyless.english_clauses import english_clauses
@@ -25,7 +26,10 @@ from app.language.text.normal_forms import normalise
 from benchmarks.extraction_labels import SHOWN, path_of, read
 
 TRAINING_SET: Final = Path(__file__).parent / "training_set"
-READERS: Final[dict[str, Callable[[str, str | None], list[Clause]]]] = {"english": english_clauses}
+READERS: Final[dict[str, Callable[[str, str | None], list[Clause]]]] = {
+    "english": english_clauses,
+    "chinese": chinese_clauses,
+}
 FOLDS: Final = 6
 STEPS: Final = 500
 RATE: Final = 0.05

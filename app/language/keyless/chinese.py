@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.language.keyless.chinese_clauses import (
+from app.language.keyless.chinese_conditions import with_condition
+from app.language.keyless.chinese_cutting import (
     ME,
     WE,
     clauses,
@@ -20,7 +21,6 @@ from app.language.keyless.chinese_clauses import (
     names_acquaintance,
     subject_end,
 )
-from app.language.keyless.chinese_conditions import with_condition
 from app.language.keyless.chinese_doubts import is_doubtful, is_loose
 from app.language.keyless.chinese_echoes import NICKNAME, without_echoes
 from app.language.keyless.chinese_events import GIVEN_UP

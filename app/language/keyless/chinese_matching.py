@@ -9,7 +9,7 @@ from typing import Final
 
 from app.language.keyless import chinese_words as words
 from app.language.keyless.chinese_ability import HABITS, SKILLS
-from app.language.keyless.chinese_clauses import is_about_others, is_time, kin_in_passing
+from app.language.keyless.chinese_cutting import is_about_others, is_time, kin_in_passing
 from app.language.keyless.chinese_doubts import goes_on
 from app.language.keyless.chinese_events import EVENTS
 from app.language.keyless.chinese_frames import PAST_TIME, Frame

@@ -1,0 +1,177 @@
+"""What speaks for and against a Chinese clause being worth remembering, each with a name.
+
+The patterns name grammar and a few closed classes (kinship, aspect, measure words), not things of
+the world; how much each counts is learnt. Texts are folded to simplified characters before.
+"""
+
+import math
+from typing import Final
+
+from app.language.text.lazy_pattern import lazy_pattern
+
+PERSON: Final = (
+    "(?:爸爸?|妈妈?|父母|父亲|母亲|爷爷|奶奶|外公|外婆|姥[姥爷]|哥哥?|姐姐?|弟弟?|妹妹?|老公|老婆|丈夫|妻子"
+    "|爱人|媳妇|对象|[男女]朋?友|未婚[夫妻]|儿子|女儿|孩子|小孩|宝宝|[大小]?娃|闺女|孙[子女]|[叔舅姑姨伯婶]+[父母妈]?"
+    "|[表堂][哥姐弟妹]|公公|婆婆|岳[父母]|家人|亲戚|朋友|闺蜜|发小|同学|同桌|[室舍]友|老师|导师|同事|老板|领导"
+    "|上司|主管|经理|客户|邻居|房东|医生|教练|搭档|合伙人|队友)"
+)
+"""Who people speak of without a name."""
+_NUMBER: Final = "[0-9０-９〇零一二两三四五六七八九十百千万亿半几]"
+_MEASURE: Final = (
+    "(?:多)?(?:个?[岁年月天周日号点分]|个?(?:小时|星期|礼拜)|[次个名位只条套辆本部台间家件张份门种篇届级班楼层瓶杯]"
+    "|公?斤|公?里|米|厘米|平米?|块|元|万|亿|美[元金]|欧元|%|％|[kKwW]\\b)"
+)
+_MOOD: Final = (
+    "(?:[开伤担灰]心|难[过受]|高兴|快乐|失望|害怕|焦虑|无聊|紧张|兴奋|激动|生气|烦躁?|郁闷|沮丧|委屈"
+    "|孤单|孤独|幸福|满足|惊讶|期待|感动|崩溃|压力|疲惫|累|迷茫|纠结|后悔|尴尬|丢脸|糟糕|不舒服|舒服"
+    "|好玩|有趣|有意思)"
+)
+_DEGREE: Final = (
+    "(?:我|咱|们|也|都|还|就|真的?|好像?|很|太|非常|特别|超级?|挺|蛮|有点儿?|有些|一直|现在|今天|最近"
+    "|心里|心情|感[觉到]|觉得|让|是|的|不|这|那|听起来|实在|确实)"
+)
+_MOOD_ONLY: Final = lazy_pattern(
+    rf"(?:(?!{_MOOD}){_DEGREE})*+{_MOOD}++[死极坏透]?[了啊呀呢的吧哦啦哈喔嘛！!~]*"
+)
+
+_TIME_BEFORE: Final = (
+    "(?:(?:今|昨|前|明|后|大前|大后)[天晚早年]|[早晚]上|[上中下]午|(?:上|下|这|本)+个?(?:周|月|星期|礼拜|学期|季度)[一二三四五六日天末]?"
+    "|[周星][期]?[一二三四五六日天末]|去年|最近|现在|目前|以前|之前|小时候|刚才?|平时|每[天周年晚]|[0-9一二三四五六七八九十]+[月年日号点][0-9份初底]*|其实|本来|一直|当时|那时候?|后来|终于)"
+)
+_OPENING: Final = rf"(?:{_TIME_BEFORE}[，,的 ]?)*+"
+_SUBJECTS: Final = {
+    "subject_person_of_speaker": lazy_pattern(
+        rf"{_OPENING}(?:我们?|咱们?|俺)(?:家|的|家的|班|学校|公司)?(?:[新最老大小二三]?好?的?){PERSON}"
+        rf"|{_OPENING}(?:我们?|咱们?|俺)(?:家|的)[^，。是在有了]{{1,5}}(?=[是在有也都很叫今快])"
+    ),
+    "subject_speaker": lazy_pattern(rf"{_OPENING}(?:我|咱|俺|本人|自己)"),
+    "subject_user": lazy_pattern("用户|该用户|使用者"),
+    "subject_pronoun": lazy_pattern(rf"{_OPENING}(?:[他她它]们?|大家|人家|这[个是]|那[个是])"),
+    "subject_person": lazy_pattern(
+        rf"{_OPENING}(?:{PERSON}|[小老阿](?!时|说|学|区|家|板|是|实|想|程|组|型)[\u4e00-\u9fff]|[A-Z][a-z]+)"
+    ),
+}
+"""How a clause opens; the first that fits counts."""
+NO_SUBJECT: Final = "subject_none"
+
+_CUES: Final = {
+    "speaker": lazy_pattern("我(?!们)|咱|俺|本人"),
+    "we": lazy_pattern("我们|咱们"),
+    "person_of_speaker": lazy_pattern(rf"(?:我|我们|咱|我家|我的)[新最老大小二三]?好?的?{PERSON}"),
+    "person": lazy_pattern(PERSON),
+    "third_person": lazy_pattern("[他她它]"),
+    "nickname": lazy_pattern(
+        r"(?<![最从很大太幼弱])[小老阿](?!时|说|学|区|家|板|是|实|想|程|组|型|心|孩|猫|狗|鸟|朋|伙|吃|公|师|婆|姨)[\u4e00-\u9fff]"
+    ),
+    "latin_name": lazy_pattern(r"\b[A-Z][A-Za-z+#.]*|\b[a-z]+[A-Z]\w*"),
+    "title": lazy_pattern("《[^》]+》|「[^」]+」"),
+    "named": lazy_pattern("(?:名字|名)?叫(?!我|你|他|她|做)|我姓|昵称"),
+    "relative_day": lazy_pattern("(?:今|昨|前|明|后)[天晚早]|刚刚?|刚才|[上中下]午|早上|晚上|半夜"),
+    "relative_period": lazy_pattern(
+        "[上下这本]个?(?:周|月|星期|礼拜|学期|季度|半年)|[去今明前后]年|[年月]底|[年月]初|以前|之前|小时候|从小|当年|那年"
+        "|[春夏秋冬]天|[暑寒]假|最近|周末|周[一二三四五六日]|星期[一二三四五六日天]"
+    ),
+    "date": lazy_pattern(rf"{_NUMBER}+[年月日号](?!个)|\d+[-/.]\d+[-/.]?\d*"),
+    "quantity": lazy_pattern(rf"{_NUMBER}+{_MEASURE}"),
+    "digits": lazy_pattern(r"\d"),
+    "money": lazy_pattern(r"(?:块|元|万|美金|工资|月薪|年薪|预算|房贷|首付|存款|[¥￥$])"),
+    "age": lazy_pattern(rf"{_NUMBER}+(?:多)?岁|年龄|生日|出生"),
+    "done": lazy_pattern(
+        "(?<![除为太极])[\u4e00-\u9fff](?:了|过|完|到了?|上了)(?!头|程|分|来|去|解|多)"
+    ),
+    "state": lazy_pattern(
+        "住[在着]|[在从].{1,12}(?:工作|上班|上学|读|念|住|实习|做|当)|是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))"
+        "|[在]读|就职|任职|毕业|退休|单身|结婚|离婚|怀孕"
+    ),
+    "has": lazy_pattern(
+        "(?:有|养|买|带|收到|得到|拥有)(?:了|着|过)?(?:[一两三几0-9]|个|只|条|辆|套|好多|很多|对)"
+    ),
+    "likes": lazy_pattern(
+        "(?:喜欢|[最很超]爱|(?<!可)爱(?![情心的好])|热爱|偏好|偏爱|感兴趣|迷上|着迷|首选|宁愿|更愿意)"
+    ),
+    "most": lazy_pattern("最(?:喜欢|爱|怕|讨厌|好的|常|想)"),
+    "dislikes": lazy_pattern("讨厌|不喜欢|受不了|不爱|不吃|不喝|不能吃|不碰|(?<![担])[怕]|嫌|反感"),
+    "health": lazy_pattern(
+        "过敏|确诊|手术|住院|失眠|体检|[吃服]药|复查|病|[疼痛](?!快|苦)|受伤|近视|不耐受"
+    ),
+    "habit": lazy_pattern(
+        "每(?:天|周|次|晚|年|月|个|逢|隔)|总是|从不|从来|经常|常常|习惯|一直|平时|一般|通常|有时候?|天天|老是|每日"
+    ),
+    "plan": lazy_pattern(
+        "打算|准备|计划|[决]定|报[了]?名|[约订预]了|马上[要就]|即将|就要|快要|会去|要[去考参搬换开交上做结生]|目标|攒|备考|正在|在学"
+    ),
+    "wish": lazy_pattern("想(?!起|到|法|象|着|知|问|想|一想)|希望|要是能|梦想|愿望"),
+    "decision": lazy_pattern(
+        "选了|改[用成了]|换[成了]|不再|戒|放弃|再也不|辞职|离职|搬[到家了]|分手"
+    ),
+    "skill": lazy_pattern(
+        "会(?:说|做|弹|写|用|游|开|修|画|唱|跳|讲)|擅长|学[了过会着]|熟悉|精通|拿手|水平|自学"
+    ),
+    "rule": lazy_pattern(
+        "以后|今后|从现在起|从今天起|叫我|称呼我|不要再|别再|记住|(?:回答|回复|写|说).{0,6}(?:时|我|都)|一律|始终"
+    ),
+    "project": lazy_pattern(
+        "项目|版本|系统|接口|数据库|服务器|部署|框架|[代]码|论文|上线|用的是|团队|公司|甲方|需求"
+    ),
+    "school": lazy_pattern("学校|班|课|考[试了上研]|专业|大学|[小初高]中|年级|成绩"),
+    "told": lazy_pattern(
+        rf"(?:{PERSON}|[他她]们?|[小老][\u4e00-\u9fff])(?:们)?(?:跟我|对我|也|都|今天|总|一直)?(?:说|夸|批评|让|叫|告诉|答应|送|建议|教|给我)"
+    ),
+    "negated": lazy_pattern("不(?!过|错|但|仅)|没(?!错|事)|别"),
+    "doubt": lazy_pattern(
+        "可能|也许|好像|似乎|或许|说不定|大概|估计|应该(?:是|会|能)|不知道|不确定|不太清楚"
+    ),
+    "opinion": lazy_pattern("觉得|感觉|认为|看起来|听起来|看来|显得|以为"),
+    "mood": lazy_pattern(_MOOD),
+    "question_word": lazy_pattern("什么|怎么|哪|谁|为何|多少|吗|呢$|是否|如何|几[点个号]"),
+    "second_person": lazy_pattern("你|您"),
+    "praise": lazy_pattern("谢|太棒|真棒|好主意|说得对|有道理|厉害|不错|加油"),
+    "exercise": lazy_pattern(
+        "求(?:解|证|导|值|出|面积)|方程|函数|公式|[这本下]道?题|选择题|计算|已知|设[a-zA-Z]|造句|小明[有买]|作文|答案|题目"
+    ),
+    "general": lazy_pattern(
+        "人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上|新闻|自古"
+    ),
+    "demonstrative": lazy_pattern("^(?:这|那|它)"),
+    "ability_now": lazy_pattern("能(?!力|量)|可以|要是|可惜|不敢|来不及"),
+    "cut": lazy_pattern(" … "),
+    "quotation": lazy_pattern('[“"]'),
+    "latin": lazy_pattern(r"[A-Za-z]{2,}"),
+}
+_TOGETHER: Final = (
+    ("subject_speaker", "done"), ("subject_speaker", "likes"), ("subject_speaker", "mood"),
+    ("subject_speaker", "opinion"), ("subject_speaker", "wish"), ("subject_none", "done"),
+    ("subject_none", "likes"), ("subject_none", "mood"), ("third_person", "told"),
+    ("done", "relative_day"), ("plan", "relative_period"), ("plan", "quantity"),
+    ("plan", "relative_day"), ("opinion", "mood"),
+)  # fmt: skip
+"""Cues that say more together."""
+_SHORT: Final = 7
+_LONG: Final = 60
+_USUAL: Final = 2.5
+"""Logarithm of the usual number of characters."""
+
+
+def subject_of(clause: str) -> str:
+    """Whom it opens with, as the name of a cue."""
+    for name, pattern in _SUBJECTS.items():
+        if pattern.match(clause):
+            return name
+    return NO_SUBJECT
+
+
+def cues_of(clause: str, subject: str) -> dict[str, float]:
+    """The cues that a clause in simplified characters has by itself."""
+    cues = {name: 1.0 for name, pattern in _CUES.items() if pattern.search(clause)}
+    cues[subject] = 1.0
+    cues["length"] = math.log(1 + len(clause)) - _USUAL
+    if len(clause) < _SHORT:
+        cues["short"] = 1.0
+    if len(clause) > _LONG:
+        cues["long"] = 1.0
+    if _MOOD_ONLY.fullmatch(clause):
+        cues["mood_only"] = 1.0
+    for first, second in _TOGETHER:
+        if first in cues and second in cues:
+            cues[f"{first}+{second}"] = 1.0
+    return cues
