@@ -35,7 +35,7 @@ _FILLER: Final = lazy_pattern(
     r"(?:[嗯啊哦噢哇呀唉哎嘿哈呵额呃诶欸呜嗨咦]+|[对好行是]+[啊呀的吧了呢哦]*|没错|当然[了啦可以]*"
     r"|真的[吗啊呢]?|没事[的了]?|(?:谢谢|多谢|感谢|你好|您好|[早晚]上好|[早晚]安|好主意|太好了).*"
     r"|再见|拜拜|不是[哦的啊]?|没有[耶啊呢]?|可以[的啊]?|不好意思|抱歉|我?[很超也最]?级?喜欢[啊呀的]?"
-    r"|没问题|明白了?|知道了|说[到起].{0,12}|是这样的?|(?:我的)?(?:情况|问题|背景)(?:是|如下)?"
+    r"|没(?:问题|关系|什么|有了)|(?:很|真)?高兴(?:认识|见到)[你您].*|明白了?|知道了|说[到起].{0,12}|是这样的?|(?:我的)?(?:情况|问题|背景)(?:是|如下)?"
     r"|[oO][kK]|[hH](?:i|ello|ey)|[\W\d_]*)\W*"
 )
 # 学会了怎么 and 不知道为什么 ask nothing.
@@ -87,6 +87,8 @@ _OWN_PREDICATE: Final = lazy_pattern(
     "|[很最特别]*[不讨]?(?:喜欢|讨厌|爱|吃)|对.{1,8}过敏|养了|有[一两三个0-9]|[月年]薪|身高|体重|老家"
     "|平时|每[天周]|打算|计划|准备|[今明后昨下上去]"
 )
+_GOES_ON: Final = lazy_pattern("(?:的时候|时|[之以]?[前后]|期间|那[天年次])$")
+"""What ends so only says when."""
 _SHORTEST: Final = 3
 _TELLING: Final = 6
 _FEW: Final = 6
@@ -173,7 +175,11 @@ def _units(sentence: re.Match[str]) -> Iterator[list[_Span]]:
     whom = NO_SUBJECT
     for part in _told(list(_parts(sentence)), asks=asks):
         own = subject_of(part.text)
-        if unit and _opens_unit(part, own, whom, part.start - unit[0].start):
+        if (
+            unit
+            and not _GOES_ON.search(unit[-1].text)
+            and _opens_unit(part, own, whom, part.start - unit[0].start)
+        ):
             yield from _joined(unit)
             unit = []
         unit.append(part)
