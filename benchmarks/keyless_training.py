@@ -37,7 +37,7 @@ RATE: Final = 0.05
 CUE_RIDGE: Final = 0.5
 GRAM_RIDGE: Final = 4.0
 # A message of the older set is short and says one thing, unlike most that are written.
-LABELLED_WEIGHT: Final = 0.3
+LABELLED_WEIGHT: Final = 0.4
 
 _TOKEN: Final = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?|[\u3400-\u9fff]")
 Floats = npt.NDArray[np.float64]

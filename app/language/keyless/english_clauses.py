@@ -49,6 +49,7 @@ _CONNECTIVE: Final = lazy_pattern(
     r"|so(?! (?:far|glad"
     r"|happy|proud|sorry|many|much|cute|excited|cool)\b)|by the way|btw|fyi|just so you know"
     r"|for the record|guess what|to be honest|in fact|first of all|unfortunately|luckily"
+    r"|(?:that|it)(?:'s| is) (?:wrong|not (?:right|true|correct)|incorrect)|wrong"
     r"|especially(?= since| because)|considering(?: that)?|given(?: that)?|(?:because|since"
     r"|although"
     r"|though|while|whereas|now that|even though)(?= (?:i|i'm|i've|we|we've|my|our|he|she|they)\b)"
@@ -125,7 +126,8 @@ _RULE: Final = lazy_pattern(
 )
 _ASKED_TO_REMEMBER: Final = lazy_pattern(
     r"(?:please |can you |could you |just |also )*(?:remember|note|keep in mind|bear in mind"
-    r"|don't forget|make a note|take note)(?: down)?(?: that|:|,)+\s*|for the record,?\s+"
+    r"|don't forget|make a note|take note)(?: down)?(?:(?: that(?! (?:time|day|night|one|guy|show"
+    r"|movie|trip|song)\b)|:|,)+\s*|\s+(?=(?:i|my|we|our)\b))|for the record,?\s+"
     r"|just so you know,?\s+|for future reference,?\s+",
     re.IGNORECASE,
 )
@@ -215,8 +217,9 @@ def english_clauses(text: str, before: str | None) -> list[Clause]:
             clause = _clause(message, unit, "" if number else told, before or "")
             if clause:
                 clauses.append(clause)
-        told = message.words(each for unit in units for each in unit)
-        told = told if _TELLING.search(told) else ""
+        last = message.words(units[-1]) if units else ""
+        if not (units and _PRONOUN.match(last)):
+            told = last if _TELLING.search(last) else ""
     return clauses
 
 

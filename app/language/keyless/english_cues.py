@@ -1,8 +1,9 @@
 """Named features of an English clause that speak for or against its being worth remembering."""
 
-import re
+from collections.abc import Iterator
 from typing import Final
 
+from app.language.keyless.attributes import attribute_of
 from app.language.text.lazy_pattern import lazy_pattern
 
 _MONTH: Final = (
@@ -11,179 +12,199 @@ _MONTH: Final = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_PERSON: Final = (
-    r"(?:mother|father|mom|mum|dad|parents?|brothers?|sisters?|siblings?|sons?|daughters?|kids?"
-    r"|child(?:ren)?|baby|wife|husband|partner|girlfriend|boyfriend|fianc[ée]e?|spouse|ex"
-    r"|grand(?:mother|father|ma|pa|parents|son|daughter)|aunt|uncle|cousins?|niece|nephew|twins?"
-    r"|family|friends?|roommates?|flatmates?|neighbou?rs?|colleagues?|co-?workers?|boss|manager"
-    r"|mentor|coach|teacher|professor|advisor|supervisor|therapist|doctor|landlord|team|clients?"
-    r"|dogs?|cats?|pets?|puppy|kittens?|in-laws?|(?:mother|father|sister|brother)-in-law)"
+_PEOPLE: Final = (
+    "mother father mom mum dad parent parents brother brothers sister sisters sibling siblings son"
+    " sons daughter daughters kid kids child children baby wife husband partner girlfriend"
+    " boyfriend"
+    " fiancé fiancée fiance fiancee spouse ex grandmother grandfather grandma grandpa grandparents"
+    " grandson granddaughter aunt uncle cousin cousins niece nephew twin twins family"
+    " friend friends"
+    " roommate roommates flatmate flatmates neighbor neighbors neighbour neighbours colleague"
+    " colleagues coworker coworkers boss manager mentor coach teacher professor advisor supervisor"
+    " therapist doctor landlord team client clients dog dogs cat cats pet pets puppy kittens"
 )
 _PAST: Final = (
     r"(?:\w+ed|went|got|had|was|were|did|made|took|came|saw|met|bought|sold|found|lost|won|told"
     r"|said"
     r"|gave|left|began|became|broke|brought|built|chose|drew|drove|ate|fell|felt|flew|forgot|grew"
     r"|heard|held|kept|knew|led|learnt|lent|paid|put|quit|ran|read|rode|sang|sat|sent|set|slept"
-    r"|spoke|spent|stood|swam|taught|thought|threw|wore|wrote|woke|ran|hurt|hit|cut|let)"
+    r"|spoke|spent|stood|swam|taught|thought|threw|wore|wrote|woke|hurt|hit|cut|let)"
 )
-_I: Final = r"\b(?:i|we)(?: (?:just|also|already|recently|finally|really|actually|only|even|both))?"
-_HAVE: Final = r"(?:(?:i|we) have|i'?ve|we've|(?:she|he|it|[A-Z]\w+) has|(?:they|who) have)"
 
-_CUES: Final = {
+# Cues of single words.
+_WORDS: Final = {
+    "person": _PEOPLE,
+    "i": "i i'm im i've ive we we're we've",
+    "never": "never anymore stopped",
+    "like": (
+        "love like likes loves loved enjoy enjoys hate hates prefer prefers favourite"
+        " favorite adore"
+        " dislike rather into passionate allergic vegan vegetarian fond"
+    ),
+    "habit": "every usually always often daily weekly each most regularly sometimes twice never",
+    "decision": "decided decision chose chosen picked settled opted agreed switched",
+    "plan": (
+        "gonna plan planning planned plans aim goal intend preparing scheduled deadline"
+        " due want hope"
+    ),
+    "will": "i'll we'll",
+    "work": (
+        "work works worked job project company team startup business studying study degree school"
+        " university college thesis essay app site website course career internship interview"
+        " freelance budget salary rent mortgage"
+    ),
+    "live": (
+        "live lives lived living moved moving born originally married engaged divorced retired"
+        " pregnant diagnosed named called turned birthday died"
+    ),
+    "hedge": (
+        "think guess maybe perhaps might probably suppose seem seems sound sounds could"
+        " would should"
+        " hopefully believe someday whatever"
+    ),
+    "feeling": (
+        "excited worried nervous overwhelmed stressed happy glad proud grateful sorry scared"
+        " frustrated confused anxious relieved struggling stuck appreciate feeling"
+    ),
+    "make_sure": "ensure properly correctly",
+    "you": "you you're your you've yours u",
+    "praise": (
+        "awesome amazing great cool wonderful beautiful lovely fantastic incredible congrats"
+        " congratulations perfect helpful inspiring"
+    ),
+    "exercise": (
+        "probability equation formula theorem triangle derivative integral fraction dice"
+        " coin marbles"
+        " deck homework exercise calculate solve example"
+    ),
+    "bug": "error exception bug fail fails undefined null crash crashes throws 404",
+    "hoping": "hoping hope wish definitely",
+    "tried": "tried",
+    "my": "my our mine",
+}
+# Cues of phrases, found in lower case anywhere.
+_PHRASES: Final = {
     "date": lazy_pattern(
-        rf"\b(?:{_MONTH} \d{{1,2}}|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}|in {_MONTH}"
-        rf"|{_MONTH} \d{{4}}"
-        rf"|(?:in|since|until) (?:19|20)\d\d|{_DAY}s?|\d{{1,2}}/\d{{1,2}}|\d{{4}}-\d\d-\d\d)\b",
-        re.IGNORECASE,
+        rf"\b(?:{_MONTH} (?:\d{{1,2}}|\d{{4}})|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
+        rf"|in {_MONTH}"
+        rf"|(?:in|since|until) (?:19|20)\d\d|{_DAY}s?|\d{{1,2}}/\d{{1,2}}|\d{{4}}-\d\d-\d\d)\b"
     ),
     "when": lazy_pattern(
-        rf"\b(?:yesterday|tomorrow|tonight|ago|last (?:\w+ )?(?:week|month|year|night|summer|winter"
-        rf"|spring|fall|fri|sat|sun|{_DAY}|weekend)|next (?:\w+ )?(?:week|month|year|summer|{_DAY})"
-        rf"|this (?:month|week|weekend|summer|autumn|fall|year)|recently|just|since"
-        rf"|for \w+ (?:years"
-        rf"|months|weeks|days)|when i was|at age)\b",
-        re.IGNORECASE,
+        r"\b(?:yesterday|tomorrow|tonight|ago|recently|just|since|when i was|at age"
+        r"|for \w+ (?:years"
+        r"|months|weeks|days)|(?:last|next|this) (?:\w+ )?(?:week|month|year|night|summer|winter"
+        rf"|spring|fall|autumn|weekend|fri|sat|sun|{_DAY}))\b"
     ),
-    "time": lazy_pattern(r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b", re.IGNORECASE),
+    "time": lazy_pattern(r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b"),
     "money": lazy_pattern(
-        r"[$€£¥]\s?\d|\b\d[\d,.]*k?\s?(?:dollars|euros?|pounds|francs|usd|eur|chf|bucks|kroner)\b",
-        re.IGNORECASE,
+        r"[$€£¥]\s?\d|\b\d[\d,.]*k?\s?(?:dollars|euros?|pounds|francs|usd|eur|chf|bucks|kroner)\b"
     ),
     "number": lazy_pattern(r"\d"),
-    "version": lazy_pattern(r"\b[A-Za-z.+#]+ v?\d+(?:\.\d+)+\b|\b[A-Z][\w.]+ v?\d+\b"),
     "measure": lazy_pattern(r"\d\s?(?:%|ms\b|km\b|kg\b|hours?\b|minutes?\b|words\b|years?\b|px\b)"),
-    "name": lazy_pattern(r"(?<=[a-z,] )[A-Z][a-zà-ÿ]{2,}"),
-    "title": lazy_pattern(r"[\"“'][A-Z][^\"”]{2,60}[\"”']"),
-    "my_person": lazy_pattern(rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}{_PERSON}\b", re.IGNORECASE),
-    "person": lazy_pattern(rf"\b{_PERSON}\b", re.IGNORECASE),
-    "my": lazy_pattern(r"\b(?:my|our|mine) \w", re.IGNORECASE),
-    "i": lazy_pattern(r"\b(?:i|i'?m|i'?ve|we|we're|we've)\b", re.IGNORECASE),
-    "opens_i": lazy_pattern(r"(?:i|i'?m|i'?ve|we|we're|we've)\b", re.IGNORECASE),
-    "opens_my": lazy_pattern(r"(?:my|our)\b", re.IGNORECASE),
-    "past": lazy_pattern(rf"{_I} {_PAST}\b", re.IGNORECASE),
-    "past_other": lazy_pattern(rf"\b(?:she|he|they|it|who|[A-Z][a-z]+) {_PAST}\b"),
+    "past": lazy_pattern(
+        rf"\b(?:i|we)(?: (?:just|also|already|recently|finally|really|actually|only|even|both))?"
+        rf" {_PAST}\b"
+    ),
     "perfect": lazy_pattern(
-        rf"\b{_HAVE} (?:\w+ )?(?:\w+ed|been|done|gone|seen|made|taken|written|bought|found|met"
-        rf"|lost|won"
-        r"|become|begun|chosen|built|had|spent|read|set|put|gotten|given|kept|known|run|sent)\b"
+        r"\b(?:(?:i|we|they|who) have|i'?ve|we've|\w+ has) (?:\w+ )?(?:\w+ed|been|done|gone|seen"
+        r"|made"
+        r"|taken|written|bought|found|met|lost|won|become|begun|chosen|built|had|spent|read|set|put"
+        r"|gotten|given|kept|known|run|sent)\b"
     ),
-    "never": lazy_pattern(
-        r"\b(?:never|not any ?more|no longer|any ?more|used to|gave up|stopped)\b"
-    ),
-    "state": lazy_pattern(
-        r"\b(?:i'?m|i am|we're|we are) (?:an?|the|from|in|at|on|\d|not)\b", re.IGNORECASE
-    ),
+    "never": lazy_pattern(r"\bany ?more\b|\bno longer\b|\bused to\b|\bgave up\b"),
+    "state": lazy_pattern(r"\b(?:i'?m|i am|we're|we are) (?:an?|the|from|in|at|on|\d|not)\b"),
     "doing": lazy_pattern(
         r"\b(?:i'?m|i am|we're|we are|been)(?: (?:also|currently|now|always|still|just|actually))?"
-        r" \w+ing\b",
-        re.IGNORECASE,
+        r" \w+ing\b"
     ),
     "trying": lazy_pattern(r"\b(?:trying|try) to\b"),
-    "tried": lazy_pattern(r"\b(?:tried|been trying)\b"),
-    "hearsay": lazy_pattern(
-        r"\b(?:i|i've|we've) (?:heard|read|seen|saw|came across)\b|\bsays\b",
-        re.IGNORECASE,
-    ),
-    "hoping": lazy_pattern(r"\b(?:hoping|hope|wish|keep (?:an eye|in mind)|definitely)\b"),
+    "tried": lazy_pattern(r"\bbeen trying\b"),
+    "hearsay": lazy_pattern(r"\b(?:i|i've|we've) (?:heard|read|seen|saw|came across)\b|\bsays\b"),
+    "hoping": lazy_pattern(r"\bkeep (?:an eye|in mind)\b"),
     "learning": lazy_pattern(
         r"\btrying to (?:understand|figure|calculate|solve|find out|debug|fix)\b"
     ),
-    "have": lazy_pattern(
-        r"\b(?:i|we) (?:have|own|got)\b|\bi'?ve got\b|\bthere(?:'s| is| are)\b", re.IGNORECASE
+    "have": lazy_pattern(r"\b(?:i|we) (?:have|own|got)\b|\bi'?ve got\b|\bthere(?:'s| is| are)\b"),
+    "like": lazy_pattern(r"\b(?:fan of|can't stand)\b"),
+    "likes_something": lazy_pattern(
+        r"\b(?:i|we|user)(?: (?:really|also|absolutely|always|don't|do not|can't|never))*"
+        r" (?:loves?|likes?|enjoys?|hates?|prefers?|adores?|dislikes?|stand|play|speak|drive|eat"
+        r"|drink|use|own|know|teach|study|smoke) (?!(?:it|that|this|these|those|them|you|your|when"
+        r"|how|the (?:idea|first|second|other|way|one)|to (?:see|say|know|go))\b)\w"
     ),
-    "like": lazy_pattern(
-        r"\b(?:love|like|likes|loves|loved|enjoy|enjoys|hate|hates|prefer|prefers|favou?rite|fan of"
-        r"|can't stand|adore|dislike|rather|into|passionate|allergic|vegan|vegetarian|fond)\b",
-        re.IGNORECASE,
+    "points": lazy_pattern(
+        r"\b(?:it|that|this|these|those|one|ones|them|more|so|too|to|in|for|of|all|same|there|here)"
+        r"[.!]*$"
     ),
-    "habit": lazy_pattern(
-        r"\b(?:every|usually|always|often|daily|weekly|each|most|regularly|sometimes|on (?:weekdays"
-        rf"|weekends|{_DAY}s)|a (?:day|week|month|year)|twice|never)\b",
-        re.IGNORECASE,
+    "mood": lazy_pattern(
+        r"\b(?:i'?m|i am|we're|feel(?:ing)?)(?: (?:so|very|really|just|not|a bit|still|all|super))*"
+        r" (?:hungry|tired|bored|busy|late|done|back|ready|fine|good|ok|okay|here|sick|starving"
+        r"|lost"
+        r"|exhausted|serious|kidding|joking|free|in|on|off|out|looking|thinking|sure|right|wrong)\b"
     ),
-    "decision": lazy_pattern(
-        r"\b(?:decided|decision|chose|chosen|picked|settled|going with|went with|opted|agreed"
-        r"|switched"
-        r"|leaning towards?)\b",
-        re.IGNORECASE,
-    ),
+    "habit": lazy_pattern(rf"\bon (?:weekdays|weekends|{_DAY}s)\b|\ban? (?:day|week|month|year)\b"),
+    "decision": lazy_pattern(r"\b(?:going with|went with|leaning towards?)\b"),
     "plan": lazy_pattern(
-        r"\b(?:going to|gonna|plan(?:ning|ned|s)?|want to|hope to|aim|goal|need to|have to"
-        r"|intend|would"
-        r" like to|working on|looking to|preparing|scheduled|deadline|due|by (?:the end|next))\b",
-        re.IGNORECASE,
+        r"\b(?:going to|need to|have to|would like to|working on|looking to|by (?:the end|next))\b"
     ),
-    "will": lazy_pattern(r"\b(?:i'll|i will|we'll|we will)\b", re.IGNORECASE),
-    "rule": lazy_pattern(
-        r"(?:please )?(?:always|never|don't|do not|call me|from now on|whenever|when i ask|use"
-        r"|keep)\b",
-        re.IGNORECASE,
-    ),
-    "work": lazy_pattern(
-        r"\b(?:works?|worked|job|project|company|team|startup|business|studying|study|degree|school"
-        r"|university|college|thesis|essay|app|site|website|course|career|internship|interview"
-        r"|freelance|budget|salary|rent|mortgage)\b",
-        re.IGNORECASE,
-    ),
-    "live": lazy_pattern(
-        r"\b(?:live[sd]?|living|moved|moving|born|grew up|originally|married|engaged|divorced"
-        r"|retired"
-        r"|pregnant|diagnosed|named|called|name is|years old|turned|birthday|passed away|died)\b",
-        re.IGNORECASE,
-    ),
-    "third": lazy_pattern(r"(?:the )?user(?:'s)? (?:\w+s\b|\w+ (?:is|has)\b)", re.IGNORECASE),
-    "someone": lazy_pattern(
-        r"(?:[A-Z][a-z]+|he|she|they)(?: [A-Z][a-z]+)? (?:is|has|was|lives|works)\b"
-    ),
-    "hedge": lazy_pattern(
-        r"\b(?:think|guess|maybe|perhaps|might|probably|suppose|seems?|sounds?|could|would|should"
-        r"|hopefully|believe|feel like|some ?day|whatever)\b",
-        re.IGNORECASE,
-    ),
-    "feeling": lazy_pattern(
-        r"\b(?:excited|worried|nervous|overwhelmed|stressed|happy|glad|proud|grateful|sorry|scared"
-        r"|frustrated|confused|anxious|relieved|struggling|stuck|having (?:some )?trouble"
-        r"|having (?:some )?issues|can't wait|appreciate|feeling)\b",
-        re.IGNORECASE,
-    ),
-    "make_sure": lazy_pattern(
-        r"\b(?:make sure|ensure|best practices|properly|correctly)\b", re.IGNORECASE
-    ),
-    "you": lazy_pattern(r"\b(?:you|you're|your|you've|yours|u)\b", re.IGNORECASE),
-    "opens_you": lazy_pattern(r"(?:you|you're|your|you've)\b", re.IGNORECASE),
-    "thing": lazy_pattern(
-        r"(?:(?:that|it|this|they|these|those|there|everything|nothing|the)\b(?:'s)?)",
-        re.IGNORECASE,
-    ),
-    "praise": lazy_pattern(
-        r"\b(?:awesome|amazing|great|cool|wonderful|beautiful|lovely|fantastic|incredible|congrats"
-        r"|congratulations|perfect|helpful|makes sense|good (?:idea|point|luck)|inspiring)\b",
-        re.IGNORECASE,
-    ),
-    "exercise": lazy_pattern(
-        r"\b(?:probability|equation|formula|theorem|triangle|derivative|integral|fraction|dice|coin"
-        r"|marbles|deck|homework|exercise|calculate|solve|problem like|example)\b|[=∩∪≈×√]|\bP\(",
-        re.IGNORECASE,
-    ),
-    "bug": lazy_pattern(
-        r"\b(?:error|exception|bug|doesn't work|not working|fails?|undefined|null|crash\w*"
-        r"|throws?|stack ?trace|404|500)\b",
-        re.IGNORECASE,
-    ),
+    "will": lazy_pattern(r"\b(?:i|we) will\b"),
+    "live": lazy_pattern(r"\b(?:grew up|name is|years old|passed away)\b"),
+    "hedge": lazy_pattern(r"\b(?:feel like|some day)\b"),
+    "feeling": lazy_pattern(r"\b(?:having (?:some )?(?:trouble|issues)|can't wait)\b"),
+    "make_sure": lazy_pattern(r"\b(?:make sure|best practices)\b"),
+    "praise": lazy_pattern(r"\b(?:makes sense|good (?:idea|point|luck))\b"),
+    "exercise": lazy_pattern(r"[=∩∪≈×√]|\bp\(|\bproblem like\b"),
+    "bug": lazy_pattern(r"\b(?:doesn't work|not working|stack ?trace)\b"),
     "asks_inside": lazy_pattern(
         r"\b(?:how to|whether|what to|if i should|help me|can you|could you|which one|wondering)\b"
-        r"|\?",
-        re.IGNORECASE,
+        r"|\?"
     ),
     "exclaims": lazy_pattern(r"!$"),
     "cut": lazy_pattern(" … "),
 }
+# Cues of the first words, in lower case.
+_OPENINGS: Final = {
+    "opens_i": lazy_pattern(r"(?:i|i'?m|i'?ve|we|we're|we've)\b"),
+    "opens_my": lazy_pattern(r"(?:my|our)\b"),
+    "opens_you": lazy_pattern(r"(?:you|you're|your|you've)\b"),
+    "rule": lazy_pattern(
+        r"(?:please )?(?:always|never|don't|do not|call me|from now on|whenever|when i ask|use"
+        r"|keep)\b"
+    ),
+    "third": lazy_pattern(r"(?:the )?user(?:'s)? (?:\w+s\b|\w+ (?:is|has)\b)"),
+    "thing": lazy_pattern(
+        r"(?:that|it|this|they|these|those|there|everything|nothing|the)\b(?:'s)?"
+    ),
+}
+# Cues for which capitals matter.
+_WRITTEN: Final = {
+    "version": lazy_pattern(r"\b[A-Za-z.+#]+ v?\d+(?:\.\d+)+\b|\b[A-Z][\w.]+ v?\d+\b"),
+    "name": lazy_pattern(r"(?<=[a-z,] )[A-Z][a-zà-ÿ]{2,}"),
+    "title": lazy_pattern(r"[\"“'][A-Z][^\"”]{2,60}[\"”']"),
+    "past_other": lazy_pattern(rf"\b(?:she|he|they|it|who|[A-Z][a-z]+) {_PAST}\b"),
+    "someone": lazy_pattern(
+        r"^(?:[A-Z][a-z]+|he|she|they)(?: [A-Z][a-z]+)? (?:is|has|was|lives|works)\b"
+    ),
+}
 _FOR: Final = ("date", "when", "time", "money", "measure", "version", "name", "title", "my_person")
+_WITH_CONCRETE: Final = ("plan", "will", "trying", "hedge", "feeling", "opens_i")
+_WORD: Final = lazy_pattern(r"[a-zà-ÿ]+(?:'[a-z]+)?|404|…")
 _VERB: Final = lazy_pattern(
-    r"\b(?:is|are|was|were|am|has|have|had|do|does|did|can|will|'s|'m|'re|'ve|\w+ed|\w+s|\w+ing"
-    r"|went|got|made|took|live|work|love|like|want|need|prefer|use|hate|own|speak|drive|go)\b"
-    r"|'(?:s|m|re|ve)\b"
+    r"\b(?:is|are|was|were|am|has|have|had|do|does|did|can|will|\w+ed|\w+s|\w+ing|went|got|made"
+    r"|took"
+    r"|live|work|love|like|want|need|prefer|use|hate|own|speak|drive|go)\b|'(?:s|m|re|ve)\b"
 )
+
+
+def _by_word() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, words in _WORDS.items():
+        for word in words.split():
+            found[word] = (*found.get(word, ()), name)
+    return found
+
+
+_BY_WORD: Final = _by_word()
 
 
 def english_cues(words: str, before: str) -> dict[str, float]:
@@ -194,31 +215,37 @@ def english_cues(words: str, before: str) -> dict[str, float]:
         before: the turn before, or nothing.
 
     """
-    cues = {name: 1.0 for name, pattern in _CUES.items() if _found(name, pattern, words)}
+    lower = words.lower()
+    said: list[str] = _WORD.findall(lower)
+    cues = dict.fromkeys(_named(words, lower, said), 1.0)
     concrete = sum(each in cues for each in _FOR)
-    count = len(words.split())
     cues["concrete"] = min(concrete, 4) / 2
-    cues["length"] = min(count, 40) / 10
-    if count <= 3:
+    cues["length"] = min(len(said), 40) / 10
+    if len(said) <= 3:
         cues["short"] = 1.0
-    if count > 40:
+    if len(said) > 40:
         cues["long"] = 1.0
-    if not _VERB.search(words):
+    if not _VERB.search(lower):
         cues["verbless"] = 1.0
-    for one, other in (
-        ("plan", "concrete"), ("will", "concrete"), ("trying", "concrete"), ("hedge", "concrete"),
-        ("feeling", "concrete"), ("opens_i", "concrete"),
-    ):  # fmt: skip
-        if one in cues and concrete:
-            cues[f"{one}_{other}"] = min(concrete, 3) / 2
+    if concrete:
+        for each in _WITH_CONCRETE:
+            if each in cues:
+                cues[f"{each}_concrete"] = min(concrete, 3) / 2
     if before.rstrip().endswith("?"):
         cues["answers"] = 1.0
-        if count <= 8:
+        if len(said) <= 8:
             cues["answers_shortly"] = 1.0
     return cues
 
 
-def _found(name: str, pattern: re.Pattern[str], words: str) -> bool:
-    """Cues that are named after an opening look there alone."""
-    opening = name.startswith("opens_") or name in {"rule", "third", "someone", "thing"}
-    return bool(pattern.match(words) if opening else pattern.search(words))
+def _named(words: str, lower: str, said: list[str]) -> Iterator[str]:
+    for place, word in enumerate(said):
+        names = _BY_WORD.get(word, ())
+        yield from names
+        if "person" in names and {"my", "our"}.intersection(said[max(place - 3, 0) : place]):
+            yield "my_person"
+    yield from (name for name, pattern in _PHRASES.items() if pattern.search(lower))
+    yield from (name for name, pattern in _OPENINGS.items() if pattern.match(lower))
+    yield from (name for name, pattern in _WRITTEN.items() if pattern.search(words))
+    if attribute_of(words):
+        yield "attribute"

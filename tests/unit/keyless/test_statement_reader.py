@@ -1,0 +1,182 @@
+"""What the keyless extractor proposes of messages, and how it says who, when and how sure."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.language.keyless.kinds import expected_valid_days
+from app.language.keyless.statement_reader import FLOOR, RulesExtractor, by_language, propose
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest, Proposed
+
+SAID_AT = datetime(2025, 5, 3, 10, tzinfo=UTC)
+EVERY_SCOPE = ("user", "session", "project")
+
+
+def turns(*said: str) -> list[ConversationTurn]:
+    """Messages in order; those that begin with `A: ` are the assistant's."""
+    return [
+        ConversationTurn(
+            f"m{number}",
+            "assistant" if each.startswith("A: ") else "user",
+            each.removeprefix("A: "),
+            SAID_AT,
+        )
+        for number, each in enumerate(said)
+    ]
+
+
+def read(*said: str) -> list[Proposed]:
+    return propose(ExtractionRequest(turns(*said), scopes=EVERY_SCOPE))
+
+
+def only(*said: str) -> Proposed:
+    (found,) = read(*said)
+    return found
+
+
+def test_statement_is_in_the_words_of_the_speaker():
+    found = only("By the way, I moved to Lisbon last month, can you recommend a bakery?")
+    assert found.content == "I moved to Lisbon last month"
+    assert found.quoted
+    assert found.evidence == ("m0",)
+    assert found.valid_from == datetime(2025, 4, 1, tzinfo=UTC)
+    assert (found.memory_type, found.attribute) == ("fact", "user.residence")
+
+
+def test_third_person_is_kept_as_it_is_and_is_no_quotation():
+    found = only("The user likes programming.")
+    assert (found.content, found.quoted) == ("The user likes programming.", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "How do I center a div?",
+        "I live in",
+        "I'm hungry",
+        "Thanks, that makes sense!",
+        "If I had two dice, what is the probability of two sixes?",
+        "Translate into Spanish: I have lived in Chicago for ten years.",
+        "I want to make sure my answer is right, is it?",
+        "```\nI live in Rome and I have a dog\n```",
+    ],
+)
+def test_what_tells_nothing_is_not_proposed(text):
+    assert read(text) == []
+
+
+def test_what_is_asked_to_be_remembered_is_certain():
+    assert only("Remember that my locker is number 12.").confidence == 1.0
+    assert only("Please note that I park on level 3.").content == "I park on level 3."
+
+
+def test_confidence_is_at_least_the_floor():
+    said = "I think I live in Rome. I moved there in March 2021 with my wife. I like it. Maybe."
+    assert all(FLOOR <= each.confidence <= 1 for each in read(said))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Always answer in metric units", "constraint"),
+        ("Never suggest pork", "constraint"),
+        ("Call me Ana", "preference"),
+        ("I love hiking", "preference"),
+        ("I decided to sell my car in May", "decision"),
+        ("I'm planning to travel to Japan in March", "goal"),
+        ("I go running every morning", "habit"),
+        ("I speak French", "skill"),
+        ("I broke my wrist in Zell am See last week", "event"),
+        ("My daughter Mia is six years old", "fact"),
+    ],
+)
+def test_kind_is_told_by_the_words(text, kind):
+    assert only(text).memory_type == kind
+
+
+def test_times_are_not_cut_and_nothing_is_lost():
+    found = read("My train leaves at 12:30 and my daughter Mia takes swimming lessons at 7:40.")
+    assert [each.content for each in found] == [
+        "My train leaves at 12:30",
+        "my daughter Mia takes swimming lessons at 7:40.",
+    ]
+
+
+def test_sentence_that_explains_a_pronoun_is_kept_once():
+    found = read("My sister Klara lives in Verona. She is getting married on 12 September.")
+    assert [each.content for each in found] == [
+        "My sister Klara lives in Verona. She is getting married on 12 September."
+    ]
+
+
+def test_correction_names_what_was_wrong():
+    found = only("Actually, our deadline is 22 May, not 15 May.")
+    assert (found.memory_type, found.source_error) == ("correction", "15 May")
+    found = only("A: Your project uses Go.", "That's wrong, our project uses Rust.")
+    assert (found.content, found.source_error) == ("our project uses Rust.", "Your project uses Go")
+
+
+def test_denial_of_something_else_mends_nothing():
+    found = only("A: The weather is nice today.", "No, I live in Turin.")
+    assert found.source_error is None
+
+
+def test_plain_retraction_says_so():
+    assert only("I no longer work at the bank.").retracts
+    assert only("I don't eat meat any more.").retracts
+    assert not only("I work at a bank in Turin.").retracts
+
+
+def test_plan_without_anything_concrete_holds_for_a_month():
+    assert expected_valid_days("goal", "I want to learn the guitar", SAID_AT) == 30
+    assert expected_valid_days("goal", "I want to learn Spanish", SAID_AT) is None
+    assert expected_valid_days("goal", "I want to move next month", SAID_AT) is None
+    assert expected_valid_days("fact", "I have a guitar", SAID_AT) is None
+    assert only("I'm going to Japan on 3 March").expected_valid_days is None
+
+
+def test_project_is_the_scope_where_it_is_allowed():
+    text = "Our project uses Postgres 16"
+    assert only(text).scope == "project"
+    (found,) = propose(ExtractionRequest(turns(text), scopes=("user", "session")))
+    assert found.scope == "user"
+
+
+def test_assistant_and_context_are_no_evidence():
+    earlier = ConversationTurn("m9", "user", "I live in Oslo with two cats", SAID_AT, context=True)
+    request = ExtractionRequest([earlier, *turns("A: I am a model and live in Rome.", "ok")])
+    assert propose(request) == []
+
+
+def test_what_is_known_or_said_twice_is_no_news():
+    text = "I live in Oslo with my two cats"
+    assert len(read(text, text.upper() + ".")) == 1
+    assert propose(ExtractionRequest(turns(text), recalled=[text + "."])) == []
+
+
+def test_text_is_parted_where_the_language_changes():
+    parts = list(by_language("I live in Rome. My cat is old."))
+    assert parts == [("english", "I live in Rome. My cat is old.")]
+
+
+async def test_extractor_answers_the_same_and_long_turns_too():
+    extractor = RulesExtractor()
+    text = (
+        "I live in Rome with my wife Petra. " + "so it goes. " * 500 + "I work at Acme as a cook."
+    )
+    request = ExtractionRequest(turns(text))
+    first = await extractor.extract(request)
+    assert [each.content for each in first.proposals] == [
+        "I live in Rome with my wife Petra.",
+        "I work at Acme as a cook.",
+    ]
+    assert await extractor.extract(request) == first
+
+
+async def test_ended_session_is_summarised_by_what_was_decided():
+    request = ExtractionRequest(turns("I decided to sell my car in May.", "I love hiking."))
+    (found,) = (await RulesExtractor().summarise(request)).proposals
+    assert found.memory_type == "experience"
+    assert "I decided to sell my car in May." in found.content
+    assert (await RulesExtractor().summarise(ExtractionRequest(turns("hello")))).proposals == ()
