@@ -1,63 +1,207 @@
-"""What can have one value at a time: which attribute a stored sentence gives, and its value.
+"""What can have one value at a time: which attributes a statement gives, and their values.
 
-Reads sentences in the third person, however they came to be stored, so that a memory that
-somebody saved by hand is comparable with an extracted one.
+Reads the first person ("I live in Munich") and the third ("The user lives in Munich."), and only
+what is said plainly and of the present: what was, what is for a while, what is wished, asked or
+supposed gives nothing, and neither does what is said of somebody else. It reads the frames of
+sentences (`attribute_frames`), so there is no list of cities, jobs or names.
 """
 
-import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from app.language.keyless.chinese_attributes import chinese_attribute
-from app.language.keyless.chinese_words import simplified
-from app.language.keyless.english_attributes import english_attribute
-from app.language.keyless.patterns import compiled
-from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normal_forms import has_cjk, normalise
+from app.language.keyless import attribute_frames as frames
+from app.language.keyless.attribute_frames import CHINESE, ENGLISH, Frame
+from app.language.text.function_words import ENGLISH as IN_ENGLISH
+from app.language.text.function_words import STOP_WORDS
+from app.language.text.normal_forms import has_cjk, normalise, simplify
 
-_SUBJECT: Final = compiled(
-    r"""
-    (?:the|i|my|he|she|they|their|his|her|we|our|it|this|that|a|an|in|on|at)\b
-    """,
-)
-_CHINESE_LEAD: Final = lazy_pattern(r"[^，。]{1,14}?，?(?=用户(?!的?(?:团队|公司)))")
+LONGEST: Final = 400
+"""Characters of a statement that is read; what is longer is not plain."""
 
-# 用户在2026年11月2日那一周搬到了汉堡: when it was stands before what happened.
-_CHINESE_WHEN: Final = lazy_pattern(
-    r"(?<=用户)[在于]?(?:19|20)[0-9]{2}年(?:[0-9]{1,2}月(?:[0-9]{1,2}日)?)?(?:那一周|那个周末)?(?!生)"
-)
+_MARKS: Final = " .,;:!?\"'“”《》「」。，、；：！？…"
+_GOES_ON: Final = ("user.residence", "user.origin", "user.birthday", "user.employer")
 
 
-def attribute_of(content: str) -> tuple[str, str] | None:
-    """The attribute that a sentence gives, as `user.name`, and its value as written; or None.
+class Attribute(NamedTuple):
+    """A value that can be the only one of its kind.
 
-    A sentence about somebody else than the user gives none, and neither does one longer than
-    a few lines.
+    Args:
+        name: as `user.residence`.
+        value: as written.
+        began: the statement says that it came to be so ("moved to Munich"), and not that it is so.
+        rest: the words of the statement that belong to none of its attributes.
+
     """
-    text = " ".join(content.split())
-    if not text or len(text) > 300:
-        return None
-    if has_cjk(text):
-        # People who save by hand leave the subject out, and say when first.
-        later = _CHINESE_LEAD.match(simplified(text))
-        return (
-            chinese_attribute(text)
-            or chinese_attribute(_CHINESE_WHEN.sub("", text, count=1))
-            or chinese_attribute(text[later.end() :] if later else f"用户{text}")
-            or (english_attribute(text) if text.startswith("The user") else None)
-        )
-    found = english_attribute(text)
-    if found is None and re.match(r"[A-Z]?[a-z]+(?:s|ed|n)? ", text) and not _SUBJECT.match(text):
-        found = english_attribute(f"The user {text[0].lower()}{text[1:]}")
-    return found
+
+    name: str
+    value: str
+    began: bool = False
+    rest: frozenset[str] = frozenset()
+
+
+def attribute_of(content: str) -> Attribute | None:
+    """The first attribute that a statement gives."""
+    return next(iter(attributes_of(content)), None)
+
+
+def attributes_of(content: str) -> tuple[Attribute, ...]:
+    """The attributes that a statement gives, in its order; each name once."""
+    text = " ".join(content.replace("’", "'").split())
+    if not text or len(text) > LONGEST:
+        return ()
+    english = frames.IS_ENGLISH.match(text) or not has_cjk(text)
+    reading = _EnglishReading(text) if english else _ChineseReading(text)
+    first: dict[str, Attribute] = {}
+    for each in reading.given:
+        first.setdefault(each.name, each)
+    rest = frozenset(reading.rest)
+    return tuple(each._replace(rest=rest) for each in first.values())
 
 
 def gives(memory_type: str, attribute: str) -> bool:
     """Tell whether a statement of a type says what is, and not what is wished or done often."""
     if memory_type in {"preference", "constraint"}:
-        return attribute.startswith(("user.favourite", "user.language", "user.diet"))
+        return attribute.startswith(("user.favourite", "user.language", "user.diet", "user.budget"))
     return memory_type in {"fact", "event", "correction", "context", "knowledge"}
 
 
 def comparable(value: str) -> str:
     """The form in which two values are the same: "Munich" and "munich."."""
-    return normalise(simplified(value)).strip(" .,;:!?\"'“”《》。，、").removeprefix("the ")
+    return normalise(simplify(value)).strip(_MARKS).removeprefix("the ")
+
+
+class _EnglishReading:
+    """What a text gives, sentence by sentence and piece by piece."""
+
+    def __init__(self, text: str) -> None:
+        self.given: list[Attribute] = []
+        self.rest: set[str] = set()
+        # Somebody who writes no capitals writes none in names either.
+        self._lower = text == text.lower()
+        self._self = True
+        greeted = False
+        for sentence in frames.SENTENCE.split(text):
+            if frames.UNSURE.search(sentence):
+                self._leave(sentence)
+                self._self = False
+                continue
+            already = len(self.given)
+            for piece in (each.strip(_MARKS) for each in frames.PIECE.split(sentence)):
+                self._read(piece, already, greeted=greeted)
+                greeted = frames.GREETING.fullmatch(piece) is not None
+
+    def _read(self, piece: str, already: int, *, greeted: bool) -> None:
+        last = self.given[-1] if len(self.given) > already else None
+        if last and last.name in _GOES_ON and frames.GOES_ON.fullmatch(piece):
+            # "Rome, Italy": the value goes on behind the comma.
+            self.given[-1] = last._replace(value=f"{last.value}, {piece}")
+            return
+        lead = frames.LEAD.match(piece)
+        said = piece[lead.end() :] if lead else piece
+        if not frames.SELF.match(said) and frames.VERB.match(said):
+            said = f"I {said}" if self._self else said
+        greeted = greeted or bool(lead and frames.GREETING.match(lead[0]))
+        found = tuple(self._framed(said, piece, greeted=greeted))
+        self.given.extend(found)
+        if not found:
+            if last and not frames.SELF.match(said) and frames.NOT_NOW.search(piece):
+                # "I live in Rome, but only until June".
+                self.given.pop()
+            self._leave(said)
+        alone = not said or frames.GREETING.fullmatch(said)
+        self._self = bool(frames.SELF.match(said)) or (self._self and bool(alone))
+
+    def _framed(self, said: str, piece: str, *, greeted: bool) -> Iterator[Attribute]:
+        read = said.title() if self._lower else said
+        introduced = frames.INTRODUCED.fullmatch(read) if greeted else None
+        if introduced:
+            yield Attribute("user.name", _written(introduced["v"], piece))
+            return
+        favourite = frames.FAVOURITE.fullmatch(said)
+        if favourite:
+            kind = frames.kind(favourite["kind"] or favourite["kind2"])
+            value = favourite["v"] or favourite["v2"]
+            yield Attribute(f"user.favourite_{kind}", value.strip(_MARKS))
+            return
+        for frame in ENGLISH:
+            match = frame.pattern.fullmatch(read)
+            if match and not _is_passing(read, frame):
+                besides = match.groupdict()
+                for group, name in frame.groups:
+                    yield Attribute(f"user.{name}", _written(match[group], piece), frame.began)
+                self._leave(" ".join(besides.get(each) or "" for each in ("tail", "with")))
+                return
+
+    def _leave(self, text: str) -> None:
+        found = (word.casefold() for word in frames.WORD.findall(text))
+        self.rest |= {
+            word
+            for word in found
+            if word not in STOP_WORDS[IN_ENGLISH] and not frames.TIME.fullmatch(word)
+        }
+
+
+def _is_passing(said: str, frame: Frame) -> bool:
+    """Tell what was, or is only for a while."""
+    if frames.NOT_NOW.search(said):
+        return True
+    return not frame.began and frame.passes and frames.FOR_A_WHILE.search(said) is not None
+
+
+def _written(value: str, text: str) -> str:
+    """The value with the capitals that it was written with."""
+    value = value.strip(_MARKS)
+    at = text.casefold().find(value.casefold())
+    return value if at < 0 else text[at : at + len(value)]
+
+
+class _ChineseReading:
+    """As the English one; subjects are left out more often, and then carry on."""
+
+    def __init__(self, text: str) -> None:
+        self.given: list[Attribute] = []
+        self.rest: set[str] = set()
+        self._self = True
+        folded = simplify(text)
+        for sentence in frames.CHINESE_SENTENCE.finditer(folded):
+            if frames.CHINESE_UNSURE.search(sentence[0]):
+                self._self = False
+                self._leave(sentence[0])
+                continue
+            for piece in frames.CHINESE_PIECE.finditer(folded, *sentence.span()):
+                self._read(folded, text, *piece.span())
+
+    def _read(self, folded: str, text: str, start: int, end: int) -> None:
+        piece = folded[start:end].strip(_MARKS)
+        start = folded.index(piece, start)
+        lead = frames.CHINESE_LEAD.match(piece)
+        at, named = (lead.end(), lead["who"] is not None) if lead else (0, False)
+        if at == len(piece) or (not named and frames.CHINESE_OTHERS.match(piece)):
+            self._self = named or at == len(piece) > 0
+            self._leave(piece[at:])
+            return
+        for frame in CHINESE:
+            match = frame.pattern.fullmatch(piece, at) if named or self._self else None
+            if match is None:
+                continue
+            if _is_over(piece[: match.start("v")] + piece[match.end("v") :], frame):
+                continue
+            for group, name in frame.groups:
+                value = text[start + match.start(group) : start + match.end(group)]
+                self.given.append(Attribute(f"user.{name}", value.strip(_MARKS), frame.began))
+            self._self = True
+            return
+        self._self = named and not frames.CHINESE_OTHERS.match(piece, at)
+        self._leave(piece[at:])
+
+    def _leave(self, text: str) -> None:
+        self.rest |= {char for char in text if has_cjk(char)} - frames.CHINESE_EMPTY
+        self.rest |= {word.casefold() for word in frames.WORD.findall(text) if word.isascii()}
+
+
+def _is_over(said: str, frame: Frame) -> bool:
+    """Tell what was, is wished, or is only for a while, by the words around the value."""
+    if frames.CHINESE_PASSING.search(said):
+        return True
+    past = not frame.began and frames.CHINESE_PAST.search(said) is not None
+    return past and frames.CHINESE_SINCE.search(said) is None

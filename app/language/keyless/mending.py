@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from app.language.keyless.attributes import attribute_of
+from app.language.keyless.attributes import Attribute, attribute_of
 from app.language.keyless.patterns import compiled, exact
 from app.language.keyless.statements import CORRECTED, Statement
 from app.language.text.lazy_pattern import lazy_pattern
@@ -91,7 +91,7 @@ def _swapped(content: str, old: str) -> str | None:
 
 
 def _mistaken(
-    statement: Statement, given: tuple[str, str] | None, known: Sequence[Statement]
+    statement: Statement, given: Attribute | None, known: Sequence[Statement]
 ) -> str | None:
     """What was said before in the same frame with another filling."""
     for other in reversed(known[-8:]):

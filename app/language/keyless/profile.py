@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from app.language.keyless.attributes import attribute_of
+from app.language.keyless.attributes import Attribute, attribute_of
 from app.language.keyless.profile_words import (
     AMBIGUOUS,
     ANSWERS,
@@ -58,7 +58,7 @@ class _Read:
     """A request, and the attribute and value that the words of each memory give."""
 
     known: Sequence[KnownMemory]
-    given: Mapping[str, tuple[str, str] | None]
+    given: Mapping[str, Attribute | None]
     now: datetime
 
     @classmethod

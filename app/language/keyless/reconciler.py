@@ -1,40 +1,40 @@
 """The keyless reconciler: what a new statement does to its neighbours, by attribute and by words.
 
-Nearness only nominates. What decides is whether the two give the same attribute, say the same,
-say more, or say the opposite of the same thing; in doubt a statement is added beside the others.
+Nearness only nominates. Values, numbers and times are compared as values. A statement takes the
+place of another only if it surely says more, the opposite, or another value of the same thing, and
+was not said before it; what may contradict it and does not surely, stays beside it in conflict.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from typing import Final
 
-from app.language.keyless import english_words
-from app.language.keyless.attributes import attribute_of, comparable, gives
-from app.language.keyless.chinese_words import RELATIONS, simplified
-from app.language.keyless.endings import ends, is_ending
+from app.language.keyless.attribute_values import is_more_precise, is_same_value
+from app.language.keyless.attributes import Attribute
+from app.language.keyless.comparand import Comparand
+from app.language.keyless.endings import Ending, endings_in
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import (
     NO_AGENDA,
     Agenda,
-    Neighbour,
     ReconcileDecision,
     ReconcileQuestion,
     Reconciliation,
 )
-from app.language.text.distinctions import differs
+from app.language.text.distinctions import Difference, differs
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normal_forms import has_cjk, normalise
+from app.language.text.normal_forms import simplify
 
 NEAR: Final = 0.8
-"""Cosine from which two statements are compared word by word though none nominated them."""
+"""Cosine from which two statements that no guard parts say the same."""
 OVERLAP: Final = 0.6
-"""Share of the terms of both that the opposite of a statement has in common with it."""
+"""Share of their words from which two statements may be about the same thing."""
 
 
 class RulesReconciler:
-    """`rules/1`. Holds nothing, so one instance may serve every task and thread."""
+    """`rules/2`. Holds nothing, so one instance may serve every task and thread."""
 
-    name: Final = "rules/1"
+    name: Final = "rules/2"
     model: Final = None
 
     async def reconcile(
@@ -48,277 +48,218 @@ class RulesReconciler:
         return Reconciliation(tuple(decide(each) for each in questions))
 
 
+class Relation(Enum):
+    """What a new statement is to an old one."""
+
+    REPEATS = auto()
+    SAYS_MORE = auto()
+    REPLACES = auto()
+    MAY_CONTRADICT = auto()
+
+
 def decide(question: ReconcileQuestion) -> ReconcileDecision:
     """The decision on one proposal; ADD unless a neighbour gives reason to do otherwise."""
-    for step in _STEPS:
-        decision = step(question.proposed, question.neighbours)
-        if decision is not None:
-            return decision
+    proposed = question.proposed
+    new = Comparand.of_proposed(proposed)
+    found: dict[Relation, list[str]] = {each: [] for each in Relation}
+    for near in question.neighbours:
+        old = Comparand.of_neighbour(near)
+        if proposed.retracts:
+            relation = Relation.REPLACES if _is_taken_back(new, old) else None
+        elif near.valid_to is not None and new.form != old.form:
+            continue
+        else:
+            relation = _mended(proposed, old) or _relation(new, old)
+        if relation in {Relation.REPLACES, Relation.SAYS_MORE} and near.protected:
+            relation = Relation.MAY_CONTRADICT if relation is Relation.REPLACES else None
+        if relation is not None:
+            found[relation].append(near.memory_id)
+    return _retraction(found[Relation.REPLACES]) if proposed.retracts else _decision(found)
+
+
+def _decision(found: Mapping[Relation, list[str]]) -> ReconcileDecision:
+    replaced = tuple(found[Relation.REPLACES])
+    conflicts = tuple(found[Relation.MAY_CONTRADICT])
+    if not replaced and found[Relation.REPEATS]:
+        return ReconcileDecision("NONE", (found[Relation.REPEATS][0],), reason="It is remembered.")
+    over = (*replaced, *found[Relation.SAYS_MORE])
+    if over:
+        reason = "Another value holds now." if replaced else "It says the same and more."
+        return ReconcileDecision("SUPERSEDE", over, reason=reason, conflicts=conflicts)
+    if conflicts:
+        reason = "It may contradict what is remembered; nothing tells which holds."
+        return ReconcileDecision("ADD", reason=reason, conflicts=conflicts)
     return ReconcileDecision("ADD", reason="Nothing like it is remembered.")
 
 
-def _said(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    form = _form(proposed.content)
-    if proposed.retracts and not _ENDING & set(form.split()) and not _OVER.search(form):
-        # "Forget that I live in Berlin" says what is to be forgotten.
-        return None
-    for each in neighbours:
-        if _form(each.content) == form:
-            return ReconcileDecision(
-                "NONE", (each.memory_id,), reason="It is remembered in these words."
-            )
-    return None
+def _retraction(gone: Sequence[str]) -> ReconcileDecision:
+    if gone:
+        return ReconcileDecision("DELETE", (gone[0],), reason="The user takes it back.")
+    return ReconcileDecision("NONE", reason="Nothing that it takes back may be ended.")
 
 
-def _retracted(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    if not proposed.retracts:
-        return None
-    given = _given(proposed.content, proposed.memory_type, proposed.attribute)
-    for each in neighbours:
-        other = _given(each.content, each.memory_type, each.attribute)
-        if given and other and given[0] == other[0]:
-            taken_back = _same_value(given[1], other[1])
-        else:
-            over = is_ending(proposed.content) and _undone(proposed.content, each.content)
-            taken_back = over or _within(proposed.content, each.content) >= NEAR
-        if not taken_back:
-            continue
-        if each.protected:
-            return ReconcileDecision(
-                "NONE", (each.memory_id,), reason="A person saved what it takes back."
-            )
-        return ReconcileDecision("DELETE", (each.memory_id,), reason="The user takes it back.")
-    return ReconcileDecision("NONE", reason="Nothing that it takes back is remembered.")
+def _relation(new: Comparand, old: Comparand) -> Relation | None:
+    if new.form == old.form:
+        return Relation.REPEATS
+    shared = [name for name in new.given if name in old.given]
+    if shared:
+        return _by_attribute(new, old, shared)
+    if any(_ends(ending, old) for ending in endings_in(new.content)):
+        return None if _is_earlier(new, old) else Relation.REPLACES
+    if new.gone and new.gone <= old.words and old.people <= new.people | new.gone:
+        most = len(new.gone) * 2 >= len(old.words) and not _is_earlier(new, old)
+        return Relation.REPLACES if most else Relation.MAY_CONTRADICT
+    if new.noted is not None and new.noted == old.noted and not new.given and not old.given:
+        return _by_words(new, old) or Relation.MAY_CONTRADICT
+    return _by_words(new, old)
 
 
-def _corrected(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    error = proposed.source_error
-    if error is None:
-        return None
-    mistaken = _given(error, "fact", None)
-    for each in neighbours:
-        other = _given(each.content, each.memory_type, each.attribute)
-        same = _form(error) == _form(each.content) or (
-            bool(mistaken and other)
-            and mistaken is not None
-            and other is not None
-            and mistaken[0] == other[0]
-            and _same_value(mistaken[1], other[1])
-        )
-        if same or (_overlap(error, each.content) >= NEAR and differs(error, each.content) is None):
-            return _replacing(each, "The user corrects it.")
-    return None
+def _is_taken_back(new: Comparand, old: Comparand) -> bool:
+    """Tell whether a retraction is about a statement, which it repeats or denies: "forget that I
+    live in Berlin", "I have no dog any more".
+    """
+    shared = [name for name in new.given if name in old.given]
+    if shared:
+        return all(_same(new.given[name], old.given[name]) for name in shared)
+    if any(_ends(ending, old) for ending in endings_in(new.content)):
+        return True
+    return _by_words(new, old) in {Relation.REPEATS, Relation.REPLACES}
 
 
-def _given_already(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    """Compare the values of one attribute, however far apart the two sentences are."""
-    given = _given(proposed.content, proposed.memory_type, proposed.attribute)
-    if given is None:
-        return None
-    name, value = given
-    beside: ReconcileDecision | None = None
-    for each in neighbours:
-        other = _given(each.content, each.memory_type, each.attribute)
-        if other is None or other[0] != name or each.valid_to is not None:
-            continue
-        decision = _compared(proposed, value, each, other[1])
-        if decision.event != "ADD":
-            return decision
-        beside = beside or decision
-    return beside
+def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Relation | None:
+    other = [name for name in shared if not _same(new.given[name], old.given[name])]
+    if not other:
+        if _covers(old, new):
+            return Relation.REPEATS
+        more = _covers(new, old) and not _is_earlier(new, old)
+        return Relation.SAYS_MORE if more else None
+    several = _SEVERAL if _CHANGED.search(new.form) else _SEVERAL | _CHANGEABLE
+    sure = several.isdisjoint(other)
+    lost = old.given.keys() - new.given.keys() or not new.has(old.given[other[0]].rest)
+    if sure and not lost and not any(_is_earlier(new, old, name) for name in other):
+        return Relation.REPLACES
+    return Relation.MAY_CONTRADICT
 
 
-def _compared(proposed: Proposed, value: str, each: Neighbour, other: str) -> ReconcileDecision:
-    new, old = comparable(value), comparable(other)
-    if new == old or _includes(old, new):
-        return ReconcileDecision("NONE", (each.memory_id,), reason="The same value is remembered.")
-    if _includes(new, old):
-        if each.protected:
-            return ReconcileDecision("ADD", reason="It is more precise than what a person saved.")
-        reason = "It says the same attribute more precisely."
-        return ReconcileDecision("UPDATE", (each.memory_id,), proposed.content, reason)
-    began, since = proposed.valid_from, each.valid_from
-    if began is not None and since is not None and began < since:
-        return ReconcileDecision("ADD", reason="It held before what is remembered.")
-    return _replacing(each, "The same attribute has another value now.")
-
-
-def _ended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    """What is done no more, or has come to its end, holds in the place of what was done."""
-    over = is_ending(proposed.content)
-    for each in neighbours:
-        if each.valid_to is not None:
-            continue
-        said = over and not is_ending(each.content) and _undone(proposed.content, each.content)
-        if said or ends(proposed.content, each.content):
-            return _replacing(each, "It says that this has ended.")
-    return None
-
-
-def _undone(ending: str, other: str) -> bool:
-    """Tell whether a statement says of the same people all that is said to have ended."""
-    if _people(ending) != _people(other) or _NEGATED.search(other):
-        return False
-    gone = {_stem(each) for each in _terms(ending) - _ENDING}
-    return len(gone) >= 2 and gone <= {_stem(each) for each in _terms(other)}
-
-
-def _stem(word: str) -> str:
-    return re.sub(r"(?:ing|e)$", "", word) if len(word) > 4 else word
-
-
-def _opposed(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    for each in neighbours:
-        if _people(proposed.content) != _people(each.content):
-            continue
-        if _overlap(proposed.content, each.content) < OVERLAP:
-            continue
-        if differs(proposed.content, each.content) in {"negation", "antonym"}:
-            return _replacing(each, "It says the opposite.")
-    return None
-
-
-def _paraphrased(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    for each in neighbours:
-        near = each.possible_duplicate or each.similarity >= NEAR
-        if near and differs(proposed.content, each.content) is None:
-            more = _terms(proposed.content) - _terms(each.content)
-            fewer = _terms(each.content) - _terms(proposed.content)
-            if (
-                more
-                and not fewer
-                and not each.protected
-                and proposed.memory_type == each.memory_type
-            ):
-                return _updated(proposed, each)
-            return ReconcileDecision(
-                "NONE", (each.memory_id,), reason="It is remembered in other words."
-            )
-    return None
-
-
-def _extended(proposed: Proposed, neighbours: Sequence[Neighbour]) -> ReconcileDecision | None:
-    """A statement that repeats another whole and adds to it, or the other way round."""
-    new = _terms(proposed.content)
-    for each in neighbours:
-        old = _terms(each.content)
-        if proposed.memory_type != each.memory_type or min(len(old), len(new)) < 2:
-            continue
-        if _people(proposed.content) != _people(each.content):
-            continue
-        if differs(proposed.content, each.content) in {"negation", "antonym"}:
-            continue
-        if old < new and not each.protected:
-            return _updated(proposed, each)
-        if new < old:
-            return ReconcileDecision(
-                "NONE", (each.memory_id,), reason="More is remembered already."
-            )
-    return None
-
-
-_Step = Callable[[Proposed, Sequence[Neighbour]], ReconcileDecision | None]
-_STEPS: Final[tuple[_Step, ...]] = (
-    _said, _retracted, _corrected, _ended, _given_already, _opposed, _paraphrased, _extended,
-)  # fmt: skip
-
-
-def _updated(proposed: Proposed, each: Neighbour) -> ReconcileDecision:
-    return ReconcileDecision(
-        "UPDATE", (each.memory_id,), proposed.content, "It says the same and more."
+def _same(new: Attribute, old: Attribute) -> bool:
+    if is_same_value(new.value, old.value):
+        return True
+    return is_more_precise(new.value, old.value, new.name) or is_more_precise(
+        old.value, new.value, new.name
     )
 
 
-def _replacing(each: Neighbour, reason: str) -> ReconcileDecision:
-    if each.protected:
-        return ReconcileDecision(
-            "ADD", reason=f"{reason} But it is protected and stays beside this."
-        )
-    return ReconcileDecision("SUPERSEDE", (each.memory_id,), reason=reason)
+def _covers(one: Comparand, other: Comparand) -> bool:
+    """Tell whether a statement says all that another one says, by attributes, words and counts."""
+    for name, their in other.given.items():
+        mine = one.given.get(name)
+        if mine is None or not (
+            is_same_value(mine.value, their.value) or is_more_precise(mine.value, their.value, name)
+        ):
+            return False
+        if not one.has(their.rest):
+            return False
+    return other.counts <= one.counts
 
 
-def _form(text: str) -> str:
-    return normalise(text).rstrip(" .!。！")
+def _ends(ending: Ending, old: Comparand) -> bool:
+    for name in ending.attributes & old.given.keys():
+        value = old.given[name].value
+        if ending.value is None:
+            return True
+        if is_same_value(ending.value, value) or is_more_precise(value, ending.value, name):
+            return True
+    return False
 
 
-def _given(content: str, memory_type: str, attribute: str | None) -> tuple[str, str] | None:
-    """Attribute and value; none where the sentence gives another than was noted beside it."""
-    found = attribute_of(content)
-    if found is None or not gives(memory_type, found[0]):
+def _is_earlier(new: Comparand, old: Comparand, attribute: str | None = None) -> bool:
+    """Tell whether the new statement was said, or holds, before the old one."""
+    if new.said and old.said and new.said < old.said:
+        return True
+    if new.since and old.since and new.since < old.since:
+        return True
+    held, holds = new.holds_at(attribute), old.holds_at(attribute)
+    return held is not None and holds is not None and held < holds
+
+
+def _by_words(new: Comparand, old: Comparand) -> Relation | None:
+    difference = differs(new.content, old.content)
+    shared = len(new.words & old.words) / max(len(new.words | old.words), 1)
+    if new.mode != old.mode:
+        was = new.mode[0] == old.mode[0] and new.people == old.people and shared >= OVERLAP
+        return Relation.MAY_CONTRADICT if was else None
+    opposite = new.wording.negative != old.wording.negative
+    if opposite and difference is not None and new.people == old.people:
+        return _by_polarity(new, old, shared)
+    if difference == "antonym":
+        close = new.people == old.people and shared >= OVERLAP
+        return Relation.MAY_CONTRADICT if close else None
+    within = _by_inclusion(new, old)
+    if within is not None:
+        return within
+    if difference is None:
+        return Relation.REPEATS if old.nearness >= NEAR else None
+    return Relation.MAY_CONTRADICT if _is_other_value(new, old, difference, shared) else None
+
+
+def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | None:
+    """Two statements of which one denies something: surely what the other says, if it denies no
+    more than that, and that is most of the other.
+    """
+    denied, said = (new, old) if new.wording.negative else (old, new)
+    most = len(denied.words) * 2 >= len(said.words)
+    if denied.words <= said.words and denied.counts <= said.counts and most:
+        return Relation.MAY_CONTRADICT if _is_earlier(new, old) else Relation.REPLACES
+    close = denied.words <= said.words or shared >= OVERLAP
+    return Relation.MAY_CONTRADICT if close else None
+
+
+def _by_inclusion(new: Comparand, old: Comparand) -> Relation | None:
+    """One statement that says all that the other says, of the same subject."""
+    first = new.wording.content[:1] == old.wording.content[:1]
+    if not first or min(len(new.words), len(old.words)) < 2:
         return None
-    return found if attribute in {None, found[0]} else None
+    if new.wording.negative != old.wording.negative:
+        return None
+    if new.words <= old.words and new.counts <= old.counts:
+        return Relation.REPEATS
+    more = old.words <= new.words and old.counts <= new.counts and old.people <= new.people
+    if more and new.memory_type == old.memory_type and not _is_earlier(new, old):
+        return Relation.SAYS_MORE
+    return None
 
 
-def _same_value(one: str, other: str) -> bool:
-    one, other = comparable(one), comparable(other)
-    return one == other or _includes(one, other) or _includes(other, one)
-
-
-def _includes(longer: str, shorter: str) -> bool:
-    """Tell whether a value is said more precisely: "munich-schwabing" of "munich"."""
-    if not shorter or len(longer) <= len(shorter):
+def _is_other_value(new: Comparand, old: Comparand, difference: Difference, shared: float) -> bool:
+    """Tell whether one thing has two values: a number, or what "my … is" says."""
+    if new.people != old.people or "event" in {new.memory_type, old.memory_type}:
         return False
-    if has_cjk(shorter):
-        return shorter in longer
-    return re.search(rf"(?<!\w){re.escape(shorter)}(?!\w)", longer) is not None
+    if difference == "number":
+        kinds = [{kind for _, kind in one.wording.counts} for one in (new, old)]
+        return shared >= NEAR and kinds[0] == kinds[1] and len(kinds[0]) == 1
+    mine, other = (_MY_IS.match(simplify(one.form)) for one in (new, old))
+    return mine is not None and other is not None and mine[0] == other[0]
 
 
-_STOP: Final = frozenset(
-    ["the", "a", "an", "user", "users", "user's", "s", "their", "they", "them", "is", "are",
-     "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "not", "no",
-     "never", "any", "more", "anymore", "longer", "to", "of", "in", "on", "at", "with", "for",
-     "and", "or", "that", "which", "who", "really", "very", "much", "also", "still", "now", "to",
-     "it"]
-)  # fmt: skip
-_LIKE: Final = frozenset(
-    ["likes", "liked", "love", "loves", "loved", "enjoy", "enjoys", "enjoyed", "prefer",
-     "prefers", "adore", "adores", "hate", "hates", "hated", "dislike", "dislikes", "detests",
-     "loathes"]
-)  # fmt: skip
-_CHINESE_STOP: Final = frozenset(
-    "用户的了着过也都就还很不没有再是在和与、，。！,. 非常特别太一只条个有已经现在卖掉戒"
-)
-_CHINESE_LIKE: Final = lazy_pattern("讨厌|热爱|喜爱|厌恶|反感|爱(?!好|人|情)|偏爱|受不了")
-
-
-def _terms(text: str) -> frozenset[str]:
-    """The words, or Chinese signs, that a statement is about; liking and hating are one."""
-    form = _form(text)
-    if has_cjk(form):
-        folded = _CHINESE_LIKE.sub("喜欢", simplified(form))
-        latin = re.findall(r"[a-z0-9][\w.+#-]*", folded)
-        return frozenset(latin) | {sign for sign in folded if has_cjk(sign)} - _CHINESE_STOP
-    found = re.findall(r"\w[\w.+#'-]*", form.replace("cannot stand", "hate"))
-    return frozenset(
-        "like" if word in _LIKE else word[:-1] if len(word) > 3 and word[-1] == "s" else word
-        for word in (each.rstrip(".'") for each in found)
-        if word not in _STOP
+def _mended(proposed: Proposed, old: Comparand) -> Relation | None:
+    """A correction replaces what says the mistake."""
+    if proposed.source_error is None:
+        return None
+    error = Comparand(proposed.source_error, "fact", None, None, None)
+    given = [name for name in error.given if name in old.given]
+    same = error.form == old.form or (
+        any(_same(error.given[name], old.given[name]) for name in given)
+        if given
+        else error.words == old.words and differs(error.content, old.content) is None
     )
+    return Relation.REPLACES if same else None
 
 
-def _overlap(one: str, other: str) -> float:
-    terms, others = _terms(one), _terms(other)
-    return len(terms & others) / max(len(terms | others), 1)
-
-
-def _within(one: str, other: str) -> float:
-    """How much of the shorter statement the other one shares."""
-    if _people(one) != _people(other):
-        return 0.0
-    terms, others = _terms(one) - _ENDING, _terms(other)
-    return len(terms & others) / max(min(len(terms), len(others)), 1)
-
-
-_ENDING: Final = frozenset({"stopped", "quit", "gave", "given", "up", "sold", "got", "rid"})
-_OVER = lazy_pattern(
-    r"\b(?:not|no longer|never|any ?more|has no|longer)\b|不|没|戒|卖|离|停|分手|去世"
+_SEVERAL: Final = frozenset({"user.workplace", "user.origin", "user.language"})
+"""Attributes that may have two values at a time: 在北京工作 and 在百度工作."""
+_CHANGEABLE: Final = frozenset({"user.occupation", "user.school"})
+"""As those, unless the new statement says that something changed."""
+_CHANGED: Final = lazy_pattern(r"\b(?:now|these days|new|became)\b|现在|如今|改行|转行|换")
+_MY_IS: Final = lazy_pattern(
+    r"(?:my|our|the user's) [\w' ]+? (?:is|lives in|works at|is called)\b"
+    r"|(?:我|用户)(?:的|家)?[^，是叫住在]{1,6}(?:是|叫|住在)"
 )
-_NEGATED = lazy_pattern(
-    r"\b(?:not|never|no longer|hates?|dislikes?|wants to|used to)\b", re.IGNORECASE
-)
-_KIN = lazy_pattern(rf"\b(?:{english_words.RELATIONS})\b|{RELATIONS}", re.IGNORECASE)
-
-
-def _people(text: str) -> frozenset[str]:
-    """Whom besides the user a statement is about."""
-    return frozenset(each.casefold() for each in _KIN.findall(simplified(text)))

@@ -68,8 +68,8 @@ class ReconcileDecision:
         memory_ids: of neighbours of this question; empty for ADD.
         content: for UPDATE and MERGE.
         reason: a short sentence for the history.
-        conflicts: for ADD: neighbours that may contradict it, where nothing tells which holds.
-            All stay.
+        conflicts: for ADD and SUPERSEDE: neighbours that may contradict it, where nothing tells
+            which holds. They stay.
 
     """
 

@@ -32,6 +32,7 @@ def _either(alternatives: str) -> str:
 
 
 _CONTRACTION = lazy_pattern(r"n't\b|(?<=\bcan)not\b")
+_SHORT = lazy_pattern(r"(?<=[a-z])'(?:m|re|ve|ll|d)\b|\bany (?:more|longer)\b")
 _IDIOM = lazy_pattern(f"{_either(words.CHINESE_NEGATION_IDIOMS)}|{_either(words.NEGATION_IDIOMS)}")
 _NO = f"{_either(words.NEGATORS)}|{_either(words.CHINESE_NEGATORS)}"
 _NEGATIVE_VERB = f"{_either(words.NEGATIVE_VERBS)}|{_either(words.CHINESE_NEGATIVE_VERBS)}"
@@ -65,28 +66,23 @@ def differs(a: str, b: str) -> Difference | None:
     of the rest is shared, unless both are listed as synonyms: what is left when no rule above
     explains the difference, and all there is to see names by where a script has no capitals.
     """
-    form_a, form_b = _form(a), _form(b)
-    if form_a == form_b:
+    if _form(a) == _form(b):
         return None
-    counts_a, rest_a = take_quantities(form_a)
-    counts_b, rest_b = take_quantities(form_b)
-    if counts_differ(counts_a, counts_b):
+    said_a, said_b = Wording(a), Wording(b)
+    if counts_differ(said_a.counts, said_b.counts):
         return "number"
-    said_a, said_b = _StatementParts(rest_a), _StatementParts(rest_b)
-    opposed = _opposed(rest_a, rest_b)
+    opposed = _opposed(said_a.rest, said_b.rest)
     if said_a.negative != said_b.negative:
         # "Is not open" and "is closed": two differences that undo each other.
         return None if opposed else "negation"
     if said_a.denies_what(said_b) or said_b.denies_what(said_a):
         return "negation"
-    if opposed or _swapped(rest_a, rest_b):
+    if opposed or _swapped(said_a.rest, said_b.rest):
         return "antonym"
     return _name_or_term(a, b, said_a, said_b)
 
 
-def _name_or_term(
-    a: str, b: str, said_a: "_StatementParts", said_b: "_StatementParts"
-) -> Difference | None:
+def _name_or_term(a: str, b: str, said_a: "Wording", said_b: "Wording") -> Difference | None:
     if _names(a) - _words(_form(b)) or _names(b) - _words(_form(a)):
         return "name"
     if _reordered(a, b):
@@ -166,11 +162,20 @@ def _replaced_beside_more(a: list[str], b: list[str]) -> bool:
     return between and alone and a[left] not in b and b[right] not in a
 
 
-class _StatementParts:
-    """A statement without its numbers, taken apart into what it says and what it denies."""
+class Wording:
+    """A statement taken apart into what it counts, what it says and what it denies.
 
-    def __init__(self, text: str) -> None:
-        text = _CONTRACTION.sub(" not", text.replace("can't", "can not"))
+    Args:
+        counts: its numbers, dates and times.
+        tokens: its words that carry meaning, in order, synonyms and endings folded; characters of
+            Chinese.
+        negative: it says no.
+
+    """
+
+    def __init__(self, statement: str) -> None:
+        self.counts, self.rest = take_quantities(_form(statement))
+        text = _CONTRACTION.sub(" not", _SHORT.sub("", self.rest).replace("can't", "can not"))
         text = _DOUBLE_NO.sub(" ", text)
         for pattern, said in _REWRITTEN:
             text = pattern.sub(said, text)
@@ -180,7 +185,12 @@ class _StatementParts:
         self.denied = {_next_words(plain, match.end()) for match in matches} - {()}
         self.tokens = _content(_NEGATION.sub(" ", plain))
 
-    def denies_what(self, other: "_StatementParts") -> bool:
+    @property
+    def content(self) -> list[str]:
+        """Its words without those for the user themself."""
+        return [token for token in self.tokens if token not in _SUBJECTS]
+
+    def denies_what(self, other: "Wording") -> bool:
         """Tell whether this denies something that the other, denying other things, says."""
         return self.negative and any(
             target == tuple(other.tokens[start : start + len(target)])

@@ -75,7 +75,7 @@ def permitted(
     """The decision, or the nearest one that loses and destroys nothing."""
     wanted = tuple(dict.fromkeys(decision.memory_ids))
     if decision.event == "SUPERSEDE" and wanted:
-        wanted = (*wanted, *_other_values(draft, wanted, limits))
+        wanted = (*wanted, *_other_values(draft, (*wanted, *decision.conflicts), limits))
     if draft.proposed.retracts and decision.event not in {"DELETE", "NONE"}:
         decision = replace(decision, event="DELETE")
     if decision.event == "ADD":
@@ -91,11 +91,12 @@ def permitted(
         return replace(kept, reason=objection), limits
     if decision.event == "NONE":
         return ReconcileDecision("NONE", wanted[:1], reason=decision.reason), limits
-    kept = replace(decision, memory_ids=wanted, conflicts=())
+    conflicts = _conflicts(draft, decision, limits) if decision.event == "SUPERSEDE" else ()
+    kept = replace(decision, memory_ids=wanted, conflicts=conflicts)
     return kept, limits.after(wanted, removed=removed)
 
 
-def _other_values(draft: Draft, wanted: Sequence[str], limits: DecisionLimits) -> list[str]:
+def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) -> list[str]:
     """Further memories that give a value of the same attribute: only one value can hold."""
     attribute = draft.proposed.attribute
     return [
@@ -103,7 +104,7 @@ def _other_values(draft: Draft, wanted: Sequence[str], limits: DecisionLimits) -
         for near in draft.neighbours
         if attribute is not None
         and near.attribute == attribute
-        and near.memory_id not in wanted
+        and near.memory_id not in named
         and near.memory_id not in limits.changed
         and not _protected(near, draft)
     ]

@@ -202,9 +202,17 @@ class TestConflicts:
 
         assert settled(draft(saved), ReconcileDecision("ADD", conflicts=("mem_1",))).conflicts
 
-    def test_only_what_is_added_has_any(self):
+    def test_another_value_that_is_in_conflict_is_not_replaced(self):
+        old, kept = (neighbour(each, attribute="user.residence") for each in ("mem_1", "mem_2"))
+        one = draft(old, kept, attribute="user.residence")
+        decided = settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",), conflicts=("mem_2",)))
+
+        assert (decided.target_ids, decided.conflicts) == (("mem_1",), ("mem_2",))
+
+    @pytest.mark.parametrize("event", ["UPDATE", "MERGE", "DELETE", "NONE"])
+    def test_other_events_have_none(self, event):
         one = draft(neighbour("mem_1"), neighbour("mem_2"))
-        wanted = ReconcileDecision("SUPERSEDE", ("mem_1",), conflicts=("mem_2",))
+        wanted = ReconcileDecision(event, ("mem_1",), "Text.", conflicts=("mem_2",))
 
         assert settled(one, wanted).conflicts == ()
 

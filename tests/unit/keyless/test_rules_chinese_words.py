@@ -32,4 +32,4 @@ async def test_words_and_titles_stay_whole(text, kept):
 
 def test_what_is_said_of_a_relative_is_no_attribute_of_the_user():
     assert attribute_of("用户老婆是日本人") is None
-    assert attribute_of("用户是日本人") == ("user.origin", "日本")
+    assert attribute_of("用户是日本人")[:2] == ("user.origin", "日本")

@@ -3,10 +3,6 @@
 import pytest
 from rules_support import proposed, said
 
-from app.language.keyless.reconciler import decide
-from app.language.llm.extractor import Proposed
-from app.language.llm.reconciler import Neighbour, ReconcileQuestion
-
 TITLES = [
     ('my favorite song is "Call Me Maybe".', 'The user\'s favorite song is "Call Me Maybe".'),
     ('I love the book "I, Robot".', 'The user loves the book "I, Robot".'),
@@ -40,29 +36,6 @@ MENDED = [
     (["I prefer tea, no wait, coffee."], "The user prefers coffee.", "tea"),
     (["I live in Berlin, no wait, Bern."], "The user lives in Bern.", "Berlin"),
 ]  # fmt: skip
-ENDED = [
-    ("I don't drink coffee anymore", "The user drinks coffee every morning."),
-    ("I no longer drink coffee", "The user drinks coffee every morning."),
-    ("I quit my job at Google", "The user works at Google."),
-    ("I got laid off from Google", "The user works at Google as an engineer."),
-    ("Bob and I got divorced", "The user is married to Bob."),
-    ("My dog died", "The user has a dog named Rex."),
-    ("I eat meat again", "The user is vegetarian."),
-    ("I have three kids", "The user has two kids."),
-    ("I switched to Emacs", "The user uses Vim."),
-    ("I switched from Perl to Python", "The user uses Perl."),
-]
-NOT_ENDED = [
-    ("I don't drink coffee anymore", "The user's brother drinks coffee every morning."),
-    ("I don't drink coffee anymore", "The user hates drinking coffee."),
-    ("I quit my job at Google", "The user works at Apple."),
-    ("I got laid off in 2010", "The user works at Apple."),
-    ("I got divorced in 2010", "The user is married to Bob."),
-    ("My dog died", "The user has two cats."),
-    ("My dog Max died", "The user has a dog named Rex."),
-    ("I have three kids", "The user has two cats."),
-    ("I switched to Emacs", "The user uses Python."),
-]
 NOTHING = [
     "I am Batman.",
     "I live in Berlin. Just kidding!",
@@ -80,12 +53,6 @@ GRAMMAR = [
     ("Since, I'm diabetic, sugar is out.", "The user is diabetic."),
     ("I married to Elena.", "The user married Elena."),
 ]
-
-
-def decided(text: str, old: str) -> str:
-    """What becomes of the first proposal of a text beside one memory."""
-    found: Proposed = proposed(text)[0]
-    return decide(ReconcileQuestion(found, [Neighbour("mem_1", old, "fact", 1.0, 0.7)])).event
 
 
 @pytest.mark.parametrize(("text", "content"), TITLES)
@@ -114,21 +81,9 @@ def test_only_the_value_that_was_meant_is_proposed(turns, content, wrong):
     assert found.source_error is None if wrong is None else wrong in found.source_error
 
 
-@pytest.mark.parametrize(("text", "old"), ENDED)
-def test_an_ending_takes_the_place_of_what_it_ends(text, old):
-    assert decided(text, old) == "SUPERSEDE"
-
-
-@pytest.mark.parametrize(("text", "old"), NOT_ENDED)
-def test_an_ending_leaves_what_it_does_not_end(text, old):
-    assert decided(text, old) == "ADD"
-
-
 def test_what_is_to_be_forgotten_is_taken_back():
     (found,) = proposed("Please forget that I live in Berlin.")
     assert found.retracts
-    assert decided("Please forget that I live in Berlin.", "The user lives in Berlin.") == "DELETE"
-    assert decided("Please forget that I live in Berlin.", "The user lives in Rome.") == "NONE"
 
 
 @pytest.mark.parametrize("text", NOTHING)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 from rules_support import proposed, said
 
-from app.language.keyless.attributes import attribute_of
 from app.language.keyless.written_dates import with_written_dates
 
 SAID_AT = datetime(2026, 11, 14, 10, tzinfo=UTC)
@@ -61,18 +60,6 @@ def test_what_lies_ahead_is_written_as_such():
 def test_a_bare_weekday_stays_where_nothing_tells_which_it_is():
     content = "The user's flight is on Tuesday."
     assert with_written_dates(content, SAID_AT, weekdays=False) == content
-
-
-@pytest.mark.parametrize(
-    ("content", "value"),
-    [
-        ("The user moved to Rome in the week of 2026-11-02.", "Rome"),
-        ("The user moved to Rome on 2026-11-13.", "Rome"),
-        ("用户在2026年11月2日那一周搬到了罗马", "罗马"),
-    ],
-)
-def test_a_written_date_is_no_part_of_a_place(content, value):
-    assert attribute_of(content) == ("user.residence", value)
 
 
 def test_proposals_and_the_mistakes_they_mend_are_written_in_full():

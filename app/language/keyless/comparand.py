@@ -1,0 +1,122 @@
+"""A statement as it is compared with another: its attributes, words, numbers, people and times."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Final, Self
+
+from app.language.keyless.attributes import Attribute, attributes_of, gives
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import Neighbour
+from app.language.text.distinctions import Wording
+from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import normalise, simplify
+
+_KIN: Final = (
+    "[老大小]?(?:爸|妈|爹|娘|爷|奶|哥|姐|弟|妹|叔|姑|舅|姨|嫂|婆|孙)|女儿|儿子|妻|丈夫|太太|对象"
+    "|[男女]友|[男女]?朋友|孩子|同[事学]|领导|室友|老[公板师]"
+)
+_OTHERS: Final = lazy_pattern(rf"(?<=\bmy )[a-z]+|(?<=\bour )[a-z]+|(?<=\buser's )[a-z]+|{_KIN}")
+_WISHED: Final = lazy_pattern(
+    r"\b(?:wants?|hopes?|plans?|would|might|may|could|should|will|going to|wish|considering|"
+    r"thinking|if|maybe|trying)\b|'ll\b|想|打算|准备|计划|希望|可能|也许|考虑|如果"
+)
+_PAST: Final = lazy_pattern(
+    r"^(?:i|we|the user|user|(?:my|the user's) \w+) (?:\w+ly )?(?:\w+ed|was|were|had|did|went)\b"
+    r"|曾|以前|之前"
+)
+
+_SWITCHED: Final = lazy_pattern(
+    r"(?:switched|moved|migrated|changed) (?:over )?from (?P<v>.+?) to\b"
+    r"|从(?P<v2>[^，。]{1,12}?)(?:转|换|改)[到成用]"
+)
+_GONE: Final = lazy_pattern(
+    r"\b(?:died|passed away|sold|gave away|got rid of|was put down)\b"
+    r"|去世了?|没了|走丢了?|卖掉?了?|送人了?"
+)
+
+
+@dataclass(frozen=True)
+class Comparand:
+    """One of the two; what its words give is read when asked for, and once.
+
+    Args:
+        noted: the attribute that was noted beside it.
+        said: when; None for a new one of which nothing is known, which is the newest.
+        since: from when it holds; None if nothing tells.
+        nearness: of an old statement to the new one, 0 to 1.
+
+    """
+
+    content: str
+    memory_type: str
+    noted: str | None
+    said: datetime | None
+    since: datetime | None
+    nearness: float = 0.0
+
+    @classmethod
+    def of_proposed(cls, new: Proposed) -> Self:
+        return cls(new.content, new.memory_type, new.attribute, new.said_at, new.valid_from)
+
+    @classmethod
+    def of_neighbour(cls, old: Neighbour) -> Self:
+        nearness = 1.0 if old.possible_duplicate else old.similarity
+        said = old.said_at or old.create_time
+        return cls(old.content, old.memory_type, old.attribute, said, old.valid_from, nearness)
+
+    @cached_property
+    def form(self) -> str:
+        return normalise(self.content.replace("’", "'")).rstrip(" .!。！")
+
+    @cached_property
+    def given(self) -> Mapping[str, Attribute]:
+        """Its attributes by name; none where its words give others than was noted beside it."""
+        found = {each.name: each for each in attributes_of(self.content)}
+        if self.noted is not None and self.noted not in found:
+            return {}
+        return {name: each for name, each in found.items() if gives(self.memory_type, name)}
+
+    @cached_property
+    def wording(self) -> Wording:
+        return Wording(self.content)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(self.wording.content)
+
+    @cached_property
+    def people(self) -> frozenset[str]:
+        """Whom, or what of theirs, a statement is about besides the user."""
+        return frozenset(_OTHERS.findall(simplify(self.form)))
+
+    @cached_property
+    def gone(self) -> frozenset[str]:
+        """The words for what it says is there, or is used, no longer: "sold my car"."""
+        switched = _SWITCHED.search(self.form)
+        if switched:
+            return frozenset(Wording(switched["v"] or switched["v2"]).content)
+        left = _GONE.sub(" ", self.form)
+        return frozenset() if left == self.form else frozenset(Wording(left).content)
+
+    @cached_property
+    def mode(self) -> tuple[bool, bool]:
+        """Whether it says what is wished or may be, and whether it says what was."""
+        wished = _WISHED.search(self.form) is not None
+        return wished, _PAST.search(self.form) is not None
+
+    def holds_at(self, attribute: str | None = None) -> datetime | None:
+        """A moment at which it holds: what began does from then on, what is so when it is said."""
+        given = self.given.get(attribute or "")
+        return self.since if given and given.began and self.since else self.said
+
+    @cached_property
+    def counts(self) -> frozenset[str]:
+        """The values of its numbers, dates and times."""
+        return frozenset(value for value, _ in self.wording.counts)
+
+    def has(self, words: frozenset[str]) -> bool:
+        """Tell whether all of these words stand in it."""
+        form = simplify(self.form)
+        return all(word in form for word in words)
