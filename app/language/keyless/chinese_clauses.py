@@ -16,6 +16,7 @@ from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 
 _HAN: Final = "\u3400-\u9fff"
+_HAN_ONE: Final = lazy_pattern(f"[{_HAN}]")
 _SENTENCE: Final = lazy_pattern(
     rf"(?:[^。！？!?；;\n…~～.]|\.(?![\s{_HAN}]|\Z))+[。！？!?；;…~～.]*"
 )
@@ -33,7 +34,7 @@ _MARKS: Final = ' ”"」\n'
 _TRAILING: Final = " ，,、：:。！？!?；;…~～.—（("
 _FILLER: Final = lazy_pattern(
     r"(?:[嗯啊哦噢哇呀唉哎嘿哈呵额呃诶欸呜嗨咦]+|[对好行是]+[啊呀的吧了呢哦]*|没错|当然[了啦可以]*"
-    r"|真的[吗啊呢]?|没事[的了]?|(?:谢谢|多谢|感谢|你好|您好|[早晚]上好|[早晚]安|好主意|太好了).*"
+    r"|真的[吗啊呢]?|没事[的了]?|(?:谢谢|多谢|感谢|你好|您好|[早晚]上好|[早晚]安|好主意|太好了).*|.{0,3}[师家位生]好"
     r"|再见|拜拜|不是[哦的啊]?|没有[耶啊呢]?|可以[的啊]?|不好意思|抱歉|我?[很超也最]?级?喜欢[啊呀的]?"
     r"|没(?:问题|关系|什么|有了)|(?:很|真)?高兴(?:认识|见到)[你您].*|明白了?|知道了|说[到起].{0,12}|是这样的?|(?:我的)?(?:情况|问题|背景)(?:是|如下)?"
     r"|[oO][kK]|[hH](?:i|ello|ey)|[\W\d_]*)\W*"
@@ -49,7 +50,7 @@ _INDIRECT: Final = lazy_pattern(
     "(?:学|教|知道|懂|了解|明白|发现|忘|记得|决定)[^，]{0,4}(?:怎么|如何|为什么|哪|有什么|是不是)"
 )
 _TAIL: Final = lazy_pattern(
-    "(?P<request>请问|请[你帮给]|帮我|麻烦|给我推荐|求推荐|想[问请]|你觉得|你说)"
+    "(?P<request>请问|请[你帮给]|帮我|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说)"
     rf"|我?(?:应该|该)(?:怎|如何|不该|吃|做|买|选|去)|{_HOW}|{_WHETHER}|有什么"
     "|(?:需要|适合)(?=.*(?:吗|什么))|[我还]?(?:能|可以)(?=[^，]*吗)"
 )
@@ -62,8 +63,11 @@ _REQUEST: Final = lazy_pattern(
     "|推荐[一几个些点下]|求(?:推荐|助|教|问|一)|我?想(?:知道|问|请|让你|请教|了解|听听?你|咨询)|想要?你"
     "|我?需要你|用.{1,8}(?:语气|口吻|风格)|(?:介绍|解释|总结|分析|对比|比较)一下|讲[讲一]|说说|翻译"
     "|[列写][出一][个篇封段首份]?|生成一|设计一|有没有(?:什么|推荐|办法|好)"
+    "|给[^，]{1,8}写一?|把[^，]{1,12}(?:改一?[下成]|整理|扩写)|以[^，]{1,12}(?:写|为题)"
     "|你(?:觉得|认为|说说?|看|知道|能|可以|有|会|给|帮))"
 )
+_TRANSFORMS: Final = lazy_pattern("翻译|[改译]成|改写|润色|造句|修改|续写|语病|[这下]句话|句子")
+"""What follows its colon is not told but to be worked on."""
 _HYPOTHESIS: Final = lazy_pattern(
     ".{0,4}(?:如果|要是|假如|假设|万一|倘若|即使|就算|哪怕|除非|比方说?)|.*的话$"
 )
@@ -85,8 +89,10 @@ _REFERS_BACK: Final = lazy_pattern(
 _OWN_PREDICATE: Final = lazy_pattern(
     r"(?:今年)?[0-9一二三四五六七八九十]+岁|住在|在.{1,12}(?:工作|上班|上学|读|实习|做)|是[一个名]|毕业于"
     "|[很最特别]*[不讨]?(?:喜欢|讨厌|爱|吃)|对.{1,8}过敏|养了|有[一两三个0-9]|[月年]薪|身高|体重|老家"
-    "|平时|每[天周]|打算|计划|准备|[今明后昨下上去]"
+    "|平时|每[天周]|打算|计划|准备"
 )
+_INTRODUCES: Final = lazy_pattern(rf"养|有[一个两]|^[^是]*(?:{PERSON}|[猫狗])")
+"""Who may be the next subject that is dropped."""
 _GOES_ON: Final = lazy_pattern("(?:的时候|时|[之以]?[前后]|期间|那[天年次])$")
 """What ends so only says when."""
 _SHORTEST: Final = 3
@@ -175,11 +181,7 @@ def _units(sentence: re.Match[str]) -> Iterator[list[_Span]]:
     whom = NO_SUBJECT
     for part in _told(list(_parts(sentence)), asks=asks):
         own = subject_of(part.text)
-        if (
-            unit
-            and not _GOES_ON.search(unit[-1].text)
-            and _opens_unit(part, own, whom, part.start - unit[0].start)
-        ):
+        if unit and _opens_unit(part, unit, own, whom):
             yield from _joined(unit)
             unit = []
         unit.append(part)
@@ -192,6 +194,8 @@ def _parts(sentence: re.Match[str]) -> Iterator[_Part]:
     begin = 0
     for mark in _PART_END.finditer(text):
         yield from _pieces(text, begin, mark.start(), offset)
+        if mark[0] in "：:" and _TRANSFORMS.search(text, begin, mark.start()):
+            return
         begin = mark.end()
     yield from _pieces(text, begin, len(text), offset)
 
@@ -239,17 +243,24 @@ def _before_question(part: _Part, *, asked: bool) -> _Part | None:
     return None if asked or addressed or _FILLER.fullmatch(part.text) else part
 
 
-def _opens_unit(part: _Part, own: str, whom: str, length: int) -> bool:
-    """Whether it tells something of its own, after `length` characters about whom."""
+def _opens_unit(part: _Part, unit: list[_Part], own: str, whom: str) -> bool:
+    """Whether it tells something of its own, after a unit that is about whom."""
+    length = part.start - unit[0].start
+    if _GOES_ON.search(unit[-1].text) and length <= _LONG:
+        return False
     if own in {"subject_speaker", "subject_person_of_speaker", "subject_user"}:
         return length >= _FEW
     if own == NO_SUBJECT and whom == "subject_speaker":
+        if _INTRODUCES.search(unit[-1].text):
+            return length > 2 * _LONG
         return _OWN_PREDICATE.match(part.text) is not None or length > _LONG
     return length > (_LONGEST if own == "subject_pronoun" else 2 * _LONG)
 
 
 def _joined(unit: list[_Part]) -> Iterator[list[_Span]]:
-    if sum(len(part.text) for part in unit) < _SHORTEST:
+    if sum(len(part.text) for part in unit) < _SHORTEST or not any(
+        _HAN_ONE.search(part.text) for part in unit
+    ):
         return
     spans: list[_Span] = []
     for part in unit:

@@ -5,6 +5,7 @@ the world; how much each counts is learnt. Texts are folded to simplified charac
 """
 
 import math
+from itertools import product
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
@@ -59,7 +60,7 @@ _CUES: Final = {
     "we": lazy_pattern("我们|咱们"),
     "person_of_speaker": lazy_pattern(rf"(?:我|我们|咱|我家|我的)[新最老大小二三]?好?的?{PERSON}"),
     "person": lazy_pattern(PERSON),
-    "third_person": lazy_pattern("[他她它]"),
+    "third_person": lazy_pattern("(?<![吉其])他|[她它]"),
     "nickname": lazy_pattern(
         r"(?<![最从很大太幼弱])[小老阿](?!时|说|学|区|家|板|是|实|想|程|组|型|心|孩|猫|狗|鸟|朋|伙|吃|公|师|婆|姨)[\u4e00-\u9fff]"
     ),
@@ -79,22 +80,23 @@ _CUES: Final = {
     "done": lazy_pattern(
         "(?<![除为太极])[\u4e00-\u9fff](?:了|过|完|到了?|上了)(?!头|程|分|来|去|解|多)"
     ),
+    "lives": lazy_pattern(
+        "住[在着到]|[在从到][^，]{1,12}(?:工作|上班|上学|读|念|住|实习|做|当|任教)|就职|任职|在读|[入离辞]职|跳槽|上[小中大]学"
+    ),
     "state": lazy_pattern(
-        "住[在着]|[在从].{1,12}(?:工作|上班|上学|读|念|住|实习|做|当)|是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))"
-        "|[在]读|就职|任职|毕业|退休|单身|结婚|离婚|怀孕"
+        "是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))|毕业|退休|单身|[结离]婚|怀孕|去世|出生|老家"
     ),
     "has": lazy_pattern(
         "(?:有|养|买|带|收到|得到|拥有)(?:了|着|过)?(?:[一两三几0-9]|个|只|条|辆|套|好多|很多|对)"
     ),
     "likes": lazy_pattern(
-        "(?:喜欢|[最很超]爱|(?<!可)爱(?![情心的好])|热爱|偏好|偏爱|感兴趣|迷上|着迷|首选|宁愿|更愿意)"
+        "喜欢|[最很超]爱|(?<!可)爱(?![情心的好])|热爱|偏[好爱]|感兴趣|迷上|宁愿|更愿意"
     ),
-    "most": lazy_pattern("最(?:喜欢|爱|怕|讨厌|好的|常|想)"),
     "dislikes": lazy_pattern(
-        "讨厌|不喜欢|受不了|不爱|不吃|不喝|不能吃|不碰|(?<![害担恐可])怕(?![^，]*会)|嫌|反感"
+        "讨厌|不喜欢|受不了|不爱|不能?[吃喝碰]|(?<![害担恐可])怕(?![^，]*会)|嫌|反感"
     ),
     "health": lazy_pattern(
-        "过敏|确诊|手术|住院|失眠|体检|[吃服]药|复查|病|[疼痛](?!快|苦)|受伤|近视|不耐受"
+        "过敏|确诊|手术|住院|失眠|体检|[吃服]药|复查|病|[疼痛](?!快|苦)|受伤|近视|耐受"
     ),
     "habit": lazy_pattern(
         "每(?:天|周|次|晚|年|月|个|逢|隔)|总是|从不|从来|经常|常常|习惯|一直|平时|一般|通常|有时候?|天天|老是|每日"
@@ -103,26 +105,22 @@ _CUES: Final = {
         "打算|准备|计划|[决]定|报[了]?名|[约订预]了|马上[要就]|即将|就要|快要|会去|要[去考参搬换开交上做结生]|目标|攒|备考|正在|在学"
     ),
     "wish": lazy_pattern("想(?!起|到|法|象|着|知|问|想|一想)|希望|要是能|梦想|愿望"),
-    "decision": lazy_pattern(
-        "选了|改[用成了]|换[成了]|不再|戒|放弃|再也不|辞职|离职|搬[到家了]|分手"
-    ),
+    "decision": lazy_pattern("选了|改[用成了]|换[成了]|不再|戒|放弃|再也不|搬[到家了]|分手"),
     "skill": lazy_pattern(
-        "会(?:说|做|弹|写|用|游|开|修|画|唱|跳|讲)|擅长|学[了过会着]|熟悉|精通|拿手|水平|自学"
+        "会[说做弹写用游开修画唱跳讲]|擅长|学[了过会着]|熟悉|精通|拿手|水平|自学"
     ),
     "rule": lazy_pattern(
         "以后|今后|从现在起|从今天起|叫我|称呼我|不要再|别再|记住|(?:回答|回复|写|说).{0,6}(?:时|我|都)|一律|始终"
     ),
     "project": lazy_pattern(
-        "项目|版本|系统|接口|数据库|服务器|部署|框架|[代]码|论文|上线|用的是|团队|公司|甲方|需求"
+        "项目|版本|系统|接口|数据库|服务器|部署|框架|代码|论文|上线|用的是|团队|公司|甲方"
     ),
     "school": lazy_pattern("学校|班|课|考[试了上研]|专业|大学|[小初高]中|年级|成绩"),
     "told": lazy_pattern(
         rf"(?:{PERSON}|[他她]们?|[小老][\u4e00-\u9fff])(?:们)?(?:跟我|对我|也|都|今天|总|一直)?(?:说|夸|批评|让|叫|告诉|答应|送|建议|教|给我)"
     ),
     "negated": lazy_pattern("不(?!过|错|但|仅)|没(?!错|事)|别"),
-    "doubt": lazy_pattern(
-        "可能|也许|好像|似乎|或许|说不定|大概|估计|应该(?:是|会|能)|不知道|不确定|不太清楚"
-    ),
+    "doubt": lazy_pattern("可能|也许|好像|似乎|或许|说不定|大概|估计|应该[是会能]|不知道|不确定"),
     "opinion": lazy_pattern("觉得|感觉|认为|看起来|听起来|看来|显得|以为"),
     "mood": lazy_pattern(_MOOD),
     "question_word": lazy_pattern("什么|怎么|哪|谁|为何|多少|吗|呢$|是否|如何|几[点个号]"),
@@ -138,24 +136,23 @@ _CUES: Final = {
     "proposes": lazy_pattern("吧[！!]?$|我们(?:来|可以|一起|再|先)|一起(?:来|去)吧"),
     "introduces": lazy_pattern("我叫(?!他|她|你)|我是(?!说|不是|想|要|觉)|名字[叫是]|我姓"),
     "exercise": lazy_pattern(
-        "求(?:解|证|导|值|出|面积)|方程|函数|公式|[这本下]道?题|选择题|计算|已知|设[a-zA-Z]|造句|小明[有买]|作文|答案|题目"
+        "求(?:解|证|导|值|出|面积)|方程|函数|公式|[这本下]道?题|选择题|计算|已知|设[a-zA-Z]|造句|布置|小明[有买]|作文|答案|题目"
     ),
-    "general": lazy_pattern(
-        "人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上|新闻|自古"
-    ),
+    "general": lazy_pattern("人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上"),
     "demonstrative": lazy_pattern("^(?:这|那|它)"),
     "ability_now": lazy_pattern("能(?!力|量)|可以|要是|可惜|不敢|来不及"),
-    "cut": lazy_pattern(" … "),
     "quotation": lazy_pattern('[“"]'),
     "latin": lazy_pattern(r"[A-Za-z]{2,}"),
 }
 _TOGETHER: Final = (
-    ("subject_speaker", "done"), ("subject_speaker", "likes"), ("subject_speaker", "mood"),
-    ("subject_speaker", "opinion"), ("subject_speaker", "wish"), ("subject_none", "done"),
-    ("subject_none", "likes"), ("subject_none", "mood"), ("third_person", "told"),
-    ("done", "relative_day"), ("plan", "relative_period"), ("plan", "quantity"),
-    ("plan", "relative_day"), ("opinion", "mood"),
-)  # fmt: skip
+    *product(
+        ("subject_speaker", "subject_none", "subject_person", "subject_pronoun"),
+        ("done", "likes", "mood", "opinion", "wish", "lives", "state", "plan", "habit", "age"),
+    ),
+    *product(("done", "plan"), ("relative_day", "relative_period", "quantity")),
+    ("third_person", "told"),
+    ("opinion", "mood"),
+)
 """Cues that say more together."""
 _SHORT: Final = 7
 _LONG: Final = 60
@@ -172,17 +169,20 @@ def subject_of(clause: str) -> str:
 
 
 def cues_of(clause: str, subject: str) -> dict[str, float]:
-    """The cues that a clause in simplified characters has by itself."""
-    cues = {name: 1.0 for name, pattern in _CUES.items() if pattern.search(clause)}
+    """The cues that a clause in simplified characters has by itself; an event stays one beside a
+    mood.
+    """
+    parts = clause.split("，")
+    telling = [part for part in parts if not _MOOD_ONLY.fullmatch(part)]
+    told = "，".join(telling or parts)
+    cues = {name: 1.0 for name, pattern in _CUES.items() if pattern.search(told)}
     cues[subject] = 1.0
-    cues["length"] = math.log(1 + len(clause)) - _USUAL
-    if len(clause) < _SHORT:
-        cues["short"] = 1.0
-    if len(clause) > _LONG:
-        cues["long"] = 1.0
-    if _MOOD_ONLY.fullmatch(clause):
-        cues["mood_only"] = 1.0
+    cues["length"] = math.log(1 + len(told)) - _USUAL
+    cues["short"] = float(len(told) < _SHORT)
+    cues["long"] = float(len(told) > _LONG)
+    cues["mood_only"] = float(not telling)
+    cues["mood_beside"] = float(0 < len(telling) < len(parts))
     for first, second in _TOGETHER:
         if first in cues and second in cues:
             cues[f"{first}+{second}"] = 1.0
-    return cues
+    return {name: value for name, value in cues.items() if value}

@@ -6,6 +6,7 @@ import pytest
 
 from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.chinese_cues import cues_of, subject_of
+from app.language.keyless.classifier import classifier
 
 
 def told(text: str, before: str | None = None) -> list[str]:
@@ -125,6 +126,31 @@ def test_third_person_is_kept_as_it_is():
     assert told("用户喜欢编程") == ["用户喜欢编程"]
 
 
+def test_dropped_subject_may_be_whom_the_speaker_just_named():
+    assert told("我养过一条狗，去年走丢了") == ["我养过一条狗，去年走丢了"]
+
+
+def test_what_only_says_when_begins_no_clause_of_its_own():
+    assert told("上山的时候，我的食物吃完了") == ["上山的时候，我的食物吃完了"]
+
+
+def test_text_without_a_chinese_character_is_another_reader_s():
+    assert told("I live in Rome") == []
+    assert told("我叫Tom, I live in Rome") == ["我叫Tom, I live in Rome"]
+
+
+def test_sentence_to_work_on_is_not_told():
+    assert told("请把这句话变成英文：我每天跑步。") == []
+
+
+def test_learning_how_is_no_question():
+    assert told("我上个月学了怎么种花") == ["我上个月学了怎么种花"]
+
+
+def test_recommended_thing_is_no_request():
+    assert told("上次你给我推荐的书我看完了") == ["上次你给我推荐的书我看完了"]
+
+
 def test_pasted_text_is_not_read():
     assert told("帮我润色：我在上海住了十年，养了三只猫，每天跑步。") == []
 
@@ -187,6 +213,46 @@ def test_event_with_a_mood_is_more_than_a_mood():
     (clause,) = chinese_clauses("我和朋友吵架了，感觉好难过", None)
     assert "mood_only" not in clause.cues
     assert "done" in clause.cues
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我叫张三",
+        "我住在深圳",
+        "前年我在广州工作",
+        "我从那家公司离职了",
+        "我对花生过敏",
+        "我女儿Mia在上游泳课",
+        "我打算明年去京都",
+        "以后叫我小美",
+        "用户喜欢编程",
+        "我媽媽上個月做了手術",
+        "我们项目用的是Rust",
+        "我和最好的朋友吵架了，感觉好难过",
+    ],
+)
+def test_plain_statements_are_likely(text):
+    (clause,) = chinese_clauses(text, None)
+    assert classifier("chinese").probability(clause) > 0.7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我好累啊",
+        "我觉得中国经济会越来越好",
+        "可能要下雨",
+        "我会去试试的",
+        "我们明天再聊吧",
+        "首先要选好主题，其次要搜集素材",
+        "听说今年冬天会很冷",
+        "我有点担心",
+    ],
+)
+def test_moods_hedges_and_small_talk_are_unlikely(text):
+    for clause in chinese_clauses(text, None):
+        assert classifier("chinese").probability(clause) < 0.5
 
 
 @pytest.mark.parametrize(
