@@ -12,6 +12,7 @@ from typing import Final
 
 from app.language.keyless.chinese_cues import NO_SUBJECT, PERSON, cues_of, subject_of
 from app.language.keyless.clauses import Clause, without_pasted
+from app.language.keyless.english_clauses import ASKED
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 
@@ -50,7 +51,7 @@ _INDIRECT: Final = lazy_pattern(
     "(?:学|教|知道|懂|了解|明白|发现|忘|记得|决定)[^，]{0,4}(?:怎么|如何|为什么|哪|有什么|是不是)"
 )
 _TAIL: Final = lazy_pattern(
-    "(?P<request>请问|请[你帮给]|帮我|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说)"
+    "(?P<request>请问|请[你帮给]|帮我|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说(?![的过得]))"
     rf"|我?(?:应该|该)(?:怎|如何|不该|吃|做|买|选|去)|{_HOW}|{_WHETHER}|有什么"
     "|(?:需要|适合)(?=.*(?:吗|什么))|[我还]?(?:能|可以)(?=[^，]*吗)"
 )
@@ -74,9 +75,11 @@ _HYPOTHESIS: Final = lazy_pattern(
 _RULE: Final = lazy_pattern(
     "(?:以后|今后|从[现今][在天]起|从今以后|接下来|每次|一直|永远|始终|一律|都|不用再|别再?|不要再?|千万)"
     ".{0,24}(?:回答|回复|称呼|叫我|跟我说|给我|对我|提醒|说[话明]|用[中英简繁]|术语|表情)"
-    "|[请你]?(?:就|可以|都)?(?:叫我|称呼我)|(?:请|帮我)?记(?:住|好|牢|着|一?下)"
-    "|(?:回答|回复)(?:时|的时候|我|要|请|尽量|用)"
+    "|[请你]?(?:就|可以|都)?(?:叫我|称呼我)|(?:回答|回复)(?:时|的时候|我|要|请|尽量|用)"
 )
+_REMEMBER: Final = "(?:记[住好牢下]|记一下|备注一下|别忘了)(?![的过])[吧啊哈哦]?(?:这[点个])?"
+_ASKED: Final = lazy_pattern(rf"(?:请|你|帮[我忙]|麻烦|务必|一定要?|先)*+{_REMEMBER}")
+_WAS_ASKED: Final = lazy_pattern(rf"(?<![\w]){_ASKED.pattern}[，,：: ]*\Z")
 _ADDRESS: Final = lazy_pattern("[你您](?!们家)")
 _TELLS_AGAIN: Final = lazy_pattern(
     rf"我(?!想[知问请让了])|咱|{PERSON}|[他她]|[小老][{_HAN}]|现在|目前|最近|[今昨明去前]|[上下][周个]"
@@ -99,6 +102,7 @@ _SHORTEST: Final = 3
 _TELLING: Final = 6
 _FEW: Final = 6
 _NEXT: Final = 5
+_NEAR: Final = 14
 _LONG: Final = 36
 _LONGEST: Final = 400
 """Characters; a longer run without any mark is read in pieces of this length."""
@@ -117,59 +121,52 @@ class _Part:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Topic:
-    """Who the clause before spoke of, and where it stands."""
-
-    start: int
-    end: int
-    subject: str
-
-
 def chinese_clauses(text: str, before: str | None) -> list[Clause]:
     """In the order of the message; `before` is the message that it answers, or nothing."""
     plain = simplify(without_pasted(text))
     answered = simplify(before or "")
     asked = answered.rstrip(_MARKS)[-1:] in set("?？吗呢")
     clauses: list[Clause] = []
-    topic: _Topic | None = None
+    topic: Clause | None = None
+    whom = NO_SUBJECT
     for place, sentence in enumerate(_SENTENCE.finditer(plain)):
         for spans in _units(sentence):
             shown = " … ".join(text[first:last].strip(_TRAILING) for first, last in spans)
             folded = simplify(shown)
             subject = subject_of(folded)
-            cues = cues_of(folded, subject) | _context(folded, subject, topic, answered)
-            if asked and place < _ANSWER:
-                cues["answer"] = 1.0
-            if not clauses:
-                cues["first"] = 1.0
             start, end = spans[0][0], spans[-1][1]
-            lead = _lead(text, topic) if topic and _leans(folded, subject, topic) else ""
+            cues = cues_of(folded, subject)
+            cues |= _context(folded, subject, whom if topic else None, answered)
+            cues |= {"answer": 1.0} if asked and place < _ANSWER else {}
+            cues |= {} if clauses else {"first": 1.0}
+            if _WAS_ASKED.search(plain, max(start - _NEAR, 0), start):
+                cues[ASKED] = 1.0
+            lead = _lead(text, topic) if topic and _leans(folded, subject, whom) else ""
             clauses.append(Clause(shown, start, end, cues, lead))
             if "mood_only" not in cues:
-                carried = topic.subject if topic and subject == NO_SUBJECT else subject
-                topic = _Topic(start, end, carried)
+                whom = whom if topic and subject == NO_SUBJECT else subject
+                topic = clauses[-1]
     return clauses
 
 
-def _context(folded: str, subject: str, topic: _Topic | None, answered: str) -> dict[str, float]:
+def _context(folded: str, subject: str, whom: str | None, answered: str) -> dict[str, float]:
     """Cues of what came before, for a clause that does not say whom it is about."""
     if subject not in {NO_SUBJECT, "subject_pronoun"} and not _REFERS_BACK.match(folded):
         return {}
-    if topic:
-        return {f"after_{topic.subject}": 1.0} if subject == NO_SUBJECT else {"led": 1.0}
+    if whom:
+        return {f"after_{whom}": 1.0} if subject == NO_SUBJECT else {"led": 1.0}
     cues = {"others_before": 1.0} if _OTHERS.search(answered) else {}
     return cues if subject == NO_SUBJECT else cues | {"unresolved": 1.0}
 
 
-def _leans(folded: str, subject: str, topic: _Topic) -> bool:
+def _leans(folded: str, subject: str, whom: str) -> bool:
     """Whether it cannot be understood without the clause before."""
     if _REFERS_BACK.match(folded):
         return True
-    return subject == NO_SUBJECT and topic.subject not in {NO_SUBJECT, "subject_speaker"}
+    return subject == NO_SUBJECT and whom not in {NO_SUBJECT, "subject_speaker"}
 
 
-def _lead(text: str, topic: _Topic) -> str:
+def _lead(text: str, topic: Clause) -> str:
     mark = text[topic.end : topic.end + 1]
     return text[topic.start : topic.end] + (mark if mark in "。！!；;，," else "")
 
@@ -215,8 +212,12 @@ def _told(parts: list[_Part], *, asks: bool) -> Iterator[_Part]:
     swallows = False
     for part in parts:
         asked = asks and part is parts[-1]
-        if _RULE.match(part.text) and not asked:
-            yield part
+        opened = _ASKED.match(part.text)
+        if not asked and (opened or _RULE.match(part.text)):
+            swallows = False
+            start = part.start + (opened.end() if opened else 0)
+            if start < part.end:
+                yield _Part(start, part.end, part.text[start - part.start :])
             continue
         if _HYPOTHESIS.match(part.text):
             return

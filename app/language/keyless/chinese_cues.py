@@ -34,6 +34,8 @@ _DEGREE: Final = (
 _MOOD_ONLY: Final = lazy_pattern(
     rf"(?:(?!{_MOOD}){_DEGREE})*+{_MOOD}++[死极坏透]?[了啊呀呢的吧哦啦哈喔嘛！!~]*"
 )
+_ASIDE: Final = lazy_pattern("我?(?:感觉|觉得|好想|真的?|太|超级?|心里|听起来|看起来).*")
+"""What is said beside an event, in a later part."""
 
 _TIME_BEFORE: Final = (
     "(?:(?:今|昨|前|明|后|大前|大后)[天晚早年]|[早晚]上|[上中下]午|(?:上|下|这|本)+个?(?:周|月|星期|礼拜|学期|季度)[一二三四五六日天末]?"
@@ -81,10 +83,10 @@ _CUES: Final = {
         "(?<![除为太极])[\u4e00-\u9fff](?:了|过|完|到了?|上了)(?!头|程|分|来|去|解|多)"
     ),
     "lives": lazy_pattern(
-        "住[在着到]|[在从到][^，]{1,12}(?:工作|上班|上学|读|念|住|实习|做|当|任教)|就职|任职|在读|[入离辞]职|跳槽|上[小中大]学"
+        "住(?!院)|家在|老家|[在从到][^，]{1,12}(?:工作|上班|上学|读|念|住|实习|做|当|任教)|就职|任职|在读|[入离辞]职|跳槽|上[小中大]学"
     ),
     "state": lazy_pattern(
-        "是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))|毕业|退休|单身|[结离]婚|怀孕|去世|出生|老家"
+        "是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))|毕业|退休|单身|[结离]婚|怀孕|去世|出生|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]"
     ),
     "has": lazy_pattern(
         "(?:有|养|买|带|收到|得到|拥有)(?:了|着|过)?(?:[一两三几0-9]|个|只|条|辆|套|好多|很多|对)"
@@ -110,7 +112,7 @@ _CUES: Final = {
         "会[说做弹写用游开修画唱跳讲]|擅长|学[了过会着]|熟悉|精通|拿手|水平|自学"
     ),
     "rule": lazy_pattern(
-        "以后|今后|从现在起|从今天起|叫我|称呼我|不要再|别再|记住|(?:回答|回复|写|说).{0,6}(?:时|我|都)|一律|始终"
+        "以后|今后|从现在起|从今天起|叫我|称呼我|不要再|别再|记住|回答|回复|跟我说|(?:写|说|用).{0,6}(?:时|我|都)|都[说用]|一律|始终"
     ),
     "project": lazy_pattern(
         "项目|版本|系统|接口|数据库|服务器|部署|框架|代码|论文|上线|用的是|团队|公司|甲方"
@@ -121,14 +123,14 @@ _CUES: Final = {
     ),
     "negated": lazy_pattern("不(?!过|错|但|仅)|没(?!错|事)|别"),
     "doubt": lazy_pattern("可能|也许|好像|似乎|或许|说不定|大概|估计|应该[是会能]|不知道|不确定"),
-    "opinion": lazy_pattern("觉得|感觉|认为|看起来|听起来|看来|显得|以为"),
+    "opinion": lazy_pattern("(?<!总)(?:觉得|感觉)|认为|看起来|听起来|看来|显得|以为"),
     "mood": lazy_pattern(_MOOD),
-    "question_word": lazy_pattern("什么|怎么|哪|谁|为何|多少|吗|呢$|是否|如何|几[点个号]"),
+    "question_word": lazy_pattern("什么|怎么|哪|谁|为何|多少|吗|是否|如何|几[点个号]"),
     "second_person": lazy_pattern("你|您"),
     "praise": lazy_pattern("谢|太棒|真棒|好主意|说得对|有道理|厉害|不错|加油"),
     "worry": lazy_pattern("担心|害怕|怕[^，]*会|生怕|怎么办"),
     "procedure": lazy_pattern(
-        "首先|其次|最后(?!一)|步骤|先[^，]{1,12}再|即可|就(?:可以|行|好)了?$|需要|应该|根据|按照|要(?:多|注意|保持|学会)|左右$"
+        "首先|其次|最后(?!一)|步骤|先.{1,20}(?:再|然后)|把[^，]{1,6}[切打拆洗剁]|关键是|即可|就(?:可以|行|好)了?$|需要|应该|根据|按照|要(?:多|注意|保持|学会)|左右$"
         "|第[一二三]步|适量|[放加倒]入|才能|能够|的方法|有助于"
     ),
     "chats": lazy_pattern("聊|认识你|到这里|先这样|再见|下次(?:再|见)|晚安|告诉你|跟你说|陪我"),
@@ -138,6 +140,7 @@ _CUES: Final = {
     "exercise": lazy_pattern(
         "求(?:解|证|导|值|出|面积)|方程|函数|公式|[这本下]道?题|选择题|计算|已知|设[a-zA-Z]|造句|布置|小明[有买]|作文|答案|题目"
     ),
+    "fiction": lazy_pattern("主角|[男女]主|人物|角色|故事|小说|[剧书]里|从前|设定|扮演|游戏里"),
     "general": lazy_pattern("人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上"),
     "demonstrative": lazy_pattern("^(?:这|那|它)"),
     "ability_now": lazy_pattern("能(?!力|量)|可以|要是|可惜|不敢|来不及"),
@@ -173,7 +176,11 @@ def cues_of(clause: str, subject: str) -> dict[str, float]:
     mood.
     """
     parts = clause.split("，")
-    telling = [part for part in parts if not _MOOD_ONLY.fullmatch(part)]
+    telling = [
+        part
+        for place, part in enumerate(parts)
+        if not _MOOD_ONLY.fullmatch(part) and not (place and _ASIDE.match(part))
+    ]
     told = "，".join(telling or parts)
     cues = {name: 1.0 for name, pattern in _CUES.items() if pattern.search(told)}
     cues[subject] = 1.0

@@ -7,6 +7,7 @@ import pytest
 from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.chinese_cues import cues_of, subject_of
 from app.language.keyless.classifier import classifier
+from app.language.keyless.english_clauses import ASKED
 
 
 def told(text: str, before: str | None = None) -> list[str]:
@@ -118,8 +119,18 @@ def test_message_before_tells_whether_a_dropped_subject_may_be_another():
 
 def test_rules_for_the_assistant_are_kept():
     assert told("以后请一直用中文回答我") == ["以后请一直用中文回答我"]
-    assert told("请记住我只用公制单位") == ["请记住我只用公制单位"]
+    assert told("回答都用繁体") == ["回答都用繁体"]
     assert told("叫我阿强吧") == ["叫我阿强吧"]
+
+
+def test_what_is_to_be_remembered_is_marked():
+    (clause,) = chinese_clauses("記住我的生日是5月3號", None)
+    assert (clause.text, clause.start) == ("我的生日是5月3號", 2)
+    assert ASKED in clause.cues
+    (clause,) = chinese_clauses("你好，请记住：我的车位是B12", None)
+    assert (clause.text, ASKED in clause.cues) == ("我的车位是B12", True)
+    assert told("你记住了吗？") == []
+    assert ASKED not in chinese_clauses("我记住了你说的", None)[0].cues
 
 
 def test_third_person_is_kept_as_it_is():
