@@ -165,7 +165,7 @@ class TestInference:
             ("confidence", 0.9),
             ("evidence", ["m-1"]),
             ("on_duplicate", "allow"),
-            ("valid_from", "2026-01-01T00:00:00Z"),
+            ("valid_to", "2036-01-01T00:00:00Z"),
             ("attribute", "user.residence"),
         ],
     )

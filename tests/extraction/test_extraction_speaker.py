@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,15 +10,27 @@ from httpx import AsyncClient
 
 from app.language.keyless.extractor import RulesExtractor
 from app.language.keyless.reconciler import RulesReconciler
-from app.language.llm.extractor import Extraction, ExtractionRequest, Proposed
+from app.language.llm.extractor import ConversationTurn, Extraction, ExtractionRequest, Proposed
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
+from app.language.text.time_expressions import validity
 from app.runtime import Runtime
-from tests.support.api import append, every_page, execute, found, ok, save, search
+from tests.support.api import (
+    append,
+    every_page,
+    execute,
+    fields,
+    found,
+    listed,
+    ok,
+    problem,
+    save,
+    search,
+)
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.tools import result
-from tests.support.working import extracted, working
+from tests.support.working import extracted, over, working
 
 LISBON = "I moved to Lisbon last month."
 MAY = "2025-05-03T23:30:00+02:00"
@@ -29,13 +42,25 @@ class Quoting(RulesExtractor):
     """Proposes every message of the user as it stands, in their own words."""
 
     async def extract(self, request: ExtractionRequest) -> Extraction:
-        told = [turn for turn in request.turns if turn.role == "user" and not turn.context]
         return Extraction(
             tuple(
-                Proposed(turn.content, "fact", 0.9, (turn.message_id,), quoted=True)
-                for turn in told
+                _quoted(turn) for turn in request.turns if turn.role == "user" and not turn.context
             )
         )
+
+
+def _quoted(turn: ConversationTurn) -> Proposed:
+    begin, end = validity(turn.content, turn.said_at)
+    return Proposed(
+        turn.content,
+        "fact",
+        0.9,
+        (turn.message_id,),
+        attribute="user.residence" if turn.content.startswith("I live") else None,
+        valid_from=begin,
+        valid_to=end,
+        quoted=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +109,118 @@ async def test_session_that_is_read_keeps_who_said_it_and_when(
     assert (dog["speaker"], dog["said_at"]) == ("Bo", messages[1]["create_time"])
 
 
+JUNE = "2024-06-15T10:00:00Z"
+
+
+class TestTimeOfARequest:
+    @pytest.mark.parametrize(
+        "told",
+        [
+            {"messages": LISBON, "valid_from": JUNE},
+            {"messages": LISBON, "metadata": {"client_time": JUNE}},
+            {"messages": {"content": LISBON, "said_at": JUNE}},
+            {"messages": {"content": LISBON, "metadata": {"client_time": JUNE}}},
+            # What is nearer to the words wins.
+            {
+                "messages": [
+                    {"content": LISBON, "said_at": JUNE, "metadata": {"client_time": MAY}}
+                ],
+                "valid_from": MAY,
+            },
+            {
+                "messages": [{"content": LISBON, "metadata": {"client_time": JUNE}}],
+                "valid_from": MAY,
+            },
+            {"messages": LISBON, "valid_from": JUNE, "metadata": {"client_time": MAY}},
+        ],
+    )
+    async def test_last_month_is_that_before_the_words_were_said(
+        self, client: AsyncClient, told: dict[str, Any]
+    ) -> None:
+        body = told | {"user_id": "ana"}
+        [outcome] = ok(await client.post("/memories", json=body), 201)["results"]
+
+        memory = outcome["memory"]
+        assert memory["said_at"] == JUNE
+        assert memory["valid_from"] == "2024-05-01T00:00:00Z"
+
+    async def test_job_reads_them_as_of_the_same_time(
+        self, client: AsyncClient, quoting: Runtime, dsn: str
+    ) -> None:
+        body = {"messages": {"content": LISBON, "said_at": JUNE}, "user_id": "ana"}
+        job = ok(await client.post("/memories", json=body, params={"async": True}), 202)
+        async with working(quoting, dsn):
+            await over(client, job["job_id"])
+
+        [memory] = await every_page(client, "/memories", user_id="ana")
+        assert (memory["said_at"], memory["valid_from"]) == (JUNE, "2024-05-01T00:00:00Z")
+
+    async def test_day_before_is_that_of_the_speaker(self, client: AsyncClient) -> None:
+        told = {"content": "I moved to Lisbon yesterday.", "said_at": "2024-06-15T01:00:00+08:00"}
+
+        memory = await infer(client, told)
+
+        assert memory["said_at"] == "2024-06-14T17:00:00Z"
+        assert memory["valid_from"] == "2024-06-14T00:00:00Z"
+
+    async def test_statement_as_it_stands_keeps_when_its_message_was_said(
+        self, client: AsyncClient
+    ) -> None:
+        told = {"content": "She moved to Lisbon.", "said_at": JUNE}
+        memory = (await save(client, told, valid_from=MAY))["memory"]
+
+        assert (memory["said_at"], memory["valid_from"]) == (JUNE, IN_UTC)
+        assert memory["speaker"] is None
+
+    @pytest.mark.parametrize("infer", [True, False])
+    @pytest.mark.parametrize("path", ["/memories", "/memories?async=true", "/memories/validate"])
+    @pytest.mark.parametrize("days", [timedelta(days=1, minutes=5), timedelta(days=-50_000)])
+    async def test_message_that_cannot_have_been_said_then_is_refused(
+        self, client: AsyncClient, days: timedelta, path: str, infer: bool
+    ) -> None:
+        at = (datetime.now(UTC) + days).isoformat()
+        said_then = {"content": LISBON, "said_at": at}
+        body = {"messages": [{"content": LISBON}, said_then], "user_id": "ana", "infer": infer}
+
+        refused = problem(await client.post(path, json=body), 422, "invalid_request")
+
+        assert fields(refused) == ["body.messages.1.said_at"]
+        body["messages"] = said_then
+        refused = problem(await client.post(path, json=body), 422, "invalid_request")
+        assert fields(refused) == ["body.messages.said_at"]
+        assert await listed(client, user_id="ana") == []
+
+    async def test_request_ahead_is_refused_with_infer_alone(self, client: AsyncClient) -> None:
+        ahead = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+        body = {"messages": LISBON, "user_id": "ana", "valid_from": ahead}
+
+        refused = problem(await client.post("/memories", json=body), 422, "invalid_request")
+
+        assert fields(refused) == ["body.valid_from"]
+        await save(client, LISBON, valid_from=ahead)
+
+    @pytest.mark.parametrize(
+        "told", ["1899-12-31T23:59:59Z", "9999-12-31T23:59:59-12:00", "2999-01-01", "last week"]
+    )
+    async def test_client_time_that_cannot_be_is_ignored(
+        self, client: AsyncClient, told: str
+    ) -> None:
+        memory = await infer(client, said(LISBON, told))
+
+        assert datetime.fromisoformat(memory["said_at"]) > datetime.now(UTC) - timedelta(hours=1)
+
+
+async def test_older_value_ends_when_the_newer_one_was_said(client: AsyncClient) -> None:
+    first = await infer(client, said("I live in Munich.", "2024-01-10T00:00:00Z"))
+    second = await infer(client, said("I live in Lisbon.", JUNE))
+
+    old = ok(await client.get(f"/memories/{first['memory_id']}"))
+    assert (old["status"], old["valid_to"]) == ("superseded", JUNE)
+    assert second["valid_from"] == JUNE
+    then = await found(client, "Where do I live?", user_id="ana", as_of="2024-03-01T00:00:00Z")
+    assert then == [first["memory_id"]]
+
+
 async def test_context_and_search_show_them(client: AsyncClient) -> None:
     await append(client, "talk", "Hello there, how are you today?")
     await infer(client, said(LISBON, MAY))
@@ -95,7 +232,8 @@ async def test_context_and_search_show_them(client: AsyncClient) -> None:
     shown = ok(
         await client.post("/sessions/talk/context", json={"query": LISBON, "render": "openai"})
     )
-    assert LINE in shown["messages"][0]["content"].splitlines()
+    lines = shown["messages"][0]["content"].splitlines()
+    assert f"{LINE} (since 2025-04-01)" in lines
     told = await result(client, "memory_search", {"query": LISBON}, session_id="talk")
     assert LINE.removeprefix("- [fact] ") in told
 

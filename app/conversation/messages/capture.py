@@ -210,9 +210,14 @@ def said_at(message: Said) -> datetime:
     1, would never be found, or always.
     """
     told = client_time(message.metadata)
-    if told is None or told.year < FIRST_YEAR or told > message.create_time + CLOCKS_APART:
+    if told is None or not could_be_said(told, message.create_time):
         return message.create_time
     return told
+
+
+def could_be_said(time: datetime, now: datetime) -> bool:
+    """Whether a message of `now` may say that it was said then."""
+    return time.year >= FIRST_YEAR and time <= now + CLOCKS_APART
 
 
 def _barred(message: Said) -> Skipped | None:

@@ -74,27 +74,31 @@ def find_dates(text: str, said_at: datetime) -> list[NamedDate]:
 
 
 def validity(text: str, said_at: datetime) -> tuple[datetime | None, datetime | None]:
-    """From when and until when a statement holds, as far as it says so; in the zone of `said_at`.
+    """From when and until when a statement holds, as far as it says so.
 
-    A date whose year or week is not said ("on 3 May", "on Friday") is none. What lies ahead is
-    no beginning, for a plan holds from when it is made; and what lies behind is no end, for it
+    Days of the speaker's calendar as midnights of UTC, which every reader of memories shows. A
+    date whose year or week is not said ("on 3 May", "on Friday") is none. What lies ahead is no
+    beginning, for a plan holds from when it is made; and what lies behind is no end, for it
     stays true of the past.
     """
     begin: datetime | None = None
     end: datetime | None = None
     for each in find_dates(text, said_at):
-        times = None if each.period.unsaid else _times(each.period, said_at)
-        if times is None:
+        period, bound = each.period, each.bound
+        if period.unsaid:
             continue
-        first, after = times
+        if bound != "until" and begin is None and period.first <= said_at.date():
+            begin = min(_midnight(period.first), said_at)
         # "Until Friday" takes the day in, "until June" ends with May.
-        whole = each.bound == "span" or each.grain in {"day", "week"}
-        last = after if whole else first
-        if each.bound in {"until", "span"} and last > said_at:
-            end = end or last
-        if each.bound != "until" and first <= said_at:
-            begin = begin or first
+        whole = bound == "span" or each.grain in {"day", "week"}
+        last = _midnight(period.after if whole else period.first)
+        if bound in {"until", "span"} and end is None and last > said_at:
+            end = last
     return begin, end
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, UTC)
 
 
 def time_expressions(text: str, reference: datetime) -> list[TimeExpression]:

@@ -151,8 +151,9 @@ class DraftWriter:
         return row
 
     def _begins(self, draft: Draft) -> datetime:
-        """Since when the new statement holds: as it says itself, at the latest now."""
-        return min(draft.proposed.valid_from or self._now, self._now)
+        """Since when the new statement holds: as it says, else since it was said; not ahead."""
+        proposed = draft.proposed
+        return min(proposed.valid_from or proposed.said_at or self._now, self._now)
 
     async def _update(self, draft: Draft) -> Draft:
         row = await self._target(draft.target_ids[0])
@@ -177,7 +178,8 @@ class DraftWriter:
         """End what holds no longer. It keeps its words, and is found as of before."""
         row = await self._target(draft.target_ids[0])
         draft = replace(draft, previous=row.content, memory_id=row.memory_id)
-        end = max(self._now, row.valid_from or self._now)
+        begins = self._begins(draft)
+        end = max(begins, row.valid_from or begins)
         values = {"status": "superseded", "valid_to": min(row.valid_to or end, end)}
         await self._rewrite(row, values, "DELETE", draft.reason)
         return draft

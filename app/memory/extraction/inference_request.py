@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.conversation.messages.capture import Said, readable, signals_of
+from app.conversation.messages.capture import (
+    CLIENT_TIME,
+    Said,
+    could_be_said,
+    readable,
+    signals_of,
+)
 from app.conversation.sessions.jobs import ATTEMPTS
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.extractor import ExtractionRequest
@@ -16,7 +22,7 @@ from app.memory.extraction.run_policy import RunLimits, instructions
 from app.memory.extraction.run_state import RunRequest
 from app.memory.extraction.session_reader import turn_of
 from app.memory.graph.triples import draws_graph
-from app.memory.memories.errors import NotInferredError
+from app.memory.memories.errors import ImpossibleTimeError, NotInferredError
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
 from app.platform.database.base import new_id
@@ -29,8 +35,8 @@ BASE = ("memory_type", "tier", "visibility", "external_id", "expires_at")
 """Fields of a request that every memory drawn from it gets, when they are given."""
 
 OF_ONE_STATEMENT = (
-    "attribute", "confidence", "source", "source_id", "source_error", "evidence", "valid_from",
-    "valid_to", "on_duplicate",
+    "attribute", "confidence", "source", "source_id", "source_error", "evidence", "valid_to",
+    "on_duplicate",
 )  # fmt: skip
 """Fields that say something of one statement as it stands: reading decides about them."""
 
@@ -82,7 +88,7 @@ def inference_run(
 
     Args:
         config: settings of the agent.
-        said_at: what dates in the messages are relative to.
+        said_at: when the messages were said that do not say so.
 
     """
     found = readable(said_messages(body, said_at), rules.tags)
@@ -105,24 +111,37 @@ def inference_run(
     )
 
 
-def refuse_unusable(body: MemoryCreate) -> None:
+def refuse_unusable(body: MemoryCreate, now: datetime) -> None:
     """Let no field be passed over in silence.
 
     Raises:
         NotInferredError: a field is given that only `infer` false has a use for.
+        ImpossibleTimeError: a message cannot have been said then.
 
     """
-    given = [name for name in OF_ONE_STATEMENT if name in body.model_fields_set]
+    given = [name for name in OF_ONE_STATEMENT if body.infer and name in body.model_fields_set]
     if given:
         raise NotInferredError(given)
+    for place, message in enumerate(body.batch):
+        if message.said_at is not None and not could_be_said(message.said_at, now):
+            listed = [place] if isinstance(body.messages, list) else []
+            raise ImpossibleTimeError("messages", *listed, "said_at")
+    if body.infer and body.valid_from is not None and not could_be_said(body.valid_from, now):
+        raise ImpossibleTimeError("valid_from")
 
 
 def said_messages(body: MemoryCreate, at: datetime) -> list[Said]:
-    """The messages of a request as capture reads them, named by their number."""
-    messages = body.messages
-    if isinstance(messages, str):
-        messages = SaidMessage(content=messages)
-    batch = [messages] if isinstance(messages, SaidMessage) else messages
+    """The messages of a request as capture reads them, named by their number.
+
+    When one was said it says itself, or the request, or else it is `at`.
+    """
+    whole = body.valid_from.isoformat() if body.valid_from else body.metadata.get(CLIENT_TIME)
+
+    def metadata(message: SaidMessage) -> dict[str, Any]:
+        own = {**({} if whole is None else {CLIENT_TIME: whole}), **message.metadata}
+        said = message.said_at
+        return own if said is None else own | {CLIENT_TIME: said.isoformat()}
+
     return [
         Said(
             message_id=f"m{number}",
@@ -130,12 +149,12 @@ def said_messages(body: MemoryCreate, at: datetime) -> list[Said]:
             content=message.content,
             content_parts=None,
             tool_calls=None,
-            metadata=message.metadata,
+            metadata=metadata(message),
             name=message.name,
             sequence_no=number,
             create_time=at,
         )
-        for number, message in enumerate(batch, 1)
+        for number, message in enumerate(body.batch, 1)
     ]
 
 

@@ -87,6 +87,7 @@ class InferenceService:
 
         Raises:
             NotInferredError: a field is given that only `infer` false has a use for.
+            ImpossibleTimeError: a message cannot have been said then.
             QuotaExhaustedError: the tenant's day is used up; nothing was read.
             ModelUnavailableError, EmbeddingUnavailableError: nothing was stored; try again.
             UnknownModelError: the agent names a model that this deployment does not have.
@@ -94,10 +95,10 @@ class InferenceService:
 
         """
         body = for_default_user(principal, body)
+        refuse_unusable(body, self._now())
         if not body.infer:
             return await self._saving.add(principal, body, key=key)
         self._work.refuse_disabled()
-        refuse_unusable(body)
         owner = requested_owner(principal, body)
         scopes, config = await self._ensure(principal, body, owner, key)
         model = model_for(self._models, config, principal.config)
@@ -127,11 +128,11 @@ class InferenceService:
             What `add` raises, without what is an outcome here.
 
         """
+        refuse_unusable(body, self._now())
         if not body.infer:
             return await self._saving.validate(principal, body)
         self._work.refuse_disabled()
         body = for_default_user(principal, body)
-        refuse_unusable(body)
         owner = requested_owner(principal, body)
         async with self._work.read(principal) as db:
             await check_owner(db, principal, owner, create=self._rules.auto_create)
@@ -160,8 +161,7 @@ class InferenceService:
         """
         self._work.refuse_disabled()
         body = for_default_user(principal, body)
-        if body.infer:
-            refuse_unusable(body)
+        refuse_unusable(body, self._now())
         owner = requested_owner(principal, body)
         async with self._work.write(principal, key) as unit:
             await ensure_owner(unit.db, principal, owner, create=self._rules.auto_create)

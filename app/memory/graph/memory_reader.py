@@ -131,5 +131,6 @@ def _proposed(row: Memory) -> Proposed:
         attribute=row.attribute,
         valid_from=row.valid_from,
         valid_to=row.valid_to,
+        said_at=row.said_at,
         relations=relations_of(row.content),
     )

@@ -63,6 +63,8 @@ class RelationStatement:
 
     `single`: the subject has one value of this relation at a time, so that another ends.
     `retracts`: it holds no longer, and no other value replaces it. `evidence` are ids of messages.
+    `said_at`: where nothing else is said, it holds or ends from then on; None from when it is
+    written on.
     """
 
     source: NamedEntity
@@ -75,6 +77,7 @@ class RelationStatement:
     valid_to: datetime | None = None
     single: bool = False
     retracts: bool = False
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ def triples_of(
             valid_to=proposed.valid_to,
             single=_single(proposed, relation),
             retracts=proposed.retracts,
+            said_at=proposed.said_at,
         )
         for relation, source, destination in _named(proposed.relations, speaker, said)
     ]

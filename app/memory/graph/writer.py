@@ -280,52 +280,46 @@ class GraphWriter:
             return None
         rows = held[source.entity_id, statement.relation]
         period = RelationPeriod(statement.valid_from, statement.valid_to)
+        said_at = min(statement.said_at or self._now, self._now)
         same = [
             row
             for row in rows
-            if row.destination_id == destination.entity_id and self._meets(row, period)
+            if row.destination_id == destination.entity_id and _meets(row, period, said_at)
         ]
         if statement.retracts:
             for row in same:
-                self._replace(rows, row, {"valid_to": self._end(row, statement)}, ENDED)
+                self._replace(rows, row, {"valid_to": _end(row, statement, said_at)}, ENDED)
                 self._counted["relations_closed"] += 1
             return None
         others = [row for row in rows if row.destination_id != destination.entity_id]
         if same:
             now_said = self._confirm(rows, same[-1], statement)
             if statement.single:
-                self._displace(rows, others, RelationPeriod(now_said.valid_from, now_said.valid_to))
+                period = RelationPeriod(now_said.valid_from, now_said.valid_to)
+                self._displace(rows, others, period, said_at)
             return now_said
         if statement.single:
-            period = self._displace(rows, others, period)
+            period = self._displace(rows, others, period, said_at)
         rows.append(self._add(owner, statement, source, destination, period))
         return rows[-1]
 
-    def _meets(self, row: GraphRelation, period: RelationPeriod) -> bool:
-        """Whether a stored period and that of a statement overlap."""
-        begins = period.begins or self._now
-        if row.valid_to is not None and row.valid_to <= begins:
-            return False
-        return period.ends is None or row.valid_from is None or row.valid_from < period.ends
-
-    def _end(self, row: GraphRelation, statement: RelationStatement) -> datetime:
-        """Where a retracted relation ends: where it is said to, now, never before it began."""
-        end = statement.valid_to or statement.valid_from or self._now
-        return max(end, row.valid_from or end)
-
     def _displace(
-        self, rows: list[GraphRelation], others: Sequence[GraphRelation], period: RelationPeriod
+        self,
+        rows: list[GraphRelation],
+        others: Sequence[GraphRelation],
+        period: RelationPeriod,
+        said_at: datetime,
     ) -> RelationPeriod:
         """End the values that a new one replaces; returns the period that is left to it."""
         closed = [
             (row, end)
             for row in others
-            if (end := ends_where(RelationPeriod(row.valid_from, row.valid_to), period, self._now))
+            if (end := ends_where(RelationPeriod(row.valid_from, row.valid_to), period, said_at))
         ]
         for row, end in closed:
             self._replace(rows, row, {"valid_to": end}, REPLACED)
             self._counted["relations_closed"] += 1
-        begins = self._now if closed and period.begins is None else period.begins
+        begins = said_at if closed and period.begins is None else period.begins
         later = [RelationPeriod(row.valid_from, row.valid_to) for row in others]
         return RelationPeriod(begins, cut_by(RelationPeriod(begins, period.ends), later))
 
@@ -374,6 +368,19 @@ class GraphWriter:
     def _written(self) -> WriteResult:
         counted, self._counted = dict(self._counted), Counter()
         return WriteResult(**counted)
+
+
+def _meets(row: GraphRelation, period: RelationPeriod, said_at: datetime) -> bool:
+    """Whether a stored period and that of a statement overlap."""
+    if row.valid_to is not None and row.valid_to <= (period.begins or said_at):
+        return False
+    return period.ends is None or row.valid_from is None or row.valid_from < period.ends
+
+
+def _end(row: GraphRelation, statement: RelationStatement, said_at: datetime) -> datetime:
+    """Where a retracted relation ends: as it says, else when it was said; never before it began."""
+    end = statement.valid_to or statement.valid_from or said_at
+    return max(end, row.valid_from or end)
 
 
 def _without_project(owner: GraphOwner) -> GraphOwner:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from heapq import nlargest
 from typing import Any
@@ -38,6 +39,7 @@ class SaveCandidate:
     duplicate_of: str | None = None
     similarity: float | None = None
     previous: str | None = None
+    said_at: datetime | None = None
 
     def reject_as_duplicate(self, memory_id: str, similarity: float) -> None:
         self.event = "REJECT"
@@ -72,10 +74,7 @@ class SaveCandidate:
 
 def characters(body: MemoryCreate) -> int:
     """How much text there is to read; what the messages share is read with each of them."""
-    said = body.messages
-    if isinstance(said, str):
-        said = SaidMessage(content=said)
-    batch = [said] if isinstance(said, SaidMessage) else said
+    batch = body.batch
     shared = len(body.source_error or "") + len(json.dumps(body.metadata))
     own = sum(len(message.content) + len(json.dumps(message.metadata)) for message in batch)
     return own + shared * len(batch)
@@ -86,15 +85,11 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
 
     The second of two equal statements in one request gets the event NONE.
     """
-    said = body.messages
-    if isinstance(said, str):
-        said = SaidMessage(content=said)
-    batch = [said] if isinstance(said, SaidMessage) else said
     # The mistake may be long, and all messages share it: it is checked once.
     error = gate.redacted(Proposal("", source_error=body.source_error)).source_error
     scan = cache(find_sensitive)
     judged = [
-        _judged(index, message, body, gate, error, scan) for index, message in enumerate(batch)
+        _judged(index, message, body, gate, error, scan) for index, message in enumerate(body.batch)
     ]
     first: dict[bytes, int] = {}
     for candidate in judged:
@@ -115,7 +110,7 @@ def _judged(
         metadata.setdefault("role", said.role)
         if said.name is not None:
             metadata.setdefault("name", said.name)
-    candidate = SaveCandidate(index, said.content.strip(), metadata)
+    candidate = SaveCandidate(index, said.content.strip(), metadata, said_at=said.said_at)
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"
         return candidate

@@ -83,6 +83,22 @@ class InvalidValidityError(UnprocessableError):
         )
 
 
+class ImpossibleTimeError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self, *location: str | int) -> None:
+        super().__init__(
+            "Nothing was said before 1900, or will be said later than a day from now.",
+            errors=[
+                {
+                    "location": ["body", *map(str, location)],
+                    "detail": "must lie between 1900 and a day from now",
+                }
+            ],
+        )
+
+
 class SharedByAllUsersError(UnprocessableError):
     code = "shared_by_all_users"
     title = "Knowledge of an agent has no user"

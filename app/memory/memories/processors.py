@@ -39,11 +39,7 @@ async def before_store(
     """
     if not chain.at(BEFORE_STORE):
         return body
-    said = body.messages
-    text = isinstance(said, str)
-    if isinstance(said, str):
-        said = SaidMessage(content=said)
-    batch = [said] if isinstance(said, SaidMessage) else said
+    batch = body.batch
     memories = tuple(
         StoredMemory(
             str(index),
@@ -63,7 +59,7 @@ async def before_store(
     if after.memories == memories:
         return body
     left = {int(memory.id): memory for memory in after.memories}
-    if text:
+    if isinstance(body.messages, str):
         return body.model_copy(
             update={"messages": left[0].content, "metadata": dict(left[0].metadata)}
         )

@@ -336,6 +336,7 @@ def _row(
             "content": candidate.content,
             "content_hash": candidate.content_hash,
             "source_error": candidate.source_error,
+            "said_at": candidate.said_at,
             "metadata_": candidate.metadata,
             "embedding": candidate.vector,
             "embedding_model": model,

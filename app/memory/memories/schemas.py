@@ -15,6 +15,7 @@ from app.conversation.messages.capture import said_text
 from app.platform.values.fields import (
     METADATA_BYTES,
     TEXT_OR_PARTS,
+    ZONED,
     Description,
     Id,
     Metadata,
@@ -22,6 +23,7 @@ from app.platform.values.fields import (
     Schema,
     Storable,
     Timestamp,
+    ZonedTime,
     example,
     metadata_size,
 )
@@ -117,6 +119,12 @@ class SaidMessage(Schema):
     content: Annotated[Content, BeforeValidator(_text_of), TEXT_OR_PARTS]
     name: ShortText | None = None
     metadata: Metadata = Field(default={}, description="Added to the metadata of the request.")
+    said_at: ZonedTime | None = Field(
+        default=None,
+        description=f"When it was said, {ZONED} Relative dates (yesterday) are read from there, "
+        "in that zone; with `infer`, `metadata.client_time` where left out. Not before 1900, and "
+        "not later than a day from now.",
+    )
 
 
 class MemoryCreate(Aliases):
@@ -153,7 +161,11 @@ class MemoryCreate(Aliases):
     visibility: Visibility = "members"
     metadata: Metadata = {}
     external_id: ShortText | None = None
-    valid_from: Timestamp | None = None
+    valid_from: Timestamp | None = Field(
+        default=None,
+        description=f"From when it holds, {ZONED} With `infer`: when those messages were said "
+        "that do not say so; then not before 1900, and not later than a day from now.",
+    )
     valid_to: Timestamp | None = None
     expires_at: Timestamp | None = None
     infer: bool = Field(
@@ -170,16 +182,23 @@ class MemoryCreate(Aliases):
     def _agree(self) -> Self:
         if self.source_error is not None and self.memory_type != "correction":
             raise ValueError("source_error goes with memory_type correction only")
-        said = self.messages if isinstance(self.messages, list) else [self.messages]
-        for message in said:
+        for message in self.batch:
             if (
-                isinstance(message, SaidMessage)
+                message.metadata
                 and metadata_size(self.metadata | message.metadata) > METADATA_BYTES
             ):
                 raise ValueError("metadata of the request and of a message together are too large")
         if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
             raise ValueError("valid_from must lie before valid_to")
         return self
+
+    @property
+    def batch(self) -> list[SaidMessage]:
+        """The messages one by one; a text is one of the user's."""
+        if isinstance(self.messages, list):
+            return self.messages
+        said = self.messages
+        return [said if isinstance(said, SaidMessage) else SaidMessage(content=said)]
 
 
 class MemoryPatch(Aliases):

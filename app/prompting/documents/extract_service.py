@@ -192,7 +192,9 @@ def _request(
     config: Mapping[str, Any],
 ) -> RunRequest:
     turns = [
-        ConversationTurn(passage.passage_id, "user", passage.content, passage.create_time)
+        ConversationTurn(
+            passage.passage_id, "user", passage.content, passage.create_time, file.file_name
+        )
         for passage in passages
     ]
     guidance = instructions(job.payload.get("prompt"), config)
@@ -210,6 +212,7 @@ def _request(
         base={
             "source": "knowledge_base",
             "source_id": file.file_id,
+            "said_at": None,
             "metadata_": {"file_name": file.file_name},
         },
         graph=draws_graph(config, principal.config),
