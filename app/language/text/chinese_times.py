@@ -23,9 +23,9 @@ from app.language.text.periods import (
     back_from,
     beside,
     days,
+    decade,
     feast,
     last_weekend,
-    latest,
     month_of,
     month_part,
     months,
@@ -33,8 +33,8 @@ from app.language.text.periods import (
     some_ago,
     week_of,
     weekend_of,
-    year_of,
     year_part,
+    yearly,
 )
 from app.language.text.quantities import chinese_number, plain_number
 
@@ -88,9 +88,7 @@ def _within(match: re.Match[str], year: int) -> Period:
 
 
 def _part_of_year(said: str | None, year: int) -> Period:
-    if said is None:
-        return year_of(year)
-    part = _PARTS[said]
+    part = _PARTS[said] if said else None
     # 年初 and 年底 are two months, where "early 2022" is four.
     ends = {"early": (1, 2), "late": (11, 2)}
     return months(year, *ends[part]) if part in ends else year_part(year, part)
@@ -99,21 +97,21 @@ def _part_of_year(said: str | None, year: int) -> Period:
 def _part_of_month(match: re.Match[str], month: Period) -> Period:
     if match["day"]:
         return days(month.first.replace(day=plain_number(match["day"])))
-    return month_part(month, _PARTS[match["month_part"]]) if match["month_part"] else month
+    return month_part(month, _PARTS[match["month_part"]] if match["month_part"] else None)
+
+
+def _year_in(match: re.Match[str], today: date) -> int | None:
+    said = match.groupdict()
+    if said.get("which"):
+        return today.year + CHINESE_YEARS[match["which"]]
+    if not said.get("year"):
+        return None
+    year = int(match["year"]) if match["year"].isdecimal() else chinese_number(match["year"])
+    return year + today.year // 100 * 100 if year < 100 else year
 
 
 def _in_year(match: re.Match[str], today: date) -> Period:
-    said = match["year"]
-    year = int(said) if said.isdecimal() else chinese_number(said)
-    return _within(match, year + today.year // 100 * 100 if year < 100 else year)
-
-
-def _in_year_near(match: re.Match[str], today: date) -> Period:
-    return _within(match, today.year + CHINESE_YEARS[match["which"]])
-
-
-def _near(match: re.Match[str], today: date) -> Period:
-    return latest(today, lambda year: _within(match, year))
+    return yearly(today, lambda year: _within(match, year), _year_in(match, today))
 
 
 def _month_near(match: re.Match[str], today: date) -> Period:
@@ -175,15 +173,11 @@ def _trailing(match: re.Match[str], today: date) -> Period | None:
 
 def _decade(match: re.Match[str], _today: date) -> Period:
     said = match["decade"]
-    year = int(said) if said.isdecimal() else chinese_number(said)
-    return months(year if year > 99 else 1900 + year, 1, 120)
+    return decade(int(said) if said.isdecimal() else chinese_number(said))
 
 
 def _feast(match: re.Match[str], today: date) -> Period:
-    said, which = match["year"], match["which"]
-    if said:
-        return feast(today, match["feast"], plain_number(said), None)
-    return feast(today, match["feast"], None, CHINESE_YEARS[which] if which else None)
+    return feast(today, match["feast"], _year_in(match, today))
 
 
 _FEAST = rf"(?P<feast>{either(name for name in FEASTS if not name.isascii())})"
@@ -198,8 +192,7 @@ READERS: Final[tuple[Reader, ...]] = (
         _feast,
     ),
     (lazy_pattern(r"(?<![0-9])(?P<decade>(?:19|20)?[0-9]0|[五六七八九]十)年代"), _decade),
-    (lazy_pattern(rf"{_YEAR}{_OF_YEAR}?"), _in_year),
-    (lazy_pattern(rf"{_YEAR_WORD}{_OF_YEAR}?"), _in_year_near),
+    (lazy_pattern(rf"(?:{_YEAR}|{_YEAR_WORD}){_OF_YEAR}?"), _in_year),
     (lazy_pattern(rf"(?<![早晚]){_WHICH}个?月(?![球亮光饼台]){_DAY}"), _month_near),
     (
         lazy_pattern(
@@ -229,10 +222,10 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _day,
     ),
-    (lazy_pattern(rf"(?<![0-9{CHINESE_NUMERALS}个第.每]){_MONTH}{_DAY}"), _near),
-    (lazy_pattern(rf"(?<![0-9个每]){_QUARTER}(?<=度)"), _near),
-    (lazy_pattern(r"(?<![每0-9])(?P<year_part>[上下]半)年"), _near),
-    (lazy_pattern(r"(?<![每0-9几])年(?P<year_part>[初底末])"), _near),
+    (lazy_pattern(rf"(?<![0-9{CHINESE_NUMERALS}个第.每]){_MONTH}{_DAY}"), _in_year),
+    (lazy_pattern(rf"(?<![0-9个每]){_QUARTER}(?<=度)"), _in_year),
+    (lazy_pattern(r"(?<![每0-9])(?P<year_part>[上下]半)年"), _in_year),
+    (lazy_pattern(r"(?<![每0-9几])年(?P<year_part>[初底末])"), _in_year),
     (lazy_pattern(r"(?<![每0-9个几])月(?P<month_part>[初底末])"), _end_of_month),
     (
         lazy_pattern(
@@ -240,7 +233,7 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _weekday,
     ),
-    (lazy_pattern(rf"(?:{_SEASON}|{_VACATION})"), _near),
+    (lazy_pattern(rf"(?:{_SEASON}|{_VACATION})"), _in_year),
 )
 FOLLOWED_BY: Final = lazy_pattern(
     rf"的?(?P<way>[前后])(?:的?那?)(?P<count>{CHINESE_NUMBER})(?:个)?(?P<unit>天|日|周|星期|礼拜|月|年)"

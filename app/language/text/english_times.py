@@ -15,18 +15,17 @@ from app.language.text.periods import (
     back_from,
     beside,
     days,
+    decade,
     feast,
     last_weekend,
-    latest,
-    month_of,
     month_part,
     months,
     season_of,
     some_ago,
+    unit_of,
     week_of,
-    weekend_of,
-    year_of,
     year_part,
+    yearly,
 )
 
 _WEEKDAYS: Final = {name: n for name, n in WEEKDAYS.items() if not name.endswith("s")}
@@ -75,9 +74,12 @@ def _number(said: str) -> int:
     return int(said) if said.isdecimal() else words.NUMBER_WORDS.get(said, 1)
 
 
-def _step(match: re.Match[str]) -> int | None:
-    which = match["which"]
-    return _STEPS[which.casefold()] if which else None
+def _group(match: re.Match[str], name: str) -> str:
+    return (match.groupdict().get(name) or "").casefold()
+
+
+def _year_in(match: re.Match[str]) -> int | None:
+    return int(match["year"]) if _group(match, "year") else None
 
 
 def _numeric(match: re.Match[str], _today: date) -> Period:
@@ -113,60 +115,35 @@ def _day_of_month(match: re.Match[str], today: date) -> Period | None:
     first, last = sorted((day, int(other))) if other else (day, day)
 
     def named(year: int) -> Period:
+        date(year, month, last)
         return days(date(year, month, first), last - first + 1)
 
-    if match["year"]:
-        date(int(match["year"]), month, last)
-        return named(int(match["year"]))
-    return latest(today, named)
+    return yearly(today, named, _year_in(match))
 
 
 def _month(match: re.Match[str], today: date) -> Period | None:
-    month, part = MONTHS[match["month"].casefold()], _part(match)
-
-    def named(year: int) -> Period:
-        period = months(year, month)
-        return month_part(period, part) if part else period
-
-    groups = match.groupdict()
-    if groups.get("year"):
-        return named(int(match["year"]))
-    which = (groups.get("which") or "").casefold()
+    month, part, which = MONTHS[_group(match, "month")], _part(match), _group(match, "which")
     if which == "this" and match["month"] in {"may", "march", "mar"}:
         return None
-    if which == "last" and month == today.month:
-        return named(today.year - 1)
-    if which == "next":
-        return named(today.year + (month <= today.month))
-    if which == "this":
-        return named(today.year)
-    return latest(today, named)._replace(unsaid=None if which else "year")
+    return yearly(today, lambda year: month_part(months(year, month), part), _year_in(match), which)
 
 
 def _part(match: re.Match[str]) -> str | None:
-    said = match.groupdict().get("part")
-    return _PARTS[said.casefold().removeprefix("the ")] if said else None
+    said = _group(match, "part")
+    return _PARTS[said.removeprefix("the ")] if said else None
 
 
 def _quarter(match: re.Match[str], today: date) -> Period:
-    said = match["quarter"].casefold()
+    said = _group(match, "quarter")
     number = int(said[1]) if said[0] == "q" else _NTH[said.split()[0]]
-    if match["year"]:
-        return months(int(match["year"]), number * 3 - 2, 3)
-    return latest(today, lambda year: months(year, number * 3 - 2, 3))
+    return yearly(today, lambda year: months(year, number * 3 - 2, 3), _year_in(match))
 
 
 _NTH: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
 
 
 def _year(match: re.Match[str], _today: date) -> Period:
-    part, year = _part(match), int(match["year"])
-    return year_part(year, part) if part else year_of(year)
-
-
-def _decade(match: re.Match[str], _today: date) -> Period:
-    said = int(match["decade"])
-    return months(said if said > 99 else 1900 + said, 1, 120)
+    return year_part(int(match["year"]), _part(match))
 
 
 def _ago(match: re.Match[str], today: date) -> Period:
@@ -188,15 +165,7 @@ def _named_day(match: re.Match[str], today: date) -> Period:
 
 
 def _unit(match: re.Match[str], today: date) -> Period:
-    unit, step = match["unit"].casefold(), _STEPS[match["which"].casefold()]
-    if unit == "quarter":
-        quarter = today.year * 4 + (today.month - 1) // 3 + step
-        return months(quarter // 4, quarter % 4 * 3 + 1, 3)
-    if unit == "week":
-        return week_of(today, step)
-    if unit == "weekend":
-        return weekend_of(today, step)
-    return month_of(today, step) if unit == "month" else year_of(today.year + step)
+    return unit_of(today, _group(match, "unit"), _STEPS[_group(match, "which")])
 
 
 def _weekday(match: re.Match[str], today: date) -> Period | None:
@@ -207,38 +176,26 @@ def _weekday(match: re.Match[str], today: date) -> Period | None:
         if not led:
             return None
     if which == "this":
-        return days(week_of(today).first + timedelta(days=number - 1))
+        return _weekday_of_week(match, today)
     period = beside(days(today), str(number - 1), None, 1 if which == "next" else -1)
     return period if which else period._replace(unsaid="week")
 
 
 def _weekday_of_week(match: re.Match[str], today: date) -> Period:
-    number = _WEEKDAYS[match["weekday"].casefold()]
-    return days(week_of(today, _step(match) or 0).first + timedelta(days=number - 1))
+    week = week_of(today, _STEPS[_group(match, "which")])
+    return days(week.first + timedelta(days=_WEEKDAYS[_group(match, "weekday")] - 1))
 
 
 def _season(match: re.Match[str], today: date) -> Period:
-    name, groups = match["season"].casefold(), match.groupdict()
-    if groups.get("year"):
-        return season_of(int(match["year"]), name)
-    which = (groups.get("which") or "").casefold()
-    if which == "this":
-        return season_of(today.year, name)
-    if which == "next":
-        return season_of(today.year + (today.month >= SEASONS[name]), name)
-    period = latest(today, lambda year: season_of(year, name))
-    if which == "last":
-        return season_of(period.first.year - (period.after > today), name)
-    return period
+    name = _group(match, "season")
+    return yearly(
+        today, lambda year: season_of(year, name), _year_in(match), _group(match, "which")
+    )
 
 
 def _feast(match: re.Match[str], today: date) -> Period:
-    name = match["feast"].casefold().replace("’", "'")
-    year, step = match["year"], _step(match)
-    if step == -1:
-        # The last one, of whichever year.
-        return feast(today, name, None, None)._replace(unsaid=None)
-    return feast(today, name, int(year) if year else None, step)
+    name = _group(match, "feast").replace("’", "'")
+    return feast(today, name, _year_in(match), _group(match, "which"))
 
 
 _BEFORE_DAY = rf"(?:{_WHICH.replace('which', 'leading')} )?(?:{either(_WEEKDAYS)}),? (?:on )?"
@@ -321,16 +278,21 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         _year,
     ),
-    (lazy_pattern(r"(?<![\w.$€£-])(?P<decade>(?:19|20)[0-9]0)['’]?[sS](?!\w)"), _decade),
-    (lazy_pattern(r"(?<=the )['’]?(?P<decade>[5-9]0)['’]?[sS](?!\w)"), _decade),
+    (
+        lazy_pattern(
+            r"(?:(?<![\w.$€£-])(?=[12])|(?<=the )['’]?(?=[5-9]))"
+            r"(?P<decade>(?:19|20)?[0-9]0)['’]?[sS](?!\w)"
+        ),
+        lambda match, _today: decade(int(match["decade"])),
+    ),
     (_english(rf"(?:{_FEW}|(?P<half>half an?)|{_COUNT}) {_UNIT} (?:ago|back)"), _ago),
     (_english(rf"(?:last|past|previous) (?:{_FEW}|{_COUNT}) {_UNIT}(?! of)"), _trailing),
     (_english(rf"past (?P<few>)(?P<count>){_UNIT}(?! of)"), _trailing),
     (_english(either(_DAYS)), _named_day),
-    (_english(r"the week before last"), lambda _match, today: week_of(today, -2)),
-    (_english(r"the weekend before last"), lambda _match, today: weekend_of(today, -2)),
-    (_english(r"the month before last"), lambda _match, today: month_of(today, -2)),
-    (_english(r"the year before last"), lambda _match, today: year_of(today.year - 2)),
+    (
+        _english(r"the (?P<unit>week|weekend|month|year) before last"),
+        lambda match, today: unit_of(today, _group(match, "unit"), -2),
+    ),
     (_english(rf"{_WEEKDAY}(?: of| in)? {_WHICH} week"), _weekday_of_week),
     (_english(rf"{_WHICH} week(?:'s| on)? {_WEEKDAY}"), _weekday_of_week),
     (_english(rf"{_WHICH} (?P<unit>week|weekend|month|quarter|year)(?! of)"), _unit),

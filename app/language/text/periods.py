@@ -61,41 +61,74 @@ def year_of(year: int) -> Period:
     return months(year, 1, 12)
 
 
+def decade(said: int) -> Period:
+    """Ten years; of "the 90s" those of the last century."""
+    return months(said if said > 99 else 1900 + said, 1, 120)
+
+
+def unit_of(today: date, unit: str, step: int) -> Period:
+    """The week, weekend, month, quarter or year so many from the present one."""
+    if unit == "quarter":
+        quarter = today.year * 4 + (today.month - 1) // 3 + step
+        return months(quarter // 4, quarter % 4 * 3 + 1, 3)
+    if unit == "year":
+        return year_of(today.year + step)
+    return {"week": week_of, "weekend": weekend_of, "month": month_of}[unit](today, step)
+
+
 def season_of(year: int, name: str) -> Period:
     """Three whole months of the northern calendar; winter belongs to the year it begins in."""
     return months(year, SEASONS[name], 3)
 
 
-def latest(today: date, named: Callable[[int], Period]) -> Period:
-    """What recurs each year, the last time it had begun.
+def yearly(
+    today: date, named: Callable[[int], Period], year: int | None = None, which: str = ""
+) -> Period:
+    """What recurs each year, in the one that is said.
+
+    Args:
+        which: "last" is over, "this" is of this year, "next" has not begun; else it is the last
+            that has begun, and the year is unsaid.
 
     Raises:
         ValueError: no year has such a day.
 
     """
+    if year is not None or which == "this":
+        return named(today.year if year is None else year)
     # Nine years hold a 29 February, even around 1900.
-    for year in range(today.year, max(today.year - 9, 0), -1):
+    years = range(today.year, max(today.year - 9, 0), -1)
+    if which == "next":
+        years = range(today.year, min(today.year + 9, date.max.year))
+    for each in years:
         with suppress(ValueError):
-            period = named(year)
-            if period.first <= today:
+            period = named(each)
+            if which == "next" and period.first > today:
+                return period
+            if which == "last" and period.after <= today:
+                return period
+            if not which and period.first <= today:
                 return period._replace(unsaid="year")
     raise ValueError("No year has such a day.")
 
 
-def month_part(period: Period, part: str) -> Period:
-    """The first ten days of a month, the next ten, or the rest; or a half."""
+def month_part(period: Period, part: str | None) -> Period:
+    """The first ten days of a month, the next ten, or the rest; a half; or all of it."""
+    if part is None:
+        return period
     borders = {
         "early": (0, 10), "mid": (10, 20), "late": (20, 31), "first": (0, 15), "second": (15, 31),
     }  # fmt: skip
     begin, end = borders[part]
     after = min(period.first + timedelta(days=end), period.after)
-    return Period(period.first + timedelta(days=begin), after, period.unsaid)
+    return period._replace(first=period.first + timedelta(days=begin), after=after)
 
 
-def year_part(year: int, part: str) -> Period:
-    """Four months of a year, or a half."""
+def year_part(year: int, part: str | None) -> Period:
+    """Four months of a year, a half, or all of it."""
     begin, count = {
-        "early": (1, 4), "mid": (5, 4), "late": (9, 4), "first": (1, 6), "second": (7, 6),
+        None: (1, 12), "early": (1, 4), "mid": (5, 4), "late": (9, 4), "first": (1, 6),
+        "second": (7, 6),
     }[part]  # fmt: skip
     return months(year, begin, count)
 
@@ -155,25 +188,22 @@ def moved(period: Period, years: int) -> Period:
     return Period(period.first + shift, period.after + shift)
 
 
-def feast(today: date, name: str, year: int | None, step: int | None) -> Period:
-    """A feast in a year, or so many years from this one; else the last one up to today."""
+def feast(today: date, name: str, year: int | None, which: str = "") -> Period:
+    """A feast in a year, as `yearly` says.
+
+    Raises:
+        ValueError: the library does not know it in this year.
+
+    """
 
     def named(year: int) -> Period:
-        """The days of a feast in a year.
-
-        Raises:
-            ValueError: the library does not know them.
-
-        """
-        key, offset, count = FEASTS[name]
-        first = _feast_days(key[0], year).get(key[1])
+        (country, key), offset, count = FEASTS[name]
+        first = _feast_days(country, year).get(key)
         if first is None:
             raise ValueError("The library does not know the feast in this year.")
         return days(first + timedelta(days=offset), count)
 
-    if year is not None or step is not None:
-        return named(today.year + (step or 0) if year is None else year)
-    return latest(today, named)
+    return yearly(today, named, year, which)
 
 
 @lru_cache(maxsize=256)

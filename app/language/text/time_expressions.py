@@ -119,7 +119,8 @@ def time_expressions(text: str, reference: datetime) -> list[TimeExpression]:
 
 def _folded(text: str) -> str:
     """The beginning, in simplified characters and plain digits, each in its place."""
-    return simplify(text[:_MAX_LENGTH]).translate(_PLAIN)
+    text = text[:_MAX_LENGTH]
+    return text if text.isascii() else simplify(text).translate(_PLAIN)
 
 
 def _times(period: Period, reference: datetime) -> tuple[datetime, datetime] | None:
