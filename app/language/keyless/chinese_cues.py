@@ -17,6 +17,7 @@ PERSON: Final = (
     "|上司|主管|经理|客户|邻居|房东|医生|教练|搭档|合伙人|队友)"
 )
 """Who people speak of without a name."""
+_NICKNAME: Final = "[小老阿](?![时说学区家板是实想程组型心孩猫狗鸟朋伙吃公师婆姨])[\u4e00-\u9fff]"
 _NUMBER: Final = "[0-9０-９〇零一二两三四五六七八九十百千万亿半几]"
 _MEASURE: Final = (
     "(?:多)?(?:个?[岁年月天周日号点分]|个?(?:小时|星期|礼拜)|[次个名位只条套辆本部台间家件张份门种篇届级班楼层瓶杯]"
@@ -48,11 +49,9 @@ _SUBJECTS: Final = {
         rf"|{_OPENING}(?:我们?|咱们?|俺)(?:家|的)[^，。是在有了]{{1,5}}(?=[是在有也都很叫今快])"
     ),
     "subject_speaker": lazy_pattern(rf"{_OPENING}(?:我|咱|俺|本人|自己)"),
-    "subject_user": lazy_pattern("用户|该用户|使用者"),
+    "subject_user": lazy_pattern("该?用户(?![们数量增反体界名都])|使用者"),
     "subject_pronoun": lazy_pattern(rf"{_OPENING}(?:[他她它]们?|大家|人家|这[个是]|那[个是])"),
-    "subject_person": lazy_pattern(
-        rf"{_OPENING}(?:{PERSON}|[小老阿](?!时|说|学|区|家|板|是|实|想|程|组|型)[\u4e00-\u9fff]|[A-Z][a-z]+)"
-    ),
+    "subject_person": lazy_pattern(rf"{_OPENING}(?:{PERSON}|{_NICKNAME}|[A-Z][a-z]+)"),
 }
 """How a clause opens; the first that fits counts."""
 NO_SUBJECT: Final = "subject_none"
@@ -63,9 +62,7 @@ _CUES: Final = {
     "person_of_speaker": lazy_pattern(rf"(?:我|我们|咱|我家|我的)[新最老大小二三]?好?的?{PERSON}"),
     "person": lazy_pattern(PERSON),
     "third_person": lazy_pattern("(?<![吉其])他|[她它]"),
-    "nickname": lazy_pattern(
-        r"(?<![最从很大太幼弱])[小老阿](?!时|说|学|区|家|板|是|实|想|程|组|型|心|孩|猫|狗|鸟|朋|伙|吃|公|师|婆|姨)[\u4e00-\u9fff]"
-    ),
+    "nickname": lazy_pattern(rf"(?<![最从很大太幼弱]){_NICKNAME}"),
     "latin_name": lazy_pattern(r"\b[A-Z][A-Za-z+#.]*|\b[a-z]+[A-Z]\w*"),
     "title": lazy_pattern("《[^》]+》|「[^」]+」"),
     "named": lazy_pattern("(?:名字|名)?叫(?!我|你|他|她|做)|我姓|昵称"),
@@ -88,9 +85,6 @@ _CUES: Final = {
     "state": lazy_pattern(
         "是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))|毕业|退休|单身|[结离]婚|怀孕|去世|出生|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]"
     ),
-    "has": lazy_pattern(
-        "(?:有|养|买|带|收到|得到|拥有)(?:了|着|过)?(?:[一两三几0-9]|个|只|条|辆|套|好多|很多|对)"
-    ),
     "likes": lazy_pattern(
         "喜欢|[最很超]爱|(?<!可)爱(?![情心的好])|热爱|偏[好爱]|感兴趣|迷上|宁愿|更愿意"
     ),
@@ -106,7 +100,7 @@ _CUES: Final = {
     "plan": lazy_pattern(
         "打算|准备|计划|[决]定|报[了]?名|[约订预]了|马上[要就]|即将|就要|快要|会去|要[去考参搬换开交上做结生]|目标|攒|备考|正在|在学"
     ),
-    "wish": lazy_pattern("想(?!起|到|法|象|着|知|问|想|一想)|希望|要是能|梦想|愿望"),
+    "wish": lazy_pattern("想(?!起|到|法|象|着|知|问|想|一想)|希望|梦想|愿望|[等盼]着|期待|还没"),
     "decision": lazy_pattern("选了|改[用成了]|换[成了]|不再|戒|放弃|再也不|搬[到家了]|分手"),
     "skill": lazy_pattern(
         "会[说做弹写用游开修画唱跳讲]|擅长|学[了过会着]|熟悉|精通|拿手|水平|自学"
@@ -121,7 +115,6 @@ _CUES: Final = {
     "told": lazy_pattern(
         rf"(?:{PERSON}|[他她]们?|[小老][\u4e00-\u9fff])(?:们)?(?:跟我|对我|也|都|今天|总|一直)?(?:说|夸|批评|让|叫|告诉|答应|送|建议|教|给我)"
     ),
-    "negated": lazy_pattern("不(?!过|错|但|仅)|没(?!错|事)|别"),
     "doubt": lazy_pattern("可能|也许|好像|似乎|或许|说不定|大概|估计|应该[是会能]|不知道|不确定"),
     "opinion": lazy_pattern("(?<!总)(?:觉得|感觉)|认为|看起来|听起来|看来|显得|以为"),
     "mood": lazy_pattern(_MOOD),
@@ -134,18 +127,21 @@ _CUES: Final = {
         "|第[一二三]步|适量|[放加倒]入|才能|能够|的方法|有助于"
     ),
     "chats": lazy_pattern("聊|认识你|到这里|先这样|再见|下次(?:再|见)|晚安|告诉你|跟你说|陪我"),
-    "tries": lazy_pattern("试[试一]|尝试|考虑|努力|加油|建议|你说的|推荐的|相信"),
+    "tries": lazy_pattern(
+        "试[试一]|[看想尝学]一?下?[看想尝学]|尝试|考虑|努力|加油|建议|你说的|推荐的|相信"
+    ),
     "proposes": lazy_pattern("吧[！!]?$|我们(?:来|可以|一起|再|先)|一起(?:来|去)吧"),
-    "introduces": lazy_pattern("我叫(?!他|她|你)|我是(?!说|不是|想|要|觉)|名字[叫是]|我姓"),
+    "introduces": lazy_pattern(
+        "我(?:现在|目前|刚)?(?:叫(?![他她你])|姓|住(?!院)|家在|对.{1,9}过敏|[在从][^，]{1,12}(?:工作|上班|上学|读|[离辞]职|毕业))"
+        "|我是(?!说|不是|想|要|觉|真|在)|名字[叫是]"
+    ),
     "exercise": lazy_pattern(
         "求(?:解|证|导|值|出|面积)|方程|函数|公式|[这本下]道?题|选择题|计算|已知|设[a-zA-Z]|造句|布置|小明[有买]|作文|答案|题目"
     ),
     "fiction": lazy_pattern("主角|[男女]主|人物|角色|故事|小说|[剧书]里|从前|设定|扮演|游戏里"),
     "general": lazy_pattern("人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上"),
-    "demonstrative": lazy_pattern("^(?:这|那|它)"),
     "ability_now": lazy_pattern("能(?!力|量)|可以|要是|可惜|不敢|来不及"),
     "quotation": lazy_pattern('[“"]'),
-    "latin": lazy_pattern(r"[A-Za-z]{2,}"),
 }
 _TOGETHER: Final = (
     *product(
@@ -153,7 +149,7 @@ _TOGETHER: Final = (
         ("done", "likes", "mood", "opinion", "wish", "lives", "state", "plan", "habit", "age"),
     ),
     *product(("done", "plan"), ("relative_day", "relative_period", "quantity")),
-    ("third_person", "told"),
+    *product(("third_person", "nickname"), ("told", "relative_day", "relative_period")),
     ("opinion", "mood"),
 )
 """Cues that say more together."""
