@@ -12,7 +12,6 @@ from tests.support.graph import known, names, people, refreshed, state
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
-LI_MING = "李明在北京大学学计算机科学，导师是张教授，张教授是人工智能专家。"
 LIVES = "The user's friend Bob lives in Munich."
 MOVED = "The user's friend Bob lives in Berlin."
 
@@ -39,14 +38,9 @@ async def homes(client: AsyncClient) -> set[tuple[str, str, str]]:
     [
         (LIVES, {("ana", "friend_of", "Bob"), ("Bob", "lives_in", "Munich")}, "Munich"),
         (
-            LI_MING,
-            {
-                ("李明", "studies_at", "北京大学"),
-                ("李明", "studies", "计算机科学"),
-                ("李明", "advised_by", "张教授"),
-                ("张教授", "expert_in", "人工智能"),
-            },
-            "张教授",
+            "我朋友张伟住在上海",
+            {("ana", "friend_of", "张伟"), ("张伟", "lives_in", "上海")},
+            "张伟",
         ),
     ],
 )

@@ -27,10 +27,12 @@ SPEAKERS: Final = frozenset(
 _ATTRIBUTE_OF: Final[Mapping[str, frozenset[str]]] = {
     "residence": frozenset({"lives_in", "resides_in", "located_in"}),
     "employer": frozenset({"works_at", "works_for", "employed_by", "employed_at"}),
+    "workplace": frozenset({"works_at"}),
+    "school": frozenset({"studies_at"}),
     "partner": frozenset({"married_to", "partner_of", "engaged_to", "in_relationship_with"}),
     "origin": frozenset({"from", "comes_from", "born_in"}),
     "occupation": frozenset({"works_as", "occupation"}),
-    "name": frozenset(),
+    **dict.fromkeys(("name", "age", "birthday", "diet", "budget", "timezone"), frozenset()),
 }
 """Which relations an attribute gives the value of; of another attribute it is all of them."""
 
