@@ -12,7 +12,7 @@ from typing import Final
 
 from app.language.keyless.chinese_cues import NO_SUBJECT, PERSON, cues_of, subject_of
 from app.language.keyless.clauses import Clause, without_pasted
-from app.language.keyless.english_clauses import ASKED
+from app.language.keyless.english_clauses import ASKED, LONGEST_LEAD
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 
@@ -141,9 +141,10 @@ def chinese_clauses(text: str, before: str | None) -> list[Clause]:
             cues |= {} if clauses else {"first": 1.0}
             if _WAS_ASKED.search(plain, max(start - _NEAR, 0), start):
                 cues[ASKED] = 1.0
-            lead = _lead(text, topic) if topic and _leans(folded, subject, whom) else ""
+            lead = topic.text if topic and _leans(folded, subject, whom) else ""
+            lead = lead if len(lead) <= LONGEST_LEAD else ""
             clauses.append(Clause(shown, start, end, cues, lead))
-            if "mood_only" not in cues:
+            if "mood_only" not in cues and not lead:
                 whom = whom if topic and subject == NO_SUBJECT else subject
                 topic = clauses[-1]
     return clauses
@@ -164,11 +165,6 @@ def _leans(folded: str, subject: str, whom: str) -> bool:
     if _REFERS_BACK.match(folded):
         return True
     return subject == NO_SUBJECT and whom not in {NO_SUBJECT, "subject_speaker"}
-
-
-def _lead(text: str, topic: Clause) -> str:
-    mark = text[topic.end : topic.end + 1]
-    return text[topic.start : topic.end] + (mark if mark in "。！!；;，," else "")
 
 
 def _units(sentence: re.Match[str]) -> Iterator[list[_Span]]:

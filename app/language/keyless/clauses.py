@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import has_cjk
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Clause:
     @property
     def content(self) -> str:
         """What is stored: understandable alone."""
-        return f"{self.lead} {self.text}" if self.lead else self.text
+        between = "。" if has_cjk(self.lead[-1:]) else " "
+        return f"{self.lead}{between}{self.text}" if self.lead else self.text
 
 
 _FENCE: Final = lazy_pattern(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)

@@ -95,13 +95,13 @@ def test_numbers_and_times_stay_whole():
 
 
 def test_pronoun_has_the_clause_before_as_lead():
-    first, second = chinese_clauses("我姐姐在医院当护士。她经常上夜班。", None)
-    assert (first.lead, second.lead) == ("", "我姐姐在医院当护士。")
-    assert second.content == "我姐姐在医院当护士。 她经常上夜班"
+    first, second, third = chinese_clauses("我姐姐在医院当护士。她经常上夜班！她属马。", None)
+    assert (first.lead, second.lead, third.lead) == ("", first.text, first.text)
+    assert second.content == "我姐姐在医院当护士。她经常上夜班"
 
 
 def test_dropped_subject_after_another_person_has_a_lead_and_after_the_speaker_none():
-    assert chinese_clauses("我爸退休了。每天去钓鱼。", None)[1].lead == "我爸退休了。"
+    assert chinese_clauses("我爸退休了。每天去钓鱼。", None)[1].lead == "我爸退休了"
     speaker = chinese_clauses("我退休了。每天去钓鱼。", None)[1]
     assert speaker.lead == ""
     assert "after_subject_speaker" in speaker.cues
