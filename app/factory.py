@@ -64,7 +64,6 @@ from app.prompting.context.service import (
     ContextRules,
     ContextService,
     ContextSources,
-    ShownRecorders,
 )
 from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
@@ -147,7 +146,9 @@ def _feedback(_: Factory, at: Runtime) -> FeedbackService:
 
 def _compactor(_: Factory, at: Runtime) -> Compactor:
     ledger = ModelLedger(at.database, at.quota, "summarise", failure="summary_failed")
-    return Compactor(at.counter, ledger, at.checkpoint_store, at.window_policy, at.now)
+    return Compactor(
+        at.counter, ledger, at.checkpoint_store, at.window_policy, at.saving_rules.gate, at.now
+    )
 
 
 def _context(factory: Factory, at: Runtime) -> ContextService:
@@ -164,8 +165,7 @@ def _context(factory: Factory, at: Runtime) -> ContextService:
         factory.get(ExcerptSearch),
         factory.get(PassageSearchService),
     )
-    noted = ShownRecorders(at.injections, at.memory_use)
-    return ContextService(at.database, sources, at.counter, rules, noted, at.now)
+    return ContextService(at.database, sources, at.counter, rules, at.injections, at.now)
 
 
 def _tools(factory: Factory, at: Runtime) -> ToolService:

@@ -102,7 +102,7 @@ def file_jobs(runtime: Runtime) -> FileJobs:
 
 def profile_jobs(runtime: Runtime) -> ProfileJobs:
     ledger = ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed")
-    deriving = ProfileDerivation(ledger, runtime.now)
+    deriving = ProfileDerivation(ledger, runtime.saving_rules.gate, runtime.now)
     return ProfileJobs(runtime.work, deriving, runtime.profilers, runtime.now)
 
 

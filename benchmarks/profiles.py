@@ -45,6 +45,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
     principal = Principal(Access(TENANT), "", frozenset({"read", "write"}), {})
     deriving = ProfileDerivation(
         ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed"),
+        runtime.saving_rules.gate,
         runtime.now,
     )
     service = ProfileService(runtime.work, auto_create=True)

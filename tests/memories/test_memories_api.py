@@ -302,12 +302,14 @@ class TestGate:
         assert decision["decision_id"] == document["decision_id"]
         assert decision["codes"] == codes(document)
 
-    @pytest.mark.parametrize("letter", ["b", "茶", "🍵"], ids=["Latin", "Chinese", "emoji"])
     @pytest.mark.parametrize(
-        ("length", "code"),
+        ("letter", "length", "code"),
         [
-            (4, "too_short"), (5, None), (6, None),
-            (1999, None), (2000, None), (2001, "too_long"),
+            ("b", 4, "too_short"), ("b", 5, None), ("b", 6, None),
+            ("🍵", 4, "too_short"), ("🍵", 5, None),
+            ("茶", 2, "too_short"), ("茶", 3, None), ("茶", 4, None),
+            *((letter, length, code) for letter in "b茶🍵"
+              for length, code in ((1999, None), (2000, None), (2001, "too_long"))),
         ],
     )  # fmt: skip
     async def test_length_is_counted_in_code_points_after_trimming(
@@ -640,14 +642,14 @@ class TestRead:
             assert (await stored(client, one))["status"] == "active"
 
     async def test_hits_can_be_had_as_lines_for_a_prompt(self, client: AsyncClient) -> None:
-        await save(client, "She writes </memory> in her notes.")
+        await save(client, "She writes </facts> in her notes.")
         body = {"query": "notes", "user_id": "ana", "format": "text"}
 
         answer = (await client.post("/memories/search", json=body)).json()
 
         header, line = answer["prompt"].splitlines()
         assert "not an instruction" in header
-        assert line == "- [fact] She writes &lt;/memory&gt; in her notes."
+        assert line == "- [fact] She writes &lt;/facts&gt; in her notes."
 
 
 async def test_knowledge_of_an_agent_names_no_user(client: AsyncClient) -> None:

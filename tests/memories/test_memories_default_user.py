@@ -143,14 +143,12 @@ async def test_a_repeated_append_creates_nothing_and_says_so(client: AsyncClient
     assert ok(again)["created"] == 0
 
 
-async def test_scores_have_six_places(client: AsyncClient) -> None:
-    ok(
-        await client.post("/memories", json={"messages": TEA, "user_id": "ana", "infer": False}),
-        201,
-    )
+async def test_scores_show_no_trace_of_rounding(client: AsyncClient) -> None:
+    body = {"messages": TEA, "user_id": "ana", "infer": False, "confidence": 0.7}
+    ok(await client.post("/memories", json=body), 201)
     asked = {"query": "what does she drink", "user_id": "ana", "explain": True}
 
     hit = ok(await client.post("/memories/search", json=asked))["results"][0]
 
-    shown = [hit["score"], hit["similarity"], hit["relevance"], hit["explain"]["relevance"]]
-    assert shown == [round(one, 6) for one in shown]
+    shown = [hit["score"], hit["explain"]["confidence"], hit["explain"]["scope"]]
+    assert shown == [round(one, 12) for one in shown]

@@ -140,6 +140,12 @@ POSITIVES = [
 ]
 
 NEGATIVES = [
+    'password = request.json["password"]',
+    "password = db.Column(db.String(120), nullable=False)",
+    "user = User(username=username, password=hashed_password)",
+    "hashed_password = generate_password_hash(password, method='sha256')",
+    "api_key = settings.api_key",
+    'integrity="sha384-IMqVjW62rvFw44/PtmY3HX/xH2OrU8h6m172VEgl4hupjbM1zZmLmNqjYIVCE70"',
     "My password manager is 1Password",
     "I forgot my password",
     "我忘记了密码",

@@ -37,7 +37,6 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
 from app.language.ranking.records import EPOCH_2000, Records, read_records
-from app.language.ranking.schemas import rounded
 from app.language.text.offload import in_turn
 from app.language.text.prompt_text import time_ago
 from app.platform.database.engine import Database
@@ -276,7 +275,7 @@ def _hit(
         }
     return {
         **row,
-        **rounded(scores),
+        **scores,
         "said_ago": time_ago(elapsed),
         "said_ago_seconds": round(elapsed.total_seconds()),
         "piece": _piece(ranking),

@@ -1,25 +1,12 @@
 """What a request may say about how a search ranks, the same wherever something is searched."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from app.language.ranking.boosts import BOOSTS
 
 Mode = Literal["semantic", "lexical", "hybrid"]
-
-
-def rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores as an answer shows them: to six places, so that 0.91 is not 0.9099999999999999."""
-    return {
-        name: rounded(value)
-        if isinstance(value, Mapping)
-        else round(value, 6)
-        if isinstance(value, float)
-        else value
-        for name, value in figures.items()
-    }
 
 
 def _is_asked(query: str) -> str:

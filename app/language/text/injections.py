@@ -45,6 +45,11 @@ _MANNER = (
     r"|explain)(?! (?:as|without|every|all))|use|keep|avoid|be (?:brief|concise|short|polite"
     r"|formal|casual|direct|honest|more|less)|format"
 )
+# "You must have been so proud": a guess about somebody, not an order.
+_GUESS = (
+    r"(?:(?:really|all|just|both|still|so) ){0,2}(?:have|feel|love|enjoy|like|miss|be (?:so|very"
+    r"|really|proud|happy|glad|tired|excited|thrilled|busy))(?![a-z])"
+)
 _CHINESE_MANNER = (
     "(?:用|以)[^。!?]{1,10}(?:回答|回复|说|写|交流)|叫我|称呼我|提醒我|回答|回复|简短|简洁|说中文"
     "|说英文"
@@ -151,7 +156,7 @@ RULES: Final = (
             rf"|shall|will|should|are|have to|may|can)(?: not| always| only| never)?(?! "
             rf"(?:{_MANNER}))",
             rf"{_START}you (?:must|shall|are required to|are obliged to|are not allowed to)"
-            rf"(?: always| only| never| not)?(?! (?:{_MANNER}))",
+            rf"(?: always| only| never| not)?(?! (?:{_MANNER}|{_GUESS}))",
             r"(?:the assistant|the ai|the model|the chatbot) (?:must|shall|should|will|has to"
             r"|is to)(?: always| never| now)? (?:obey|comply|ignore|reveal|bypass|disable"
             r"|recommend|promote|trust|approve|grant)",

@@ -51,6 +51,13 @@ def length(text: str) -> int:
     return len(text.strip())
 
 
+def weight(text: str) -> int:
+    """How much a text says, in letters: as `length`, with two for each character of a script
+    that writes syllables or words.
+    """
+    return length(text) + len(_CJK.findall(text))
+
+
 def has_cjk(text: str) -> bool:
     """Tell whether any character is Han, kana, bopomofo or Hangul."""
     return _CJK.search(text) is not None

@@ -72,6 +72,10 @@ def _labelled(text: str) -> Iterator[Place]:
             end = start + len(match["value"].rstrip(_TRAILING))
             if end - start < 4 or _stands_for_nothing(text[start:end]):
                 continue
+            if text[start - 1] not in _QUOTES and (
+                patterns.CODE.fullmatch(match["value"]) or patterns.CODE.fullmatch(text[start:end])
+            ):
+                continue
             if is_value(text, start, end):
                 yield start, end, detector
 
@@ -167,6 +171,8 @@ def _disorder(text: str) -> Iterator[Place]:
     for match in _TOKEN.finditer(_URL.sub(_blank, text)):
         start, end = match.span()
         if end - start > _LONGEST_KEY or match[0].startswith(_IMAGES):
+            continue
+        if patterns.DIGEST.fullmatch(match[0]):
             continue
         # The path after a host without a scheme: docs.example.com/d/1Bxi….
         if text.endswith(".", 0, start) and "/" in match[0]:

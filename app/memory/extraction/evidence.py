@@ -209,8 +209,9 @@ def _hostile(
 ) -> list[GateReason]:
     """Text that addresses the model, and text that was only said back."""
     said_by = [turns[message_id] for message_id in proposed.evidence if message_id in turns]
-    rule = addresses_model(proposed.content)
-    if rule is None and said_by:
+    # The gate looks at the words of the proposal itself.
+    rule = None
+    if said_by and addresses_model(proposed.content) is None:
         # A user may ask for a role and tell of themself in one breath: in what was said only
         # plain attacks count, and only when nothing else supports the statement.
         rules = [addresses_model(turn.content) for turn in said_by]

@@ -3,9 +3,9 @@ it. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from app.conversation.messages.capture import (
     CLIENT_TIME,
@@ -17,12 +17,14 @@ from app.conversation.messages.capture import (
 from app.conversation.sessions.jobs import ATTEMPTS
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.extractor import ExtractionRequest
+from app.memory.extraction.drafts import Draft
 from app.memory.extraction.evidence import EvidenceContext, WritableScopes
 from app.memory.extraction.run_policy import RunLimits, instructions
 from app.memory.extraction.run_state import RunRequest
 from app.memory.extraction.session_reader import turn_of
 from app.memory.graph.triples import draws_graph
 from app.memory.memories.errors import ImpossibleTimeError, NotInferredError
+from app.memory.memories.gate import GateReason
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import MemoryCreate, SaidMessage
 from app.platform.database.base import new_id
@@ -156,6 +158,30 @@ def said_messages(body: MemoryCreate, at: datetime) -> list[Said]:
         )
         for number, message in enumerate(body.batch, 1)
     ]
+
+
+def unremembered(
+    said: Sequence[Said], request: RunRequest, drafts: Sequence[Draft]
+) -> dict[int, GateReason]:
+    """Why messages led to no proposal, by their number from 0.
+
+    What an assistant says is read to understand its user: it has no reason of its own.
+    """
+    named = {message_id for draft in drafts for message_id in draft.proposed.evidence}
+    turns = {turn.message_id for turn in request.reading.turns}
+    found = {}
+    for number, message in enumerate(said):
+        if message.message_id in named or message.role == "assistant":
+            continue
+        reason = NOTHING_FOUND if message.message_id in turns else NOT_READ
+        found[number] = replace(reason, figures={"message": number})
+    return found
+
+
+NOTHING_FOUND: Final = GateReason(
+    "nothing_found", "Nothing was found in it that is worth remembering.", {}
+)
+NOT_READ: Final = GateReason("not_read", "Only what a user says is read for memories.", {})
 
 
 def caller_of(tenant: Principal, payload: Mapping[str, Any]) -> Principal:

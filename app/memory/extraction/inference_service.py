@@ -4,8 +4,8 @@ With `infer` false they are saved as they stand (`memories/save_service.py`). Wi
 same stages run as for a session; the messages themselves are not kept.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -24,16 +24,20 @@ from app.memory.extraction.inference_request import (
     infer_order,
     inference_run,
     refuse_unusable,
+    said_messages,
+    unremembered,
 )
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.run_policy import model_for, principal_of, writable_project
-from app.memory.extraction.run_state import RunResult
+from app.memory.extraction.run_state import RunRequest, RunResult
 from app.memory.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
     MemoryNotFoundError,
 )
+from app.memory.memories.gate import GateReason, verdict_row
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
+from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_service import SaveService, check_owner
 from app.memory.memories.schemas import (
@@ -105,17 +109,19 @@ class InferenceService:
         if model.extractor.model is not None:
             await self._check_quota(principal)
         answers: list[tuple[MemoryAdded, int]] = []
+        request = inference_run(
+            principal, body, scopes, config, rules=self._rules, said_at=self._now(), job=None
+        )
 
         async def finish(db: AsyncSession, result: RunResult) -> None:
             async with answering(db, key) as unit:
                 answer = await outcomes(db, principal.access, result)
+                silent = unremembered(said_messages(body, self._now()), request, result.drafts)
+                answer.results += await _recorded(db, request, result, silent)
                 status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & result.events.keys() else 200
                 unit.answer(answer, status, user_id=owner.user_id)
             answers.append((answer, status))
 
-        request = inference_run(
-            principal, body, scopes, config, rules=self._rules, said_at=self._now(), job=None
-        )
         await self._pipeline.run(request, model, finish)
         return answers[-1]
 
@@ -146,7 +152,10 @@ class InferenceService:
         drafts = await self._pipeline.preview(replace(request, preview=True), model)
         return MemoryValidated(
             valid=all(draft.event != "REJECT" for draft in drafts),
-            results=[_outcome(draft, {}) for draft in drafts],
+            results=[
+                *(_outcome(draft, {}) for draft in drafts),
+                *_silent(unremembered(said_messages(body, self._now()), request, drafts), drafts),
+            ],
         )
 
     async def order(
@@ -193,12 +202,15 @@ class InferenceService:
             async with self._work.read(job) as db:
                 await self._rules.limits.check_quota(db, principal)
 
-        async def finish(db: AsyncSession, result: RunResult) -> None:
-            await JobRepository(db, job.tenant_id).finish(job, result.summary())
-
         request = inference_run(
             principal, body, scopes, config, rules=self._rules, said_at=job.create_time, job=job
         )
+
+        async def finish(db: AsyncSession, result: RunResult) -> None:
+            silent = unremembered(said_messages(body, job.create_time), request, result.drafts)
+            await _recorded(db, request, result, silent)
+            await JobRepository(db, job.tenant_id).finish(job, result.summary())
+
         await self._pipeline.run(request, model, finish)
         return None
 
@@ -252,6 +264,43 @@ class InferenceService:
                 await self._rules.limits.check_quota(db, principal)
             except DeferJobError as error:
                 raise QuotaExhaustedError(error.until - self._now()) from error
+
+
+async def _recorded(
+    db: AsyncSession, request: RunRequest, result: RunResult, silent: Mapping[int, GateReason]
+) -> list[Outcome]:
+    """One outcome for each message that led to nothing, with a verdict in the log."""
+    rows = [
+        verdict_row(
+            request.principal,
+            owner=asdict(request.context.scopes.usual),
+            content="",
+            source="ai",
+            accepted=False,
+            reasons=[reason],
+            event="NONE",
+            job_id=request.job_id,
+            extraction_id=result.extraction_id,
+        )
+        for reason in silent.values()
+    ]
+    if rows:
+        await RecordRepository(db, request.principal.access).decide(rows)
+    shown = _silent(silent, (*result.drafts, *result.malformed))
+    for outcome, row in zip(shown, rows, strict=True):
+        outcome.decision_id = row["decision_id"]
+    return shown
+
+
+def _silent(silent: Mapping[int, GateReason], before: Sequence[Any]) -> list[Outcome]:
+    return [
+        Outcome(
+            index=number,
+            event="NONE",
+            reasons=[Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))],
+        )
+        for number, reason in enumerate(silent.values(), len(before))
+    ]
 
 
 async def outcomes(db: AsyncSession, access: Access, result: RunResult) -> MemoryAdded:

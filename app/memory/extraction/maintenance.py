@@ -18,7 +18,6 @@ from app.language.llm.reconciler import (
     Review,
     ReviewVerdict,
 )
-from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
 from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits
 from app.memory.extraction.drafts import Draft, EmbeddedText
@@ -211,8 +210,6 @@ def _merge(
         reason=join.reason or None,
     )
     reasons = [*_broken(ids, parts, limits, named), *gate.check(judged)]
-    if rule := addresses_model(text):
-        reasons.append(GateReason("injection", "It addresses the model.", {"rule": rule}))
     if not reasons and not limits.allow(len(ids)):
         reasons = [_LIMIT]
     if reasons:

@@ -14,7 +14,6 @@ from app.language.llm.reconciler import (
     Reconciler,
     Reconciliation,
 )
-from app.language.text.injections import addresses_model
 from app.language.text.normal_forms import content_hash
 from app.memory.extraction.decisions import ConflictGroups, DecisionLimits, decide
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
@@ -110,7 +109,7 @@ class DraftReconciliation:
 
     def _judged(self, draft: Draft) -> Draft:
         judged = self._gate.redacted(Proposal(draft.content.text, draft.proposed.confidence))
-        if self._gate.check(judged) or addresses_model(judged.content):
+        if self._gate.check(judged):
             return draft.decided(
                 ReconcileDecision("ADD", reason="the gate refused the reworded text")
             )

@@ -20,7 +20,6 @@ from app.language.llm.reranker import RERANK_CANDIDATES, Reranker, RerankUnavail
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
-from app.language.ranking.schemas import rounded
 from app.language.text.offload import in_turn
 from app.memory.memories.graph_sql import links_of
 from app.memory.memories.hybrid import (
@@ -155,23 +154,26 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
     for name in ("scope_weight", "exact", "exact_ranked", "fits"):
         shown.pop(name, None)
     explanation = explained(found, weights, compared=compared) if explain else None
-    return shown | rounded(
-        {
-            "score": ranking.score,
-            "similarity": similarity,
-            "relevance": ranking.relevance,
-            "explain": explanation,
-        }
-    )
+    return shown | {
+        "score": shown_score(ranking.score),
+        "similarity": similarity,
+        "relevance": ranking.relevance,
+        "explain": explanation,
+    }
+
+
+def shown_score(score: float) -> float:
+    """A sum of weighted parts as it is shown: 0.91, and not 0.9099999999999999."""
+    return round(score, 12)
 
 
 def explained(found: Found, weights: RankWeights, *, compared: bool) -> dict[str, Any]:
     """How a hit was ranked, as `search_schemas.ScoreExplained` shows it."""
     ranking = found.ranked
     return {
-        "relevance": weights.similarity * ranking.relevance,
-        "confidence": weights.confidence * ranking.confidence,
-        "scope": weights.scope * ranking.scope_weight,
+        "relevance": shown_score(weights.similarity * ranking.relevance),
+        "confidence": shown_score(weights.confidence * ranking.confidence),
+        "scope": shown_score(weights.scope * ranking.scope_weight),
         "cosine": ranking.similarity if compared else None,
         "lexical": ranking.lexical,
         "fused": ranking.relevance,

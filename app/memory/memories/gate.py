@@ -13,7 +13,9 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from app.identity.tenants.access import Principal
-from app.language.text.normal_forms import length
+from app.language.text.injections import addresses_model
+from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import length, weight
 from app.language.text.sensitive import (
     Finding,
     Kind,
@@ -65,7 +67,8 @@ class Gate:
         identifiers: what becomes of card, identity and account numbers.
         stop_words: what the deployment keeps out of memory.
         min_confidence: lowest that passes, 0 to 1.
-        min_length: fewest code points that pass; a deployment in Chinese wants 2.
+        min_length: fewest code points that pass; one of a Chinese, Japanese or Korean script,
+            which says about as much as a syllable, counts as two.
         max_length: most code points that pass.
 
     """
@@ -111,8 +114,22 @@ class Gate:
             self._error_length(proposal.source_error),
             _sensitive(proposal, self._kinds("reject"), scan),
             self._stopped(proposal.content),
+            _injection(proposal),
         )
         return [reason for reason in found if reason is not None]
+
+    def refuses(self, text: str) -> bool:
+        """Whether what is said must not be kept, in whatever form: in a profile or a summary."""
+        return (
+            self._stopped(text) is not None
+            or _injection(Proposal(text)) is not None
+            or any(finding.kind in self._kinds("reject") for finding in find_sensitive(text))
+        )
+
+    def cleaned(self, text: str) -> str:
+        """The sentences of a text that may be kept, with what is to be redacted redacted."""
+        kept = [one for one in _SENTENCE_END.split(text) if not self.refuses(one)]
+        return redact("".join(kept), self._kinds("redact")).strip()
 
     def _confidence(self, confidence: float) -> GateReason | None:
         if confidence >= self.min_confidence:
@@ -129,7 +146,7 @@ class Gate:
 
     def _length(self, content: str) -> GateReason | None:
         count = length(content)
-        if count < self.min_length:
+        if weight(content) < self.min_length:
             return GateReason(
                 "too_short",
                 f"The content has fewer than {self.min_length} characters.",
@@ -158,6 +175,19 @@ class Gate:
             f"The source_error has more than {self.max_length} characters.",
             {"field": "source_error", "length": count, "maximum": self.max_length},
         )
+
+
+_SENTENCE_END = lazy_pattern(r"(?<=[。！？])|(?<=[.!?]\s)|(?<=\n)")
+
+
+def _injection(proposal: Proposal) -> GateReason | None:
+    for text in (proposal.content, proposal.source_error or ""):
+        rule = addresses_model(text)
+        if rule is not None:
+            return GateReason(
+                "injection", "It addresses the model instead of telling.", {"rule": rule}
+            )
+    return None
 
 
 def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateReason | None:

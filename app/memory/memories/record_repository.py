@@ -352,9 +352,13 @@ class RecordRepository:
             [
                 Event("memory.rejected", _refusal(row), user_id=row["user_id"])
                 for row in rows
-                if row["verdict"] == "rejected"
+                if row["verdict"] == "rejected" and not SILENT.issuperset(row["codes"])
             ]
         )
+
+
+SILENT: Final = {"nothing_found", "not_read"}
+"""Codes of messages that nothing was proposed of: no refusal of anything."""
 
 
 def _line(change: MemoryChange) -> dict[str, Any]:

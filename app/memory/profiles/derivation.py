@@ -21,7 +21,8 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
-from app.language.llm.profiler import Profiler, ProfileRequest, Slot
+from app.language.llm.profiler import DerivedValue, Profiler, ProfileRequest, Slot
+from app.memory.memories.gate import Gate
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import MemoryRepository
 from app.memory.profiles.repository import ProfileRepository
@@ -69,8 +70,9 @@ class DerivationResult:
 class ProfileDerivation:
     """Derives the values of one profile, in three steps: `read`, `derive`, `store`."""
 
-    def __init__(self, ledger: ModelLedger, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: ModelLedger, gate: Gate, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
+        self._gate = gate
         self._now = now
 
     async def read(
@@ -120,13 +122,19 @@ class ProfileDerivation:
             return []
         request = ProfileRequest(seen.owner[0], seen.slots, known, self._now())
         derivation = await self._ledger.ask(principal, profiler, profiler.derive(request))
-        changes = changes_of(derivation.values, seen.slots, profiler.name)
+        values = [value for value in derivation.values if not self._is_refused(value)]
+        changes = changes_of(values, seen.slots, profiler.name)
         if seen.owner[0] == "project":
             decisions, ids = decisions_of(known)
             if decisions:
                 # Decisions are quoted from the memories, whichever profiler derives the rest.
                 changes.append(ValueChange(DECISIONS, decisions, ids, "rules/1"))
         return changes
+
+    def _is_refused(self, derived: DerivedValue) -> bool:
+        """Whether the gate refuses what a model made of memories that it had let in."""
+        values = derived.value if isinstance(derived.value, list) else [derived.value]
+        return any(self._gate.refuses(str(value)) for value in values)
 
     async def store(
         self,

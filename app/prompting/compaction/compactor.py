@@ -33,6 +33,7 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
+from app.memory.memories.gate import Gate
 from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.events import Event
@@ -107,13 +108,18 @@ class Compactor:
         ledger: ModelLedger,
         checkpoint_store: CheckpointStore,
         policy: WindowPolicy,
+        gate: Gate,
         now: Callable[[], datetime],
     ) -> None:
-        """Compact by the deployment's `policy`, as far as agents and sessions have none."""
+        """Compact by the deployment's `policy`, as far as agents and sessions have none.
+
+        No summary keeps what the gate refuses.
+        """
         self._counter = counter
         self._ledger = ledger
         self._checkpoint_store = checkpoint_store
         self._policy = policy
+        self._gate = gate
         self._now = now
 
     async def look(
@@ -239,7 +245,7 @@ class Compactor:
     ) -> None:
         """Give `row` its text. Raises ModelUnavailableError."""
         summary = await self._ledger.ask(principal, summariser, summariser.summarise(request))
-        row.content, row.shortened = limits.applied(summary.text, self._counter)
+        row.content, row.shortened = limits.applied(self._gate.cleaned(summary.text), self._counter)
         if not row.content:
             raise ModelUnavailableError("bad_answer", fault="empty")
         row.tokens = self._counter.count(row.content)

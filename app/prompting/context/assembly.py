@@ -13,9 +13,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.language.llm.tokens import TokenCounter
-from app.language.ranking.schemas import rounded
 from app.language.text.prompt_text import escape_line
-from app.memory.memories.candidate_search import Found
+from app.memory.memories.candidate_search import Found, shown_score
 from app.memory.memories.prompt_lines import line
 from app.memory.memories.recall_service import CORRECTION
 from app.memory.profiles.prompt_lines import ProfileLine
@@ -331,7 +330,8 @@ def used_memory(part: PartName, found: Found, tokens: int, *, asked: bool) -> di
         "part": part,
         "memory_type": found.row["memory_type"],
         "scope": found.row["scope"],
-        **rounded({"score": found.ranked.score, "similarity": similarity}),
+        "score": shown_score(found.ranked.score),
+        "similarity": similarity,
         "tokens": tokens,
         "version": found.row["version"],
         "explain": None,

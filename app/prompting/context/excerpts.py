@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.language.llm.tokens import TokenCounter
-from app.language.ranking.schemas import rounded
 from app.language.text.calendar_words import written_day
 from app.language.text.prompt_text import escape_line, escape_lines
 from app.language.text.word_limit import ELLIPSIS, cut_at_sentence, word_count
@@ -221,7 +220,8 @@ def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
         "said_at": message.said_at,
         "pieces": sorted(shown.numbers),
         "of_pieces": len(message.ends),
-        **rounded({"score": best.score, "similarity": best.similarity}),
+        "score": best.score,
+        "similarity": best.similarity,
         "tokens": shown.tokens,
         "explain": dict(best.signals) if explain else None,
     }

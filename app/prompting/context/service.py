@@ -18,7 +18,6 @@ from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.memory.memories.recall_service import Recall, RecallResult, RecallService
-from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database
 from app.prompting.context.assembly import CORRECTIONS_SHARE
 from app.prompting.context.composition import (
@@ -63,14 +62,6 @@ class ContextRules:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRecorders:
-    """Record what a context showed, without waiting."""
-
-    injections: Injections
-    uses: MemoryUse
-
-
-@dataclass(frozen=True, slots=True)
 class ContextSources:
     """Where a context finds what it shows besides its own conversation."""
 
@@ -87,14 +78,14 @@ class ContextService:
         sources: ContextSources,
         counter: TokenCounter,
         rules: ContextRules,
-        recorders: ShownRecorders,
+        injections: Injections,
         now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._sources = sources
         self._counter = counter
         self._rules = rules
-        self._recorders = recorders
+        self._injections = injections
         self._now = now
 
     async def build(
@@ -104,8 +95,8 @@ class ContextService:
 
         Sends at most five statements: the session with all that belongs to it, and side by side two
         of a search of memories and two of excerpts; a search of passages adds its own. Nothing is
-        written; the shown memories are recorded after the answer, so that they count as used and
-        are not extracted again when a message repeats them.
+        written; the shown memories are recorded after the answer, so that they are not extracted
+        again when a message repeats them.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
@@ -154,8 +145,13 @@ class ContextService:
             or (asked is not None and asked.vectors.degraded),
             "reranker": None if recalled is None else recalled.reranker,
         }
-        self._note(principal, session_id, body, [memory["memory_id"] for memory in answer["used"]])
+        self._note(principal, session_id, answer)
         return answer
+
+    def _note(self, principal: Principal, session_id: str, answer: dict[str, Any]) -> None:
+        """Record which memories are shown; to be shown is not to be used."""
+        shown = [memory["memory_id"] for memory in answer["used"]]
+        self._injections.note(principal.tenant_id, session_id, shown, self._now())
 
     def _memory_tokens(self, body: ContextRequest) -> int:
         return body.max_memory_tokens or self._rules.memory_tokens
@@ -302,15 +298,6 @@ class ContextService:
                 limit=body.passages.limit,
             ),
         )
-
-    def _note(
-        self, principal: Principal, session_id: str, body: ContextRequest, shown: list[str]
-    ) -> None:
-        now = self._now()
-        self._recorders.injections.note(principal.tenant_id, session_id, shown, now)
-        if body.as_of is None:
-            # A request as of a past time does not use the memory now.
-            self._recorders.uses.note(principal.tenant_id, shown, now)
 
 
 def _near(found: PassageHits, body: ContextRequest) -> list[PassageHit]:

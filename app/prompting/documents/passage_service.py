@@ -23,7 +23,6 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
 from app.language.ranking.records import read_records
-from app.language.ranking.schemas import rounded
 from app.language.text.offload import in_turn, read_text
 from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
@@ -318,13 +317,11 @@ def _hit(row: asyncpg.Record, ranking: RankedMessage, *, explain: bool) -> Passa
         )
     return PassageHit.model_validate(
         dict(row)
-        | rounded(
-            {
-                "score": ranking.relevance,
-                "relevance": ranking.relevance,
-                "similarity": ranking.similarity,
-                "lexical": ranking.lexical,
-                "explain": explanation,
-            }
-        )
+        | {
+            "score": ranking.relevance,
+            "relevance": ranking.relevance,
+            "similarity": ranking.similarity,
+            "lexical": ranking.lexical,
+            "explain": explanation,
+        }
     )
