@@ -116,9 +116,12 @@ async def test_corrections_and_what_a_person_saved_are_neither_counted_nor_archi
     assert await active(client) == CAP + 2
 
 
-async def test_the_cap_removes_no_more_than_a_run_may(client, capped, chat, dsn):
-    """As many again at once: only so many go, the rest with the next run."""
-    many = [(f"{'abcdefghijklmnopqrstuvwxyz'[n]}{n * 7919}.....", 0.9, "fact") for n in range(25)]
-    await infer(client, chat, *many)
+@pytest.mark.parametrize("more", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1, 15])
+async def test_a_run_that_adds_many_leaves_no_more_than_the_cap(client, chat, more):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    many = [(f"{letters[n]}{n * 7919}.....", 0.9, "fact") for n in range(CAP + more)]
 
-    assert await active(client) == max(len(many) - MOST_REMOVALS, CAP)
+    outcomes = await infer(client, chat, *many)
+
+    assert await active(client) == CAP
+    assert [one["event"] for one in outcomes].count("REJECT") == more

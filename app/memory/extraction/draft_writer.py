@@ -204,7 +204,8 @@ class DraftWriter:
         Args:
             drafts: the run's, stored.
             policies: what the agents of the buckets say of their cap.
-            left: how many memories the run may still end.
+            left: how many memories the run may still end; in each bucket as many as it adds, in
+                any case, so that none stands over its cap.
             spared: ids of those that stand for others, which would be lost with them.
 
         Returns:
@@ -213,15 +214,16 @@ class DraftWriter:
         """
         refused: dict[int, Draft] = {}
         for owner, own in by_owner(drafts).items():
-            if left <= 0 or not any(draft.event in {"ADD", "SUPERSEDE"} for draft in own):
+            added = sum(draft.event in {"ADD", "SUPERSEDE"} for draft in own)
+            if not added:
                 continue
             policy = policies.of(owner.agent_id)
             if not policy.enabled or policy.max_facts == 0:
                 continue
             over = await self._locks.lock_weakest(
-                owner, keep=policy.max_facts, eviction=policy.eviction, limit=left
+                owner, keep=policy.max_facts, eviction=policy.eviction, limit=max(left, added)
             )
-            left -= len(over)
+            left = max(left - len(over), 0)
             fresh = {draft.memory_id: draft for draft in own}
             for row in over:
                 draft = fresh.get(row.memory_id)
