@@ -87,6 +87,30 @@ class TestTwoTimes:
         assert await homes(client, as_of=day(3)) == {"Bonn"}
         assert await homes(client, as_of=day(8)) == {"Köln"}
 
+    async def test_value_ends_when_the_next_one_was_said(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller
+    ) -> None:
+        """Read in summer, said in winter: neither says since when."""
+        bonn = said("Ana", "lives_in", "Bonn", said_at=day(1), single=True)
+        koeln = said("Ana", "lives_in", "Köln", said_at=day(2), single=True)
+        left = said("Ana", "lives_in", "Köln", said_at=day(3), retracts=True)
+
+        await write(runtime, acme.tenant_id, [bonn, koeln, left], now=day(7))
+
+        assert await homes(client, as_of=day(2) - timedelta(microseconds=1)) == {"Bonn"}
+        assert await homes(client, as_of=day(2)) == {"Köln"}
+        assert await homes(client, as_of=day(3)) == set()
+
+    async def test_nothing_ends_ahead(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller
+    ) -> None:
+        bonn = said("Ana", "lives_in", "Bonn", single=True)
+        koeln = said("Ana", "lives_in", "Köln", said_at=day(9), single=True)
+
+        await write(runtime, acme.tenant_id, [bonn, koeln], now=day(7))
+
+        assert await homes(client, as_of=day(7)) == {"Köln"}
+
     async def test_bounded_period_ends_no_open_relation(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:

@@ -110,7 +110,7 @@ class _Sheet:
                         attribute=near.attribute,
                         valid_from=day(near.valid_from),
                         valid_to=day(near.valid_to),
-                        since=day(near.create_time),
+                        since=day(near.said_at or near.create_time),
                         fixed=near.protected,
                     )
                 )
@@ -124,6 +124,7 @@ class _Sheet:
                     attribute=said.attribute,
                     valid_from=day(said.valid_from),
                     valid_to=day(said.valid_to),
+                    since=day(said.said_at),
                     mends=said.source_error,
                     retracts=said.retracts,
                     near=[names[near.memory_id] for near in question.neighbours],

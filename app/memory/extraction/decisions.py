@@ -27,7 +27,10 @@ _NEEDED = {"UPDATE": (1, 1), "SUPERSEDE": (1, 20), "MERGE": (1, 20), "DELETE": (
 """How many memories each event names."""
 
 _ENDS = {"SUPERSEDE", "MERGE", "DELETE"}
+_REPLACES = {"SUPERSEDE", "DELETE"}
 _REWORDS = {"UPDATE", "MERGE"}
+
+SAID_LATER = "that memory was said later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,11 @@ def permitted(
         objection = f"a run ends at most {MOST_REMOVALS} memories"
     if objection is not None:
         # A statement is kept beside what may not be touched; a retraction changes nothing.
-        kept = ReconcileDecision("NONE") if draft.proposed.retracts else ReconcileDecision("ADD")
-        return replace(kept, reason=objection), limits
+        if draft.proposed.retracts:
+            return ReconcileDecision("NONE", reason=objection), limits
+        against = replace(decision, conflicts=wanted if objection == SAID_LATER else ())
+        conflicts = _conflicts(draft, against, limits)
+        return ReconcileDecision("ADD", reason=objection, conflicts=conflicts), limits
     if decision.event == "NONE":
         return ReconcileDecision("NONE", wanted[:1], reason=decision.reason), limits
     conflicts = _conflicts(draft, decision, limits) if decision.event == "SUPERSEDE" else ()
@@ -107,6 +113,7 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
         and near.memory_id not in named
         and near.memory_id not in limits.changed
         and not _protected(near, draft)
+        and not _is_later(near, draft)
     ]
 
 
@@ -126,15 +133,26 @@ def _objection(draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
         return "the decision named a memory it was not shown"
     if decision.event == "NONE":
         return None
+    named = [known[memory_id] for memory_id in wanted]
     least, most = _NEEDED[decision.event]
-    if not least <= len(wanted) <= most:
-        return "the decision did not fit the memories it named"
-    if decision.event in _REWORDS and not (decision.content or "").strip():
-        return "the decision brought no text"
-    if any(_protected(known[memory_id], draft) for memory_id in wanted):
-        return "that memory is protected: a person saved it, or it is a correction"
-    taken = limits.changed & set(wanted)
-    return "another statement of this run changed that memory" if taken else None
+    replaces = decision.event in _REPLACES
+    objections = {
+        "the decision did not fit the memories it named": not least <= len(wanted) <= most,
+        "the decision brought no text": decision.event in _REWORDS
+        and not (decision.content or "").strip(),
+        "that memory is protected: a person saved it, or it is a correction": any(
+            _protected(near, draft) for near in named
+        ),
+        SAID_LATER: replaces and any(_is_later(near, draft) for near in named),
+        "another statement of this run changed that memory": not limits.changed.isdisjoint(wanted),
+    }
+    return next((why for why, holds in objections.items() if holds), None)
+
+
+def _is_later(neighbour: Neighbour, draft: Draft) -> bool:
+    """Whether a memory was said after the statement, as in conversations that are imported."""
+    before, after = draft.proposed.said_at, neighbour.said_at
+    return before is not None and after is not None and after > before
 
 
 def _protected(neighbour: Neighbour, draft: Draft) -> bool:

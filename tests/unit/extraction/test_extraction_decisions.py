@@ -1,12 +1,18 @@
 """What a reconciler wishes is held to what is allowed, in code, whatever it says."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
-from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits, decide, with_stored_ids
+from app.memory.extraction.decisions import (
+    MOST_REMOVALS,
+    SAID_LATER,
+    DecisionLimits,
+    decide,
+    with_stored_ids,
+)
 from app.memory.extraction.drafts import Draft, EmbeddedText
 from app.memory.memories.owner import MemoryOwner
 
@@ -47,6 +53,45 @@ def test_a_wish_that_fits_is_granted():
     )
 
     assert (one.event, one.target_ids, one.reason) == ("SUPERSEDE", ("mem_1",), "moved")
+
+
+class TestSaidLater:
+    LATER = NOW + timedelta(seconds=1)
+
+    def test_statement_ends_what_was_said_before_it_or_with_it(self):
+        for said_at in (NOW, NOW - timedelta(days=1), None):
+            one = draft(neighbour("mem_1", said_at=said_at), said_at=NOW)
+
+            assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "SUPERSEDE"
+
+    def test_what_was_said_later_stays_in_conflict(self):
+        one = draft(neighbour("mem_1", said_at=self.LATER), said_at=NOW)
+
+        decided = settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",)))
+
+        assert (decided.event, decided.conflicts) == ("ADD", ("mem_1",))
+        assert decided.reason == SAID_LATER
+
+    def test_nothing_takes_back_what_is_said_later(self):
+        one = draft(neighbour("mem_1", said_at=self.LATER), said_at=NOW, retracts=True)
+
+        decided = settled(one, ReconcileDecision("DELETE", ("mem_1",)))
+
+        assert (decided.event, decided.conflicts) == ("NONE", ())
+
+    def test_later_value_of_the_attribute_does_not_end_with_the_others(self):
+        others = [
+            neighbour("mem_1", attribute="user.residence", said_at=NOW),
+            neighbour("mem_2", attribute="user.residence", said_at=self.LATER),
+        ]
+        one = draft(*others, attribute="user.residence", said_at=NOW)
+
+        assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1",)
+
+    def test_later_one_may_be_said_more_precisely(self):
+        one = draft(neighbour("mem_1", said_at=self.LATER), said_at=NOW)
+
+        assert settled(one, ReconcileDecision("UPDATE", ("mem_1",), "More.")).event == "UPDATE"
 
 
 def test_a_memory_that_was_not_shown_cannot_be_named():

@@ -1,7 +1,7 @@
 """The model's reconciler over the real SDK: nothing it answers can lose or destroy anything."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -93,9 +93,11 @@ async def test_memories_are_sent_once_and_without_their_ids(
         attribute="user.residence",
         valid_from=day,
         valid_to=day,
-        create_time=day,
+        said_at=day,
+        create_time=day + timedelta(days=200),
     )
     corrected = {"source_error": "Not Berlin.", "retracts": True, "attribute": "user.residence"}
+    corrected |= {"said_at": day}
 
     await reconciler.reconcile(
         [question(known, near(IDS[1])), question(near(IDS[1]), known, valid_from=day, **corrected)]
@@ -129,6 +131,7 @@ async def test_memories_are_sent_once_and_without_their_ids(
             "type": "fact",
             "attribute": "user.residence",
             "valid_from": "2026-05-01",
+            "since": "2026-05-01",
             "mends": "Not Berlin.",
             "retracts": True,
             "near": ["n2", "n1"],
