@@ -43,16 +43,20 @@ _TIME_BEFORE: Final = (
     "|[周星][期]?[一二三四五六日天末]|去年|最近|现在|目前|以前|之前|小时候|刚才?|平时|每[天周年晚]|[0-9一二三四五六七八九十]+[月年日号点][0-9份初底]*|其实|本来|一直|当时|那时候?|后来|终于)"
 )
 _OPENING: Final = rf"(?:{_TIME_BEFORE}[，,的 ]?)*+"
-_SUBJECTS: Final = {
-    "subject_person_of_speaker": lazy_pattern(
-        rf"{_OPENING}(?:我们?|咱们?|俺)(?:家|的|家的|班|学校|公司)?(?:[新最老大小二三]?好?的?){PERSON}"
-        rf"|{_OPENING}(?:我们?|咱们?|俺)(?:家|的)[^，。是在有了]{{1,5}}(?=[是在有也都很叫今快])"
-    ),
-    "subject_speaker": lazy_pattern(rf"{_OPENING}(?:我|咱|俺|本人|自己)"),
-    "subject_user": lazy_pattern("该?用户(?![们数量增反体界名都])|使用者"),
-    "subject_pronoun": lazy_pattern(rf"{_OPENING}(?:[他她它]们?|大家|人家|这[个是]|那[个是])"),
-    "subject_person": lazy_pattern(rf"{_OPENING}(?:{PERSON}|{_NICKNAME}|[A-Z][a-z]+)"),
-}
+_SUBJECTS: Final = (
+    ("subject_person_of_speaker", lazy_pattern(
+        rf"{_OPENING}(?:我们?|咱们?|俺)(?:(?:家|的|家的|班|学校|公司)?[新最老大小二三]?好?的?{PERSON}"
+        "|[家的][^，。是在有了]{1,5}(?=[是在有也都很叫今快]))"
+    )),
+    ("subject_speaker", lazy_pattern(rf"{_OPENING}(?:我|咱|俺|本人|自己)")),
+    ("subject_user", lazy_pattern("该?用户(?![们数量增反体界名都])|使用者")),
+    ("subject_pronoun", lazy_pattern(rf"{_OPENING}(?:[他她它]们?|大家|人家|这[个是]|那[个是])")),
+    ("subject_person", lazy_pattern(
+        rf"{_OPENING}(?:{PERSON}|{_NICKNAME}|[A-Z][a-z]+"
+        "|[\u4e00-\u9fff](?:[姐哥总工叔姨]|老师|医生|教练|经理|主任|教授|律师))"
+    )),
+    ("subject_speaker", lazy_pattern("[^，的是让给叫说跟和对把被比他她它]{1,8}我(?!们)")),
+)  # fmt: skip
 """How a clause opens; the first that fits counts."""
 NO_SUBJECT: Final = "subject_none"
 
@@ -123,7 +127,7 @@ _CUES: Final = {
     "praise": lazy_pattern("谢|太棒|真棒|好主意|说得对|有道理|厉害|不错|加油"),
     "worry": lazy_pattern("担心|害怕|怕[^，]*会|生怕|怎么办"),
     "procedure": lazy_pattern(
-        "首先|其次|最后(?!一)|步骤|先.{1,20}(?:再|然后)|把[^，]{1,6}[切打拆洗剁]|关键是|即可|就(?:可以|行|好)了?$|需要|应该|根据|按照|要(?:多|注意|保持|学会)|左右$"
+        "首先|其次|最后(?!一)|步骤|先.{1,20}(?:再|然后)|把[^，]{1,6}[切打拆洗剁]|关键是|即可|就(?:可以|行|好)了?$|需要|应该|根据|按照|要(?:多|注意|保持|学会)|(?:分钟|小时)左右"
         "|第[一二三]步|适量|[放加倒]入|才能|能够|的方法|有助于"
     ),
     "chats": lazy_pattern("聊|认识你|到这里|先这样|再见|下次(?:再|见)|晚安|告诉你|跟你说|陪我"),
@@ -132,7 +136,7 @@ _CUES: Final = {
     ),
     "proposes": lazy_pattern("吧[！!]?$|我们(?:来|可以|一起|再|先)|一起(?:来|去)吧"),
     "introduces": lazy_pattern(
-        "我(?:现在|目前|刚)?(?:叫(?![他她你])|姓|住(?!院)|家在|对.{1,9}过敏|[在从][^，]{1,12}(?:工作|上班|上学|读|[离辞]职|毕业))"
+        "(?:我|^)(?:现在|目前|已经|刚)?(?:叫(?![他她你])|姓|住(?!院)|家在|对.{1,9}过敏|[在从][^，]{1,12}(?:工作|上班|上学|读|[离辞]职|毕业))"
         "|我是(?!说|不是|想|要|觉|真|在)|名字[叫是]"
     ),
     "exercise": lazy_pattern(
@@ -161,7 +165,7 @@ _USUAL: Final = 2.5
 
 def subject_of(clause: str) -> str:
     """Whom it opens with, as the name of a cue."""
-    for name, pattern in _SUBJECTS.items():
+    for name, pattern in _SUBJECTS:
         if pattern.match(clause):
             return name
     return NO_SUBJECT
