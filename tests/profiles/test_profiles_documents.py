@@ -7,7 +7,9 @@ import pytest_asyncio
 from httpx import AsyncClient
 
 from tests.profiles.profiles_support import ANY, derive, profile, values
-from tests.support.api import counts, fields, ok, save
+from tests.support.api import counts, fields, ok, problem, save
+
+KEY = "sk-proj-" + "Ab3dEf6hIj9kLm2n" * 3
 
 EMPTY = {"summary": "", "updatedAt": ""}
 
@@ -100,22 +102,46 @@ async def test_document_is_rendered_from_rows(client, worker) -> None:
 
 
 async def test_import_reports_the_outcome_of_each_fact(client) -> None:
-    told = TOLD | {
-        "facts": [*TOLD["facts"], fact(4, "tea"), fact(5, "She likes jazz.", confidence=0.3)]
-    }
+    told = TOLD | {"facts": [*TOLD["facts"], fact(4, f"Her key is {KEY}.")]}
 
     answer = await take_in(client, told)
 
     events = {one["id"]: one["event"] for one in answer["facts"]}
-    assert list(events.values()) == ["ADD", "ADD", "ADD", "REJECT", "REJECT"]
-    assert [one["code"] for one in answer["facts"][3]["reasons"]] == ["too_short"]
-    assert answer["counts"] == {"ADD": 3, "REJECT": 2}
+    assert list(events.values()) == ["ADD", "ADD", "ADD", "REJECT"]
+    assert [one["code"] for one in answer["facts"][3]["reasons"]] == ["sensitive"]
+    assert answer["counts"] == {"ADD": 3, "REJECT": 1}
     assert answer["sections"] == ["work_context", "top_of_mind"]
     shown = await profile(client)
     assert values(shown, "sections") == {
         "work_context": "Nurse at a clinic.", "top_of_mind": "搬家。",
     }  # fmt: skip
     assert {one["origin"] for one in shown["sections"].values()} == {"user"}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_short_and_unsure_facts_keep_their_place(client, dry_run: bool) -> None:
+    told = {"facts": [fact(1, "茶"), fact(2, "我叫张三"), fact(3, "She likes jazz.", confidence=0)]}
+
+    answer = await take_in(client, told, dry_run=dry_run)
+
+    assert answer["counts"] == {"ADD": 3}
+    kept = ok(await client.get("/memories", params={"user_id": "ana"}))["items"]
+    marked = {(one["content"], one["source"], one["confidence"]) for one in kept}
+    assert marked == (
+        set()
+        if dry_run
+        else {
+            ("茶", "import", 0.9), ("我叫张三", "import", 0.9), ("She likes jazz.", "import", 0.0),
+        }
+    )  # fmt: skip
+
+
+async def test_callers_do_not_lift_rules_by_calling_a_save_an_import(client) -> None:
+    body = {"user_id": "ana", "messages": "茶", "infer": False, "source": "import", "confidence": 0}
+
+    refused = problem(await client.post("/memories", json=body), 422, "gate_rejected")
+
+    assert {one["code"] for one in refused["reasons"]} == {"low_confidence", "too_short"}
 
 
 async def test_repeated_import_changes_nothing(client, dsn, acme) -> None:

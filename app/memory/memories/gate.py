@@ -80,6 +80,13 @@ class Gate:
     identifiers: Action = "reject"
     stop_words: StopWords = NO_STOP_WORDS
 
+    @property
+    def for_imports(self) -> "Gate":
+        """Without the rules on confidence and least length: what another product remembered keeps
+        its place, with the confidence that it had there.
+        """
+        return replace(self, min_confidence=0.0, min_length=1)
+
     def redacted(self, proposal: Proposal) -> Proposal:
         """The proposal with what is to be redacted redacted; `check` is for the result."""
         kinds = self._kinds("redact")

@@ -133,7 +133,7 @@ class SaveService:
             _raise_refusal(batch[0], results[0])
         return added, status
 
-    async def add_each(
+    async def add_imported(
         self,
         principal: Principal,
         bodies: Sequence[MemoryCreate],
@@ -143,7 +143,9 @@ class SaveService:
     ) -> None:
         """Remember several single statements, each as its body says, in one transaction.
 
-        A refused statement is an outcome like the others.
+        They come from another product's memory: short and unsure ones are kept with the confidence
+        that they have there; the other rules of the gate hold. A refused statement is an outcome
+        like the others.
 
         Args:
             also: what else belongs to the transaction; it gets an outcome for each body.
@@ -161,9 +163,8 @@ class SaveService:
             await self._processed(principal, body, requested_owner(principal, body))
             for body in bodies
         ]
-        batches = [
-            await read_text(characters(body), candidates, body, self._rules.gate) for body in bodies
-        ]
+        gate = self._rules.gate.for_imports
+        batches = [await read_text(characters(body), candidates, body, gate) for body in bodies]
         await _embed(embedder, [candidate for batch in batches for candidate in batch])
         outcomes: list[Outcome] = []
         async with self._work.write(principal) as unit:

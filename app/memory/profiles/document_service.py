@@ -73,8 +73,10 @@ class MemoryDocumentService:
     ) -> DocumentImported:
         """Remember the facts of a document, each through the gate, and write its sections.
 
-        A fact that was imported before is not imported again, whatever it says now; sections
-        become the user's own values. The user is made on first use. Safe to repeat.
+        Short and unsure facts are kept, with the confidence that they have; secrets, injections and
+        what is too long are refused. A fact that was imported before is not imported again,
+        whatever it says now; sections become the user's own values. The user is made on first use.
+        Safe to repeat.
 
         Raises:
             UserNotFoundError, AgentNotFoundError: there is none for this caller, and none may be
@@ -117,7 +119,7 @@ class MemoryDocumentService:
                 answer = _answer(body.facts, outcomes_by_id, known, sections, dry_run=query.dry_run)
                 answers.append(unit.answer(answer, user_id=user_id))
 
-        await self._saving.add_each(principal, bodies, also, dry_run=query.dry_run)
+        await self._saving.add_imported(principal, bodies, also, dry_run=query.dry_run)
         log.info("document_imported", dry_run=query.dry_run, **answers[-1].counts)
         return answers[-1]
 
