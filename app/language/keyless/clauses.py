@@ -78,7 +78,7 @@ _ANNOUNCED: Final = lazy_pattern(
     r"(?=\n\s*\n\s*(?:can|could|would|will|please|what|how|do|does|is|i|my|thanks|请|能|帮|你|我|谢)|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_QUOTATION: Final = lazy_pattern(r'"([^"\n]{2,2000})"|“([^”\n]{2,2000})”|「([^」\n]{2,2000})」')
+_QUOTATION: Final = lazy_pattern(r'"([^"\n]{2,2000})"|“([^“”\n]{2,2000})”|「([^「」\n]{2,2000})」')
 _SPEAKS: Final = lazy_pattern(r"\b(?:I|I['’]m|my|me|we|our|us)\b|我|咱")
 _LONGEST_TITLE: Final = 60
 
