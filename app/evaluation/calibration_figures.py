@@ -21,8 +21,8 @@ MISSED_SHARE: Final = 0.05
 """How many duplicates and contradictions may lie below the neighbour floor."""
 
 THRESHOLD_RULE: Final = (
-    "duplicate threshold: the smallest hundredth at which at most 5 % of the pairs of each other "
-    "class are near enough and pass the guard on numbers, negation and names"
+    "duplicate threshold: the smallest hundredth from the neighbour floor on at which at most 5 % "
+    "of the pairs of each other class are near enough and pass the guard"
 )
 FLOOR_RULE: Final = (
     "neighbour floor: the largest hundredth that keeps 95 % of the duplicates and contradictions"
@@ -73,7 +73,7 @@ def derive_threshold(measured: Sequence[Measured]) -> float:
     Too low a threshold costs a memory, too high a one costs a second copy; so it is what the
     other classes allow, and not what the duplicates would like.
     """
-    for hundredth in range(101):
+    for hundredth in range(round(derive_floor(measured) * 100), 101):
         counts = taken(measured, hundredth / 100)
         if all(
             counts[kind].merged <= WRONG_SHARE * counts[kind].pairs

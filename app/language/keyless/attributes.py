@@ -182,7 +182,8 @@ class _ChineseReading:
             return
         for frame in CHINESE:
             match = frame.pattern.fullmatch(piece, at) if named or self._self else None
-            if match is None:
+            # "A new dish, called …": what has a name need not be the user.
+            if match is None or (not named and piece.startswith(("叫做", "名叫", "叫"), at)):
                 continue
             if _is_over(piece[: match.start("v")] + piece[match.end("v") :], frame):
                 continue

@@ -18,6 +18,10 @@ from app.language.text.quantities import counts_differ, take_quantities
 
 Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
 
+ALIKE: Final = 0.6
+"""Share of the words of the shorter of two statements that the other has, if they say the same. On
+pairs for choosing, lower shares let other facts of the same topic pass."""
+
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # Private use: a Chinese word with synonyms, folded to one character; see _SYNONYM_CHARACTER.
 _CHAR = f"{_HAN}\ue000-\uf8ff"
@@ -41,6 +45,8 @@ _NEGATION = lazy_pattern(f"{_NEGATIVE_VERB}|{_NO}")
 _WHOLE = lazy_pattern(rf"[{_CHAR}、]|[^\W{_CHAR}]+")
 _MUTUAL = lazy_pattern(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
 _CHINESE_MOVABLE = lazy_pattern(_either(words.CHINESE_MOVABLE))
+_NAMING = "在叫是到去姓为“"
+_NAMED = lazy_pattern(rf"[{_NAMING}]([{_HAN}]{{2,4}})(?![{_HAN}])")
 _COMPARED = lazy_pattern(f"{_either(words.COMPARISONS)}|{_either(words.CHINESE_COMPARISONS)}")
 _REWRITTEN: Final = tuple(
     (lazy_pattern(_either(said)), instead)
@@ -72,9 +78,9 @@ def differs(a: str, b: str) -> Difference | None:
     if counts_differ(said_a.counts, said_b.counts):
         return "number"
     opposed = _opposed(said_a.rest, said_b.rest)
-    if said_a.negative != said_b.negative:
+    if said_a.negative != said_b.negative and opposed:
         # "Is not open" and "is closed": two differences that undo each other.
-        return None if opposed else "negation"
+        return None
     if said_a.denies_what(said_b) or said_b.denies_what(said_a):
         return "negation"
     if opposed or _swapped(said_a.rest, said_b.rest):
@@ -85,12 +91,21 @@ def differs(a: str, b: str) -> Difference | None:
 def _name_or_term(a: str, b: str, said_a: "Wording", said_b: "Wording") -> Difference | None:
     if _names(a) - _words(_form(b)) or _names(b) - _words(_form(a)):
         return "name"
-    if _reordered(a, b):
+    if _reordered(a, b) or _other_subject(a, b):
         return "order"
-    replaced = _replaced(said_a.tokens, said_b.tokens) or _replaced_beside_more(
-        said_a.tokens, said_b.tokens
-    )
-    return "term" if replaced else None
+    left, right = said_a.content, said_b.content
+    if _chinese_names(a, b) and _chinese_names(b, a):
+        return "term"
+    if _unlike(left, right) or _replaced(left, right) or _replaced_beside_more(left, right):
+        return "term"
+    return None
+
+
+def _unlike(a: list[str], b: list[str]) -> bool:
+    """Tell whether two statements share too few words to say the same."""
+    left, right = set(a), set(b)
+    few = len(left & right) < ALIKE * min(len(left), len(right))
+    return few and min(len(left - right), len(right - left)) > 1
 
 
 def _reordered(a: str, b: str) -> bool:
@@ -107,6 +122,14 @@ def _reordered(a: str, b: str) -> bool:
         return not _moved(all_a, all_b)
     names = _names(a) | _names(b)
     return len(names) >= 2 and _roles(all_a, names) != _roles(all_b, names)
+
+
+def _other_subject(a: str, b: str) -> bool:
+    """Tell whether two people change parts: "Ana asked Ben …", "Ben promised Ana …"."""
+    first, other = (_stem(next(iter(_TOKEN.findall(_form(each))), "")) for each in (a, b))
+    if first == other or first not in _names(b) or other not in _names(a):
+        return False
+    return not (_MUTUAL.search(_form(a)) or _form(a).startswith(f"{first} and {other}"))
 
 
 def _turned(a: list[str], b: list[str]) -> bool:
@@ -148,7 +171,6 @@ def _roles(tokens: list[str], names: set[str]) -> tuple[list[str], list[tuple[st
 
 def _replaced_beside_more(a: list[str], b: list[str]) -> bool:
     """Tell whether one word stands for another while one of the two says more besides."""
-    a, b = ([token for token in each if token not in _SUBJECTS] for each in (a, b))
     if max(len(a), len(b)) > 40 or any(has_cjk(token) for token in (*a, *b)):
         return False
     changes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
@@ -170,6 +192,8 @@ class Wording:
         tokens: its words that carry meaning, in order, synonyms and endings folded; characters of
             Chinese.
         negative: it says no.
+        denied: what stands behind each no, a word each.
+        scope: all that stands behind the first.
 
     """
 
@@ -183,6 +207,7 @@ class Wording:
         matches = list(_NEGATION.finditer(plain))
         self.negative = bool(matches)
         self.denied = {_next_words(plain, match.end()) for match in matches} - {()}
+        self.scope = set(_content(plain[matches[0].end() :])) if matches else set()
         self.tokens = _content(_NEGATION.sub(" ", plain))
 
     @property
@@ -191,12 +216,18 @@ class Wording:
         return [token for token in self.tokens if token not in _SUBJECTS]
 
     def denies_what(self, other: "Wording") -> bool:
-        """Tell whether this denies something that the other, denying other things, says."""
-        return self.negative and any(
-            target == tuple(other.tokens[start : start + len(target)])
-            for target in self.denied - other.denied
-            for start in range(len(other.tokens))
-        )
+        """Tell whether this denies something that the other, denying other things, says.
+
+        "Does not eat meat" denies nothing that "is vegetarian" says.
+        """
+        said = set(other.tokens)
+        if self.denies_all_that(other) or other.denies_all_that(self):
+            return False
+        return any(said.issuperset(each) for each in self.denied - other.denied)
+
+    def denies_all_that(self, other: "Wording") -> bool:
+        """Tell whether what the other denies stands behind the no of this one, too."""
+        return bool(other.denied) and all(self.scope.issuperset(each) for each in other.denied)
 
 
 def _next_words(text: str, start: int) -> tuple[str, ...]:
@@ -224,6 +255,13 @@ def _names(text: str) -> set[str]:
         if not _SENTENCE_START.search(text[max(match.start() - 20, 0) : match.start()]):
             found.add(_stem(word))
     return found
+
+
+def _chinese_names(text: str, other: str) -> bool:
+    """Tell whether a place for a name holds what the other has nowhere: 在深圳, 叫“北岸”."""
+    form, said = _form(text), set(_form(other))
+    masked = "".join("#" if char in said and char not in _NAMING else char for char in form)
+    return _NAMED.search(masked) is not None
 
 
 def _content(text: str) -> list[str]:
@@ -269,7 +307,6 @@ def _replaced(a: list[str], b: list[str]) -> bool:
 
     A place is what is left between the common beginning and the common end.
     """
-    a, b = ([token for token in each if token not in _SUBJECTS] for each in (a, b))
     start = _common(a, b)
     end = _common(a[start:][::-1], b[start:][::-1])
     left, right = a[start : len(a) - end], b[start : len(b) - end]

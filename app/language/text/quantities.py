@@ -39,9 +39,12 @@ _TIME = lazy_pattern(
     r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:])"
 )
 _CHINESE_TIME = lazy_pattern(
-    rf"(凌晨|早上|早晨|上午|中午|下午|傍晚|晚上)?({_ANY})(?:点钟|点|點|时(?!间|候))(?:(半)|({_ANY})分?)?"
+    # 一点 alone is "a little".
+    r"(凌晨|早上|早晨|上午|中午|下午|傍晚|晚上)?"
+    rf"((?<=[晨午晚上])一|(?!一[点點](?![钟鐘半])){_ANY})(?:点钟|点|點|时(?!间|候))(?:(半)|({_ANY})分?)?"
 )
-_CHINESE_WEEKDAY = lazy_pattern(r"(?:周|週|星期|礼拜|禮拜)([一二三四五六日天])")
+# 每周一次 counts, and names no Monday.
+_CHINESE_WEEKDAY = lazy_pattern(r"(?:周|週|星期|礼拜|禮拜)([一二三四五六日天](?![次回趟]))")
 _WEEKDAY = lazy_pattern(rf"\b({either(WEEKDAYS)})\b")
 _MONTH = lazy_pattern(
     rf"\b({either(m for m in MONTHS if m not in {'may', 'march', 'mar'})})\b"
@@ -72,7 +75,7 @@ _DATE = lazy_pattern(
     rf"\b({_DAY}) (?:of )?({_MONTH_NAME})\b|\b({_MONTH_NAME})\.? (?:the )?({_DAY})(?![0-9:.])\b"
     rf"|({_ANY})月({_ANY})[日号號]"
 )
-_CHINESE_IDIOM = lazy_pattern(words.CHINESE_NUMBER_IDIOMS)
+_CHINESE_IDIOM = lazy_pattern(rf"(?<!{_NUMERAL_CHAR})(?:{words.CHINESE_NUMBER_IDIOMS})")
 
 
 # An idiom is a word and stays; only its numerals must not be read, so they hide meanwhile.

@@ -54,6 +54,8 @@ REPEATED = [
     ("I live in Munich.", "I live in Munich-Schwabing."),
     ("I play tennis.", "I play tennis with Ana on Sundays."),
     ("我住在北京", "我住在北京海淀"),
+    ("I am vegetarian", "I do not eat meat"),
+    ("我吃素", "我不吃肉"),
 ]
 
 PAST_OR_FOR_A_WHILE = [
@@ -75,13 +77,11 @@ BESIDE = [
     ("I want to live in Munich and learn German", "I learn German"),
     ("I don't drink coffee after 6pm", "I drink coffee every morning"),
     ("I ran 10 km on Monday", "I ran 20 km on Tuesday"),
-    ("I am vegetarian", "I do not eat meat"),
     ("I don't drink coffee anymore", "The user's brother drinks coffee every morning."),
     ("I don't drink coffee anymore", "The user hates drinking coffee."),
     ("用户喜欢茶", "用户喜欢咖啡"),
     ("用户妹妹在伦敦工作", "用户住在北京"),
     ("小李喜欢茶", "我喜欢茶"),
-    ("我吃素", "我不吃肉"),
 ]
 
 DENIED = [
@@ -93,6 +93,8 @@ DENIED = [
     ("我对花生不过敏", "我对花生过敏"),
     ("我不喜欢咖啡", "用户喜欢喝咖啡"),
     ("我不吃肉了", "我吃肉"),
+    ("I eat meat again", "The user is vegetarian."),
+    ("我又开始吃肉了", "用户吃素"),
 ]
 
 ENDED = [
