@@ -111,10 +111,52 @@ class Comparand:
         given = self.given.get(attribute or "")
         return self.since if given and given.began and self.since else self.said
 
-    @cached_property
-    def counts(self) -> frozenset[str]:
-        """The values of its numbers, dates and times."""
-        return frozenset(value for value, _ in self.wording.counts)
+    def counts_all_of(self, other: Self) -> bool:
+        """Tell whether it states every number, date and time of another; a unit may be left out."""
+        mine = self.wording.counts
+        return all(
+            (value, unit) in mine
+            or (value, "") in mine
+            or (not unit and any(value == each for each, _ in mine))
+            for value, unit in other.wording.counts
+        )
+
+    def counts_otherwise(self, other: Self, *, near: bool = False) -> bool:
+        """Tell whether one number, date or time of it has another value, or unit, in another.
+
+        Args:
+            near: the two are so near that another value in another unit is the same thing, too.
+
+        """
+        mine, others = self._by_unit(), other._by_unit()
+        apart = {unit for unit in mine | others if mine.get(unit) != others.get(unit)}
+        if len(apart) == 1:
+            return apart <= mine.keys() & others.keys()
+        left, right = apart & mine.keys(), apart & others.keys()
+        if len(left) != 1 or len(right) != 1 or left == right:
+            return False
+        values = mine[left.pop()], others[right.pop()]
+        return near or "" in apart or values[0] == values[1]
+
+    def _by_unit(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for value, unit in self.wording.counts:
+            found.setdefault(unit, set()).add(value)
+        if "date" in found:
+            # Its day and month are counted besides.
+            found.pop("", None)
+        return found
+
+    def is_of_same(self, other: Self) -> bool:
+        """Tell whether both are about the same people and things of the user's."""
+        apart = self.people ^ other.people
+        words = self.words & other.words
+        return all(any(word.startswith(each[:4]) for word in words) for each in apart)
+
+    def alike(self, other: Self) -> float:
+        """The share of the words of the shorter one that both have, 0 to 1."""
+        shorter = min(len(self.words), len(other.words))
+        return len(self.words & other.words) / max(shorter, 1)
 
     def has(self, words: frozenset[str]) -> bool:
         """Tell whether all of these words stand in it."""

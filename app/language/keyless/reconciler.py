@@ -159,7 +159,7 @@ def _covers(one: Comparand, other: Comparand) -> bool:
             return False
         if not one.has(their.rest):
             return False
-    return other.counts <= one.counts
+    return one.counts_all_of(other)
 
 
 def _ends(ending: Ending, old: Comparand) -> bool:
@@ -198,8 +198,10 @@ def _by_words(new: Comparand, old: Comparand) -> Relation | None:
     if within is not None:
         return within
     if difference is None:
-        return Relation.REPEATS if old.nearness >= NEAR else None
-    return Relation.MAY_CONTRADICT if _is_other_value(new, old, difference, shared) else None
+        # What has more words of its own than both share says something else besides.
+        same = len(new.words - old.words) <= len(new.words & old.words)
+        return Relation.REPEATS if same and old.nearness >= NEAR else None
+    return Relation.MAY_CONTRADICT if _is_other_value(new, old, difference) else None
 
 
 def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | None:
@@ -208,9 +210,9 @@ def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | No
     """
     denied, said = (new, old) if new.wording.negative else (old, new)
     most = len(denied.words) * 2 >= len(said.words)
-    if denied.words <= said.words and denied.counts <= said.counts and most:
+    if denied.words <= said.words and said.counts_all_of(denied) and most:
         return Relation.MAY_CONTRADICT if _is_earlier(new, old) else Relation.REPLACES
-    close = denied.words <= said.words or shared >= OVERLAP
+    close = denied.words <= said.words or shared >= OVERLAP or old.nearness >= NEAR
     return Relation.MAY_CONTRADICT if close else None
 
 
@@ -221,23 +223,28 @@ def _by_inclusion(new: Comparand, old: Comparand) -> Relation | None:
         return None
     if new.wording.negative != old.wording.negative:
         return None
-    if new.words <= old.words and new.counts <= old.counts:
+    if new.words <= old.words and old.counts_all_of(new):
         return Relation.REPEATS
-    more = old.words <= new.words and old.counts <= new.counts and old.people <= new.people
+    more = old.words <= new.words and new.counts_all_of(old) and old.people <= new.people
     if more and new.memory_type == old.memory_type and not _is_earlier(new, old):
         return Relation.SAYS_MORE
     return None
 
 
-def _is_other_value(new: Comparand, old: Comparand, difference: Difference, shared: float) -> bool:
+def _is_other_value(new: Comparand, old: Comparand, difference: Difference) -> bool:
     """Tell whether one thing has two values: a number, or what "my … is" says."""
-    if new.people != old.people or "event" in {new.memory_type, old.memory_type}:
-        return False
     if difference == "number":
-        kinds = [{kind for _, kind in one.wording.counts} for one in (new, old)]
-        return shared >= NEAR and kinds[0] == kinds[1] and len(kinds[0]) == 1
+        # Two events are two, unless they are told in the same words.
+        least = NEAR if new.memory_type == old.memory_type == "event" else OVERLAP
+        if old.nearness >= NEAR and new.people == old.people:
+            return new.counts_otherwise(old, near=True)
+        close = new.alike(old) >= least and new.is_of_same(old)
+        return close and new.counts_otherwise(old)
     mine, other = (_MY_IS.match(simplify(one.form)) for one in (new, old))
-    return mine is not None and other is not None and mine[0] == other[0]
+    if new.people == old.people and mine and other and mine[0] == other[0]:
+        return True
+    named = all(_NAMED.search(simplify(one.form)) for one in (new, old))
+    return named and new.is_of_same(old) and (new.alike(old) >= OVERLAP or old.nearness >= NEAR)
 
 
 def _mended(proposed: Proposed, old: Comparand) -> Relation | None:
@@ -259,6 +266,7 @@ _SEVERAL: Final = frozenset({"user.workplace", "user.origin", "user.language"})
 _CHANGEABLE: Final = frozenset({"user.occupation", "user.school"})
 """As those, unless the new statement says that something changed."""
 _CHANGED: Final = lazy_pattern(r"\b(?:now|these days|new|became)\b|现在|如今|改行|转行|换")
+_NAMED: Final = lazy_pattern(r"\b(?:named|called|name)\b|名")
 _MY_IS: Final = lazy_pattern(
     r"(?:my|our|the user's) [\w' ]+? (?:is|lives in|works at|is called)\b"
     r"|(?:我|用户)(?:的|家)?[^，是叫住在]{1,6}(?:是|叫|住在)"

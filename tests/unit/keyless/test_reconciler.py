@@ -134,6 +134,10 @@ NOT_ENDED = [
 IN_CONFLICT = [
     ("I run 20 km a week", "I run 10 km a week"),
     ("我每周跑二十公里", "我每周跑十公里"),
+    ("My son weighs 18 pounds", "My son weighs 18 kilograms"),
+    ("我儿子的体重是三十斤", "我儿子体重三十公斤"),
+    ("My daughter was born on 14 May 2017", "My daughter was born on 4 May 2017"),
+    ("The name of my cat is Biscuit", "My cat is named Pickles"),
     ("My train leaves at 7:40", "My train leaves at 12:30"),
     ("我的火车7:40开", "我的火车12:30开"),
     ("The meeting is on Thursday", "The meeting is on Friday"),
@@ -268,6 +272,20 @@ class TestTimes:
         decision = decide(question("The user lives in Munich.", old))
 
         assert (decision.event, decision.conflicts) == ("ADD", ())
+
+
+def test_what_is_very_near_and_counts_otherwise_is_in_conflict():
+    new, old = "接口的超时时间是三百毫秒", "接口超时时间设的是三十秒"
+
+    assert became(new, old, similarity=0.79) == "beside"
+    assert became(new, old, similarity=0.8) == "in conflict"
+
+
+def test_what_has_more_to_say_is_no_repetition():
+    old = near("I'm still volunteering at the homeless shelter.", similarity=0.9)
+    new = "Last week was wild - I volunteered at the homeless shelter and they gave me a medal!"
+
+    assert decide(question(new, old)).event == "ADD"
 
 
 def test_an_attribute_is_compared_however_far_apart_the_sentences_are():
