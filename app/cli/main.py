@@ -77,6 +77,10 @@ COMMANDS: Final = {
         "app.cli.import_:import_command",
         "Read a file of `kemem export` into the tenant of the key, as it was.",
     ),
+    "import-conversations": Listed(
+        "app.cli.import_conversations:import_conversations_command",
+        "Import conversations with their dates: JSONL, or exports of ChatGPT and Claude.",
+    ),
     "openapi": Listed(
         "app.cli.migrate:openapi_command",
         "Print the OpenAPI document, which the service also answers at /openapi.json.",

@@ -18,7 +18,8 @@ CALLS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
     ("tenants", "enable"), ("tenants", "disable"),
     ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
-    ("reembed",), ("demo",), ("eval",), ("calibrate",), ("openapi",), ("version",),
+    ("reembed",), ("demo",), ("eval",), ("calibrate",),
+    ("import-conversations",), ("openapi",), ("version",),
 )  # fmt: skip
 
 

@@ -1,0 +1,222 @@
+"""Conversations out of records: lines of JSONL, lists of messages as OpenAI's API takes them, and
+the exports of ChatGPT and Claude.
+
+A conversation with anything that the service would refuse is left out as a whole.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.cli.conversation_messages import (
+    Conversation,
+    Spoken,
+    child,
+    digest,
+    objects,
+    role_of,
+    said,
+    text_of,
+    time_of,
+)
+from app.cli.conversation_records import Record, UnreadableError
+from app.conversation.messages.capture import CLOCKS_APART
+from app.platform.values.fields import ID_PATTERN
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What files hold.
+
+    Args:
+        conversations: the oldest first, those without a time last.
+        unreadable: what is left out as a whole, with place and reason.
+        left_out: messages that are not imported, counted by why.
+
+    """
+
+    conversations: list[Conversation]
+    unreadable: list[str]
+    left_out: Counter[str]
+
+
+def read_conversations(records: Iterable[Record], *, user_id: str | None, now: datetime) -> Reading:
+    """Sort records into conversations, and check them.
+
+    Args:
+        user_id: whose they are that do not say so.
+        now: nothing was said later.
+
+    """
+    found: dict[str, Conversation] = {}
+    barred: set[str] = set()
+    unreadable = []
+    for record in records:
+        try:
+            one = _conversation(record, now)
+            one.user_id = one.user_id or user_id
+            _put(found, one)
+        except UnreadableError as error:
+            unreadable.append(str(error))
+            if "session_id" in record.fields:
+                barred.add(str(record.fields["session_id"]))
+    whole = []
+    left_out: Counter[str] = Counter()
+    for session_id, one in found.items():
+        one.put_in_order()
+        try:
+            one.to_append()
+        except UnreadableError as error:
+            unreadable.append(str(error))
+            continue
+        if session_id not in barred:
+            left_out += one.left_out
+            whole += [one] if one.messages else []
+    whole.sort(key=lambda one: min(one.times, default=now + CLOCKS_APART))
+    return Reading(whole, unreadable, left_out)
+
+
+def _put(found: dict[str, Conversation], one: Conversation) -> None:
+    """Raises UnreadableError."""
+    before = found.setdefault(one.session_id, one)
+    if before is one:
+        return
+    if before.user_id != one.user_id:
+        raise UnreadableError(one.place, f"the session is another user's in {before.place}")
+    if before.by_line and one.by_line:
+        before.messages += one.messages
+        before.left_out += one.left_out
+    elif before.messages != one.messages:
+        raise UnreadableError(one.place, f"the session says something else in {before.place}")
+
+
+def _conversation(record: Record, now: datetime) -> Conversation:
+    """Raises UnreadableError."""
+    fields, place = record.fields, record.place
+    if "mapping" in fields:
+        return _of_chatgpt(record, now)
+    if "chat_messages" in fields:
+        return _of_claude(record, now)
+    if "messages" in fields:
+        return _of_list(record, now)
+    if "role" not in fields:
+        raise UnreadableError(place, "it has none of role, messages, mapping, chat_messages")
+    session_id = text_of(fields, "session_id", place)
+    if session_id is None:
+        raise UnreadableError(place, "session_id is missing")
+    conversation = Conversation(session_id, place, text_of(fields, "user_id", place), by_line=True)
+    _add(conversation, fields, place, time_of(fields, "client_time", place, now))
+    return conversation
+
+
+def _of_list(record: Record, now: datetime) -> Conversation:
+    """A list of messages. Without an id it is named by what was said."""
+    fields, place = record.fields, record.place
+    session_id, user_id = (text_of(fields, name, place) for name in ("session_id", "user_id"))
+    conversation = Conversation(session_id or "", place, user_id)
+    start = time_of(fields, "client_time", place, now)
+    for number, message in enumerate(objects(fields, "messages", place), 1):
+        at = f"{place}, message {number}"
+        _add(conversation, message, at, time_of(message, "client_time", at, now) or start)
+    if session_id is None:
+        lines = [f"{one.role} {one.said_at} {one.content}" for one in conversation.messages]
+        conversation.session_id = f"imported-{digest(chr(0).join([user_id or '', *lines]))}"
+    return conversation
+
+
+def _add(
+    conversation: Conversation, message: Mapping[str, Any], place: str, said_at: datetime | None
+) -> None:
+    """Add what a message says, without its calls of tools. Raises UnreadableError."""
+    role, content = role_of(message, "role", place), message.get("content")
+    if content is not None and not isinstance(content, str | list):
+        raise UnreadableError(place, "content is neither a text nor a list of parts")
+    name, message_id = (text_of(message, field, place) for field in ("name", "message_id"))
+    text = said(content)
+    if role == "tool" or (message.get("tool_calls") and not text):
+        conversation.left_out["tools"] += 1
+    elif not text:
+        conversation.left_out["no text"] += 1
+    else:
+        conversation.messages.append(
+            Spoken(role, text, said_at, name=name, message_id=message_id, place=place)
+        )
+
+
+def _of_chatgpt(record: Record, now: datetime) -> Conversation:
+    """The branch that is shown, of a tree of messages."""
+    fields, place = record.fields, record.place
+    given = fields.get("conversation_id") or fields.get("id")
+    conversation = Conversation(_own_id("chatgpt", given, place), place)
+    tree = child(fields, "mapping", place)
+    nodes = {name: child(tree, name, place) for name in tree}
+    leaf = fields.get("current_node")
+    branch = _branch(nodes, leaf if str(leaf) in nodes else next(reversed(nodes), None), "parent")
+    start = time_of(fields, "create_time", place, now)
+    said_in = [sum(1 for one in part if one.get("message")) for part in (nodes.values(), branch)]
+    conversation.left_out["another branch"] = said_in[0] - said_in[1]
+    for message in (child(node, "message", place) for node in branch):
+        at = f"{place}, message {message.get('id')}"
+        content, metadata = child(message, "content", at), child(message, "metadata", at)
+        if not message:
+            continue
+        role, text = role_of(child(message, "author", at), "role", at), said(content.get("parts"))
+        if role == "system" or metadata.get("is_visually_hidden_from_conversation"):
+            conversation.left_out["hidden"] += 1
+        elif role == "tool" or (message.get("recipient") or "all") != "all":
+            conversation.left_out["tools"] += 1
+        elif content.get("content_type") not in {"text", "multimodal_text"} or not text:
+            conversation.left_out["no text"] += 1
+        else:
+            said_at = time_of(message, "create_time", at, now) or start
+            conversation.messages.append(
+                Spoken(role, text, said_at, key=str(message.get("id")), place=at)
+            )
+    return conversation
+
+
+def _of_claude(record: Record, now: datetime) -> Conversation:
+    """The branch that is shown where messages name the one before them, else all of them."""
+    fields, place = record.fields, record.place
+    conversation = Conversation(_own_id("claude", fields.get("uuid"), place), place)
+    given = objects(fields, "chat_messages", place)
+    branch: Sequence[Mapping[str, Any]] = given
+    if given and all(one.get("parent_message_uuid") for one in given):
+        nodes = {one.get("uuid"): one for one in given}
+        leaf = fields.get("current_leaf_message_uuid")
+        branch = _branch(
+            nodes, leaf if str(leaf) in nodes else given[-1].get("uuid"), "parent_message_uuid"
+        )
+    conversation.left_out["another branch"] = len(given) - len(branch)
+    for message in branch:
+        at = f"{place}, message {message.get('uuid')}"
+        role = role_of(message, "sender", at)
+        text = said(message.get("content")) or said(message.get("text"))
+        if not text:
+            conversation.left_out["no text"] += 1
+            continue
+        said_at = time_of(message, "created_at", at, now)
+        conversation.messages.append(
+            Spoken(role, text, said_at, key=str(message.get("uuid")), place=at)
+        )
+    return conversation
+
+
+def _branch(nodes: Mapping[Any, Any], leaf: Any, parent: str) -> list[Mapping[str, Any]]:
+    """From the root to `leaf`."""
+    branch: dict[Any, Mapping[str, Any]] = {}
+    while isinstance(leaf, str) and leaf in nodes and leaf not in branch:
+        branch[leaf] = nodes[leaf]
+        leaf = nodes[leaf].get(parent)
+    return list(reversed(branch.values()))
+
+
+def _own_id(source: str, given: Any, place: str) -> str:
+    """The id of a session, made of the one in the export. Raises UnreadableError."""
+    if not isinstance(given, str) or not given:
+        raise UnreadableError(place, "the conversation has no id")
+    whole = f"{source}-{given}"
+    return whole if re.match(ID_PATTERN, whole) else f"{source}-{digest(given)}"

@@ -1,0 +1,191 @@
+"""Conversations of files as they will be appended, and the values of their messages.
+
+Every message gets an id that is the same each time it is read, so that an import can be repeated.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.cli.conversation_records import UnreadableError
+from app.conversation.messages.capture import CLOCKS_APART, FIRST_YEAR
+from app.conversation.messages.schemas import MessageCreate
+from app.platform.values.fields import Id
+
+ROLES: Final = {
+    "user": "user", "human": "user", "assistant": "assistant", "system": "system",
+    "developer": "system", "tool": "tool", "function": "tool",
+}  # fmt: skip
+TEXTS: Final = {"text", "input_text", "output_text", "audio_transcription"}
+"""Types of parts whose text somebody said."""
+
+_ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message of a file.
+
+    Args:
+        key: what the file calls it.
+        message_id: the id that it is to have, where the file says so.
+
+    """
+
+    role: str
+    content: str
+    said_at: datetime | None
+    key: str | None = None
+    name: str | None = None
+    message_id: str | None = None
+    place: str = field(default="", compare=False)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A conversation of a file.
+
+    Args:
+        left_out: messages that are not imported, counted by why.
+        by_line: each of its messages is a record of its own, in any order.
+
+    """
+
+    session_id: str
+    place: str
+    user_id: str | None = None
+    messages: list[Spoken] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    by_line: bool = False
+
+    @property
+    def times(self) -> list[datetime]:
+        """When its messages were said, as far as the file says."""
+        return [one.said_at for one in self.messages if one.said_at is not None]
+
+    def put_in_order(self) -> None:
+        """Sort messages that were lines; one without a time gets that of the one before it."""
+        if self.by_line and len(self.times) == len(self.messages):
+            self.messages.sort(key=lambda one: one.said_at or datetime.max.replace(tzinfo=UTC))
+        last = None
+        for number, one in enumerate(self.messages):
+            last = one.said_at or last
+            self.messages[number] = replace(one, said_at=last)
+
+    def to_append(self) -> list[dict[str, Any]]:
+        """Its messages as the service takes them.
+
+        Raises:
+            UnreadableError: the service would refuse one.
+
+        """
+        check(_ID.validate_python, self.session_id, f"{self.place}, session_id")
+        if self.user_id is not None:
+            check(_ID.validate_python, self.user_id, f"{self.place}, user_id")
+        sent: dict[str, dict[str, Any]] = {}
+        for number, one in enumerate(self.messages):
+            key = digest(f"{self.session_id}\0{number if one.key is None else one.key}")
+            message = {
+                "message_id": one.message_id or f"imported-{key}",
+                "role": one.role,
+                "content": one.content,
+                "name": one.name,
+                "metadata": {"client_time": one.said_at.isoformat()} if one.said_at else {},
+            }
+            check(MessageCreate.model_validate, message, one.place)
+            if message["message_id"] in sent:
+                raise UnreadableError(one.place, "its message_id is there twice")
+            sent[str(message["message_id"])] = message
+        return list(sent.values())
+
+
+def said(content: Any) -> str:
+    """The text of a content, which may be a list with other things between."""
+    texts = []
+    for piece in content if isinstance(content, list) else [content]:
+        kind, text = "text", piece
+        if isinstance(piece, dict):
+            kind = piece.get("type") or piece.get("content_type") or "text"
+            text = piece.get("text")
+        if isinstance(text, str) and str(kind) in TEXTS and text.strip():
+            texts.append(text)
+    # PostgreSQL keeps neither half a surrogate pair nor NUL.
+    return "\n".join(texts).encode(errors="replace").decode().replace("\0", "")
+
+
+def role_of(fields: Mapping[str, Any], name: str, place: str) -> str:
+    """Raises UnreadableError."""
+    given = fields.get(name)
+    role = ROLES.get(given) if isinstance(given, str) else None
+    if role is None:
+        raise UnreadableError(place, f"{name} is none of {', '.join(ROLES)}")
+    return role
+
+
+def objects(fields: Mapping[str, Any], name: str, place: str) -> list[dict[str, Any]]:
+    """Raises UnreadableError."""
+    value = fields[name]
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise UnreadableError(place, f"{name} is no list of objects")
+    return value
+
+
+def child(fields: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+    """An object, empty where there is none. Raises UnreadableError."""
+    value = fields.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise UnreadableError(place, f"{name} is no object")
+    return value or {}
+
+
+def text_of(fields: Mapping[str, Any], name: str, place: str) -> str | None:
+    """A text; a number counts as one. Raises UnreadableError."""
+    value = fields.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
+        raise UnreadableError(place, f"{name} is no text")
+    return None if value is None else str(value)
+
+
+def time_of(fields: Mapping[str, Any], name: str, place: str, now: datetime) -> datetime | None:
+    """A time in UTC: ISO 8601 with a zone, or seconds since 1970. Raises UnreadableError."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, str):
+            time = datetime.fromisoformat(value.strip())
+            if time.tzinfo is None:
+                raise UnreadableError(place, f"{name} has no zone, such as Z or +02:00")
+            time = time.astimezone(UTC)
+        else:
+            time = datetime.fromtimestamp(value, UTC)
+    except (ValueError, TypeError, OverflowError, OSError) as error:
+        raise UnreadableError(
+            place, f"{name} is no time: ISO 8601, or seconds since 1970"
+        ) from error
+    if time.year < FIRST_YEAR or time > now + CLOCKS_APART:
+        raise UnreadableError(place, f"{name} is before {FIRST_YEAR} or in the future")
+    return time
+
+
+def digest(text: str) -> str:
+    """32 hexadecimal digits."""
+    return sha256(text.encode(errors="replace")).hexdigest()[:32]
+
+
+def check(validate: Any, value: Any, place: str) -> None:
+    """Refuse what the service would refuse, without quoting it. Raises UnreadableError."""
+    try:
+        validate(value)
+    except ValidationError as error:
+        [fault, *_] = error.errors(include_input=False, include_url=False)
+        where = " ".join(str(one) for one in fault["loc"])
+        reason = fault["msg"].removeprefix("Value error, ")
+        raise UnreadableError(place, f"{where} {reason}".strip()) from error

@@ -1,0 +1,251 @@
+"""kemem import-conversations: what was said elsewhere, with its dates, into sessions."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from pydantic import TypeAdapter
+
+from app.cli.conversation_formats import Reading, read_conversations
+from app.cli.conversation_messages import Conversation, check
+from app.cli.conversation_records import Record, UnreadableError, records_of
+from app.cli.demo import KeyOption, UrlOption
+from app.cli.evaluation_options import service_meant
+from app.cli.import_ import told_failures
+from app.cli.opening import DataDirOption, JsonOption, settings_with
+from app.console import REFUSED, UNUSABLE, err, fail, print_json, print_record, progress
+from app.conversation.messages.schemas import BATCH
+from app.platform.values.fields import Id
+from app.runtime import utc_now
+from kemem import Memory
+from kemem.errors import ApiError, KememError, NotFoundError
+from kemem.sessions import Extraction
+
+BATCH_BYTES: Final = 512 * 1024
+"""Of the texts of a request; the service takes 2 MiB when nothing else is set."""
+
+ROUNDS: Final = 5
+"""How many waits of a minute may bring nothing, before the command stops waiting."""
+
+CONVERSATION_CODES: Final = {"id_not_allowed"}
+"""Refusals besides 409 and 422 that are about one conversation."""
+
+FilesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="JSONL or JSON in a shape of docs/import.md, or the archive of a chat export.",
+    ),
+]
+UserOption = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        help="Whose the conversations are that name no user; the key's user when left out.",
+        show_default=False,
+    ),
+]
+SinceOption = Annotated[
+    datetime | None,
+    typer.Option(
+        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z"],
+        help="Only conversations in which something was said since then.",
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Only so many conversations, the oldest.", show_default=False),
+]
+
+
+def import_conversations_command(
+    files: FilesArgument,
+    user: UserOption = None,
+    since: SinceOption = None,
+    limit: LimitOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and count the files; send nothing.")
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Wait after each conversation until its memories are made."),
+    ] = False,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    data_dir: DataDirOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import conversations with their dates: JSONL, or exports of ChatGPT and Claude.
+
+    The oldest conversation comes first. A conversation is imported as a whole, or not at all if
+    a part of it cannot be read. What is there already stays as it is, so run it again after an
+    interruption, or with a newer export.
+    """
+    reading = _chosen(_read(files, user), since, limit)
+    for sentence in reading.unreadable:
+        err.print(sentence, markup=False)
+    if dry_run:
+        _tell_plan(reading, as_json=json)
+        raise typer.Exit(REFUSED if reading.unreadable else 0)
+    service = service_meant(url, key, settings_with(data_dir=data_dir))
+    counts: Counter[str] = Counter()
+    with told_failures(), progress("messages") as bar:
+        total = sum(len(one.messages) for one in reading.conversations)
+        task = bar.add_task("Importing", total=total)
+        with Memory(service.base_url, service.key) as memory:
+            try:
+                for one in reading.conversations:
+                    refusal = _import(memory, one, counts, wait=wait)
+                    bar.advance(task, len(one.messages))
+                    if refusal is not None:
+                        counts["refused"] += 1
+                        err.print(f"{one.place}: {refusal}", markup=False)
+            except KememError:
+                err.print("Not finished. What is done stays done: run the command again.")
+                raise
+    _tell_done(counts, len(reading.unreadable), as_json=json)
+    if counts["refused"] or reading.unreadable:
+        raise typer.Exit(REFUSED)
+
+
+def _read(files: Sequence[Path], user: str | None) -> Reading:
+    if user is not None:
+        try:
+            check(TypeAdapter(Id).validate_python, user, "--user")
+        except UnreadableError as error:
+            fail(f"{error}.", code=UNUSABLE)
+    records: list[Record] = []
+    unreadable = []
+    for file in files:
+        try:
+            records += records_of(file)
+        except UnreadableError as error:
+            unreadable.append(str(error))
+    reading = read_conversations(records, user_id=user, now=utc_now())
+    return replace(reading, unreadable=unreadable + reading.unreadable)
+
+
+def _chosen(reading: Reading, since: datetime | None, limit: int | None) -> Reading:
+    start = since and since.replace(tzinfo=since.tzinfo or UTC)
+    kept = [
+        one
+        for one in reading.conversations
+        # What has no time is said now.
+        if start is None or not one.times or max(one.times) >= start
+    ]
+    return replace(reading, conversations=kept[:limit])
+
+
+def _import(
+    memory: Memory, conversation: Conversation, counts: Counter[str], *, wait: bool
+) -> str | None:
+    """Append what is not there yet; why the service refuses it, if it does.
+
+    Raises:
+        KememError: it would refuse the next one, too.
+
+    """
+    try:
+        messages = conversation.to_append()
+        known = _known(memory, conversation.session_id)
+        last = max(
+            (at for at, one in enumerate(messages) if one["message_id"] in known), default=-1
+        )
+        counts["there"] += last + 1
+        for batch in _batches(messages[last + 1 :]):
+            memory.append(conversation.session_id, batch, conversation.user_id)
+            counts["messages"] += len(batch)
+        counts["conversations"] += 1
+        return _wait(memory, conversation.session_id) if wait else None
+    except ApiError as error:
+        if error.status in {409, 422} or error.code in CONVERSATION_CODES:
+            return f"{error.status} {error.code}: {error.detail}"
+        raise
+
+
+def _known(memory: Memory, session_id: str) -> set[str]:
+    """Ids of the messages that are stored."""
+    try:
+        return {one.message_id for one in memory.messages(session_id, limit=None)}
+    except NotFoundError:
+        return set()
+
+
+def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Parts that one request takes; each is stored as a whole."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for one in messages:
+        more = len(one["content"].encode())
+        if batch and (len(batch) == BATCH or size + more > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += more
+    if batch:
+        yield batch
+
+
+def _wait(memory: Memory, session_id: str) -> str | None:
+    """Have a session read to its end; why that takes too long, if it does."""
+    read, rounds = -1, 0
+    answer: Extraction
+    while not (answer := memory.extract(session_id, wait=True)).done:
+        rounds = 0 if answer.last_extracted_seq > read else rounds + 1
+        read = max(read, answer.last_extracted_seq)
+        if rounds == ROUNDS or answer.status in {"dead", "cancelled"}:
+            return f"it is imported, but not read yet: the job {answer.job_id} is {answer.status}"
+    return None
+
+
+def _tell_plan(reading: Reading, *, as_json: bool) -> None:
+    conversations = reading.conversations
+    times = [time for one in conversations for time in one.times]
+    users = sorted({one.user_id or "" for one in conversations})
+    messages = Counter(said.role for one in conversations for said in one.messages)
+    plan = {
+        "conversations": len(conversations),
+        "messages": messages.total(),
+        "users": [one or None for one in users],
+        "first": min(times, default=None),
+        "last": max(times, default=None),
+        "without_time": messages.total() - len(times),
+        "left_out": dict(+reading.left_out),
+        "unreadable": reading.unreadable,
+    }
+    if as_json:
+        print_json(plan)
+        return
+    more = f" and {len(users) - 10:,} more" if len(users) > 10 else ""
+    print_record(
+        {
+            "conversations": f"{len(conversations):,}",
+            "messages": f"{messages.total():,}"
+            + "".join(f", {count:,} {role}" for role, count in sorted(messages.items())),
+            "users": ", ".join(one or "that of the key" for one in users[:10]) + more,
+            "from": plan["first"],
+            "to": plan["last"],
+            "without a time": f"{plan['without_time']:,}",
+            "left out": ", ".join(f"{count:,} {why}" for why, count in (+reading.left_out).items()),
+            "unreadable": f"{len(reading.unreadable):,}",
+        }
+    )
+
+
+def _tell_done(counts: Counter[str], unreadable: int, *, as_json: bool) -> None:
+    told = {name: counts[name] for name in ("conversations", "messages", "there", "refused")}
+    if as_json:
+        print_json(told | {"unreadable": unreadable})
+        return
+    err.print(
+        f"{told['conversations']:,} conversations, {told['messages']:,} messages imported, "
+        f"{told['there']:,} were there, {told['refused']:,} conversations refused, "
+        f"{unreadable:,} unreadable."
+    )
