@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import simplify
 from app.language.text.time_expressions import find_dates
 
 VAGUE_PLAN_DAYS: Final = 30
@@ -24,13 +25,14 @@ _KINDS: Final = (
         r"^(?:please )?(?:always|never|don't|do not|from now on|whenever i ask|when i ask|keep your"
         r"|use|answer|reply|stop)\b|\b(?:must not|mustn't|not allowed to|can(?:no|')t eat"
         r"|deadline)\b"
-        r"|^(?:请|以后|今后|从现在起|记住)?(?:不要|别|总是|一律|务必|必须|不许)"
-        r"|以后.{0,6}(?:不要|别|都|请)|截止",
+        r"|^(?:请|以后|今后|从[现今][在天]起|记住)?(?:不要|别(?!人|的)|一律|务必|必须|不许)|截止|预算"
+        r"|(?:以后|今后|从[现今][在天]起).{0,12}(?:不要|别|都|请|用|叫我|说|给|最后)"
+        r"|(?:回答|回复).{0,8}[都时用要]|最[多晚]不|不能(?:吃|喝|碰)|才有[空时]",
         re.IGNORECASE,
     )),
     ("decision", lazy_pattern(
         r"\b(?:decided|decision|chose|chosen|picked|opted|settled on|going with|went with|we agreed"
-        r"|leaning towards?)\b|决定|选择了|选了|敲定|定下",
+        r"|leaning towards?)\b|决定|选择了|选了|敲定|定下|商量好|想好了|还是[选买]|不打算|再也不",
         re.IGNORECASE,
     )),
     ("goal", lazy_pattern(
@@ -38,21 +40,22 @@ _KINDS: Final = (
         r"|ing) to"
         r"|aim(?:ing)? (?:to|for)|goal|need to|intend|i'll|we'll|would (?:like|love) to|working on"
         r"|looking (?:to|for)|targeting|considering|preparing)\b"
-        r"|打算|计划|准备|目标|希望|想要|想(?:去|学|买|换|把|找|考|做|减)|争取",
+        r"|打算|计划|(?<!在)准备(?!了)|目标|(?:我|也)希望|想(?![起到法象着知问听要]|$)|争取",
         re.IGNORECASE,
     )),
     ("preference", lazy_pattern(
         r"\b(?:love|loves|like|likes|enjoys?|hates?|prefers?|favou?rite|fan of|can't stand|adore"
         r"|dislikes?|rather|call me|fond of|not into)\b(?! to say)"
-        r"|喜欢|讨厌|最爱|偏好|更爱|爱(?:吃|喝|看|听|玩)|不爱|叫我",
+        r"|喜欢|讨厌|最爱|偏[好爱]|更爱|爱(?:吃|喝|看|听|玩)|不爱|叫我|不[喝吃](?!了)|只[喝吃看听穿用]"
+        r"|(?<![害恐可担])怕|想要",
         re.IGNORECASE,
     )),
     ("habit", lazy_pattern(
         r"\b(?:every (?!one|thing|body)\w+|usually|always|often|regularly|daily|weekly|(?:once"
         r"|twice"
         r"|times) an? (?:day|week|month|year)|on (?:weekdays|weekends|\w+days)"
-        r"|an? (?:day|week|month))\b|每(?:天|周|个?月|年|晚|早|次|逢)|经常|总是|通常|一般都|习惯"
-        r"|平时|常常",
+        r"|an? (?:day|week|month))\b|每(?:天|周|个?月|年|晚|早|次|逢)|经常|总是|老是|通常"
+        r"|一般(?!般)|习惯|平时|常常|天天|从不|从来不|有时候",
         re.IGNORECASE,
     )),
     ("skill", lazy_pattern(
@@ -62,7 +65,8 @@ _KINDS: Final = (
         re.IGNORECASE,
     )),
     ("event", lazy_pattern(
-        rf"{_PAST}|[去昨前]年|昨天|前天|上周|上个?月|刚刚?|了$|过$",
+        rf"{_PAST}|[去前]年|[昨前]天|昨晚|上个?(?:周|月|星期|礼拜)|刚(?!才)|今天|[下这]个?(?:周|月)|[了过]$"
+        r"|(?<=[\u3400-\u9fff])了(?:[一两三几半0-9]|[^，年月天岁]{2,}(?:，|$))|[^为除]了[，。]",
         re.IGNORECASE,
     )),
 )  # fmt: skip
@@ -73,33 +77,37 @@ _OF_PROJECT: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _CONCRETE: Final = lazy_pattern(r"\d|(?<=[a-z,] )[A-Z][a-zà-ÿ]{2,}|[《“\"]")
-_THIRD_PERSON: Final = lazy_pattern(r"(?:the |this )?users?\b(?:'s)?|用户|该用户", re.IGNORECASE)
+_THIRD_PERSON: Final = lazy_pattern(
+    r"(?:the |this )?users?\b(?:'s)?|该?用户(?![们数量增反体界名都])", re.IGNORECASE
+)
 _RETRACTS: Final = lazy_pattern(
     r"(?:please )?forget (?:that|about|what i said about)\b|\b(?:i|we|my \w+|our \w+) (?:no longer"
     r"|(?:don't|doesn't|do not|does not|am not|'m not|is not|isn't|are not|aren't) [^,.]{1,60}"
-    r"any ?more)\b|\bi'm not [^,.]{1,60}any ?more\b|^(?:请)?(?:忘掉|忘了|别记)|不再|已经不|没有?再",
+    r"any ?more)\b|\bi'm not [^,.]{1,60}any ?more\b"
+    r"|^请?(?:忘掉|忘了|别记)|不再|已经不|没有?再(?!见|说)",
     re.IGNORECASE,
 )
 
 
 def memory_type(words: str) -> str:
     """The memory type of a clause, by its own words without its lead."""
-    return next((kind for kind, pattern in _KINDS if pattern.search(words)), "fact")
+    plain = simplify(words)
+    return next((kind for kind, pattern in _KINDS if pattern.search(plain)), "fact")
 
 
 def is_third_person(content: str) -> bool:
     """Tell what a model or an agent wrote of the user from what somebody said."""
-    return _THIRD_PERSON.match(content) is not None
+    return _THIRD_PERSON.match(simplify(content)) is not None
 
 
 def is_of_project(content: str) -> bool:
     """Tell what holds of a project from what holds of a person."""
-    return _OF_PROJECT.search(content) is not None
+    return _OF_PROJECT.search(simplify(content)) is not None
 
 
 def is_retraction(words: str) -> bool:
     """Tell whether it says plainly that something holds no longer, and nothing in its place."""
-    return _RETRACTS.search(words) is not None
+    return _RETRACTS.search(simplify(words)) is not None
 
 
 def expected_valid_days(kind: str, words: str, said_at: datetime) -> int | None:
