@@ -107,20 +107,6 @@ _MY: Final = r"(?:my|our|the user's|user's)"
 INTRODUCED: Final = lazy_pattern(
     r"(?i:i'm|i am|this is) (?P<v>[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?)"
 )
-FAVOURITE: Final = lazy_pattern(
-    rf"{_MY} (?:all-time |absolute )?favou?rite (?P<kind>[a-z]+(?: [a-z]+){{0,2}}?) (?:is|are)"
-    rf" (?P<v>(?!not\b).+)|(?P<v2>[\w' -]{{1,60}}?) is {_MY} (?:all-time )?favou?rite"
-    r" (?P<kind2>[a-z]+(?: [a-z]+)?)",
-    re.IGNORECASE,
-)
-
-
-def kind(said: str) -> str:
-    """A favourite's kind as part of an attribute's name, in one spelling."""
-    word = said.casefold().replace(" ", "_").replace("movie", "film")
-    return re.sub(r"color(?!u)", "colour", word)
-
-
 _CAPITAL: Final = r"(?-i:[A-ZÀ-Þ0-9])"
 ENGLISH: Final = _frames(
     r"""
@@ -226,10 +212,6 @@ CHINESE_PAST: Final = lazy_pattern(
 )
 CHINESE_SINCE: Final = lazy_pattern(r"起|开始|以来|至今|到现在|一直")
 CHINESE_EMPTY: Final = frozenset("了的着过在是也都就还又和与跟很这那个家有到从自我用户你他她们叫")
-_KINDS: Final = {
-    "颜色": "colour", "电影": "film", "书": "book", "歌": "song", "食物": "food", "水果": "fruit",
-    "季节": "season", "城市": "city", "运动": "sport", "动物": "animal", "歌手": "singer",
-}  # fmt: skip
 CHINESE: Final = _frames(
     r"""
 name = {of}?(?:大名|全名|真名|中文名|英文名|名字|姓名)(?:是|叫){name}
@@ -271,11 +253,7 @@ diet = {adv}只?(?P<v>吃[全纯]?素|纯素食者|素食主义者|素食者|[�
 language = {of}?母语[是为]{v}
 timezone = {of}?(?:所在的?)?时区[是为在]?{v}
 budget = {of}?总?预算(?:是|为|有|在|大概|大约|约|只有|：|:)*(?P<v>.*{n}.*)
-"""
-    + "".join(
-        f"favourite_{name} = {{of}}?最(?:喜欢|喜爱|爱)的{said}[是叫]{{v}}\n"
-        for said, name in _KINDS.items()
-    ),
+""",
     {
         "adv": r"(?:现在|目前|如今|就|是|也|还|又|都|已经|一直|刚刚?|最近|其实|长期|常年|正式"
         rf"|终于|从小?|自|起|开始|以来|人|{_WHEN})*",

@@ -61,7 +61,7 @@ def attributes_of(content: str) -> tuple[Attribute, ...]:
 def gives(memory_type: str, attribute: str) -> bool:
     """Tell whether a statement of a type says what is, and not what is wished or done often."""
     if memory_type in {"preference", "constraint"}:
-        return attribute.startswith(("user.favourite", "user.language", "user.diet", "user.budget"))
+        return attribute in {"user.language", "user.diet", "user.budget"}
     return memory_type in {"fact", "event", "correction", "context", "knowledge"}
 
 
@@ -116,12 +116,6 @@ class _EnglishReading:
         introduced = frames.INTRODUCED.fullmatch(read) if greeted else None
         if introduced:
             yield Attribute("user.name", _written(introduced["v"], piece))
-            return
-        favourite = frames.FAVOURITE.fullmatch(said)
-        if favourite:
-            kind = frames.kind(favourite["kind"] or favourite["kind2"])
-            value = favourite["v"] or favourite["v2"]
-            yield Attribute(f"user.favourite_{kind}", value.strip(_MARKS))
             return
         for frame in ENGLISH:
             match = frame.pattern.fullmatch(read)

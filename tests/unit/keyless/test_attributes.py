@@ -38,7 +38,6 @@ GIVEN = [
     ("I got married last year", "marital_status", "married"),
     ("I'm vegan.", "diet", "vegan"),
     ("My budget is $85,000", "budget", "$85,000"),
-    ("My favorite color is teal", "favourite_colour", "teal"),
     ("The user's time zone is CET.", "timezone", "CET"),
     ("The user's native language is Tagalog.", "language", "Tagalog"),
     ("我叫张三", "name", "张三"),
@@ -64,7 +63,6 @@ GIVEN = [
     ("我吃素", "diet", "吃素"),
     ("我的预算是二十万", "budget", "二十万"),
     ("我母语是粤语", "language", "粤语"),
-    ("用户最喜欢的电影是《霸王别姬》", "favourite_film", "霸王别姬"),
 ]
 NONE = [
     "The user likes tea.",

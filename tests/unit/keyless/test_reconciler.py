@@ -38,7 +38,6 @@ REPLACED = [
     ("The user lives in Munich.", "Lives in Berlin"),
     ("I moved to Munich.", "The user lives in Berlin."),
     ("I live in Munich-Schwabing.", "I live in Munich."),
-    ("My favourite colour is teal.", "The user's favorite color is red."),
     ("I'm 35", "I'm 34"),
     ("I'm vegan now", "I'm vegetarian"),
     ("I'm a nurse at Charité and I live in Berlin", "I'm a nurse at Charité"),
@@ -143,6 +142,8 @@ IN_CONFLICT = [
     ("The meeting is on Thursday", "The meeting is on Friday"),
     ("I have three kids", "The user has two kids."),
     ("My boss is Tom", "My boss is Ana"),
+    ("My favourite colour is teal", "My favourite colour is red"),
+    ("我最喜欢的颜色是绿色", "我最喜欢的颜色是蓝色"),
     ("I worked at Acme", "I work at Acme"),
     ("My dog died", "The user has a dog named Rex."),
     # The old one says more, which would be lost.
