@@ -40,7 +40,7 @@ INLINE_CHARACTERS: Final = 2_000
 MENDED: Final = "correction"
 _DATELESS: Final = {"user.birthday", "user.age", "user.name"}
 _UNDATED: Final = {"goal", "habit", "preference", "skill", "constraint"}
-_LASTING: Final = {"user.residence", "user.employer", "user.occupation"}
+_LASTING: Final = {"user.residence", "user.employer", "user.workplace", "user.occupation"}
 
 Clauses = Callable[[str, str | None], list[Clause]]
 READERS: Final[dict[str, Clauses]] = {"english": english_clauses}
