@@ -38,6 +38,10 @@ class MemoryItem(Answer):
     visibility: str | None = None
     status: str = "active"
     superseded_by: str | None = None
+    conflicts_with: tuple[str, ...] = ()
+    """Ids of memories that it may contradict, newest first; see the list option `in_conflict`."""
+    newer_conflicts: tuple[str, ...] = ()
+    """Those of `conflicts_with` that were said later."""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     expected_valid_days: int | None = None
@@ -55,7 +59,11 @@ class MemoryItem(Answer):
 
     def __str__(self) -> str:
         said = quoted(self.content, self.speaker, self.said_at)
-        return memory_line(self.memory_type, said, self.source_error)
+        line = memory_line(self.memory_type, said, self.source_error)
+        if not self.conflicts_with:
+            return line
+        age = "a newer" if self.newer_conflicts else "an older"
+        return f"{line} (in conflict with {age} statement)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,7 @@ class Hit(MemoryItem):
     """A memory that a search found."""
 
     score: float = 0.0
-    """0 to 1; hits are ordered by it."""
+    """0 to 1; hits are ordered by it, but of two in conflict the newer comes first."""
     relevance: float = 0.0
     """0 to 1, from keywords, vectors and context; part of `score`."""
     similarity: float | None = None

@@ -106,6 +106,7 @@ class ListOptions(TypedDict, total=False):
     order: Order | None
     as_of: datetime | None
     known_at: datetime | None
+    in_conflict: bool | None
 
 
 class DeleteOptions(TypedDict, total=False):

@@ -7,11 +7,24 @@ import pytest
 import pytest_asyncio
 
 from app.identity.tenants.access import Access
-from app.memory.memories.search_sql import Bucket, SearchPlan, search_statement
+from app.memory.memories.repository import MemoryRepository
+from app.memory.memories.search_sql import (
+    Bucket,
+    SearchPlan,
+    hits_statement,
+    search_statement,
+)
 from app.platform.embedded.server import EmbeddedPostgres
 from app.settings import Settings
 from tests.support.api import append, execute, found, ok, save
-from tests.support.plans import Crowd, new_crowd, nodes, plan_of
+from tests.support.plans import (
+    Crowd,
+    generic_plans,
+    new_crowd,
+    nodes,
+    plan_of,
+    sent_by,
+)
 from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
@@ -140,3 +153,64 @@ async def test_a_batch_asks_no_oftener_than_one_message(acme: Caller, dsn: str) 
             # A shape of a statement that is new is prepared on the way, which costs one more.
             assert costs[1] - costs[0] <= 4, costs
             assert max(costs) <= most, costs
+
+
+LINK = """
+UPDATE memories SET conflict_ids = ARRAY[user_id || '/' || $2::text]
+WHERE tenant_id = $1 AND memory_id = user_id || '/' || $3::text AND user_id <= 'user10'
+"""
+
+
+async def test_conflicts_are_looked_up_by_their_ids(crowded: Crowd) -> None:
+    """Where each has one, and where nobody has any: then nothing is looked up."""
+    query = np.ones(256, np.float32) / 16
+    plan = SearchPlan(
+        access=Access(crowded.tenant_id),
+        buckets=[Bucket("user", "user1", 0.6)],
+        vectors={MODEL: query},
+        user_id="user1",
+        agent_id=None,
+        weights=(0.5, 0.3, 0.2),
+        limit=40,
+    )
+    hits = [f"user1/{number}" for number in range(1, 41)]
+    for links in (0, 2):
+        if links:
+            for number in (1, 2):
+                await execute(crowded.dsn, LINK, crowded.tenant_id, str(3 - number), str(number))
+        for text, values in (search_statement(plan), hits_statement(plan, hits)):
+            found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
+            looked_up = [
+                node
+                for node in found_plan
+                if node.get("Alias", "").startswith("other") and node["Actual Loops"]
+            ]
+            read = sum(node["Actual Rows"] * node["Actual Loops"] for node in looked_up)
+            # All of them, and of these the newer one.
+            assert read == (links and links + 1)
+            assert not [node for node in found_plan if node["Node Type"] == "Seq Scan"
+                        and node.get("Relation Name") == "memories"]  # fmt: skip
+
+
+async def test_list_of_conflicts_reads_what_names_another(crowded: Crowd) -> None:
+    for number in (1, 2):
+        await execute(crowded.dsn, LINK, crowded.tenant_id, str(3 - number), str(number))
+    async with crowded.runtime.database.begin(crowded.tenant_id) as db:
+        repository = MemoryRepository(db, Access(crowded.tenant_id))
+        with sent_by((await db.connection()).sync_connection) as sent:
+            rows = await repository.list_memories(
+                equal={"status": "active"},
+                filters=None,
+                start=None,
+                descending=True,
+                limit=50,
+                in_conflict=True,
+            )
+        [found_plan] = await generic_plans(db, sent)
+
+    # Of user1 and user10.
+    assert len(rows) == 4
+    reads = [node for node in nodes(found_plan) if node.get("Relation Name") == "memories"]
+    assert {node["Node Type"] for node in reads} <= {"Index Scan", "Index Only Scan"}
+    names = {node.get("Index Name") for node in reads}
+    assert names == {"memories_idx_conflict_ids", "memories_pkey"}

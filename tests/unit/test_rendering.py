@@ -17,7 +17,8 @@ MAY = datetime(2025, 5, 3, 23, 59, tzinfo=UTC)
 
 def memory(content: str, **fields: Any) -> dict[str, Any]:
     known = {"source_error": None, "speaker": None, "said_at": None}
-    return {"memory_type": "fact", "content": content} | known | fields
+    links: dict[str, Any] = {"conflicts_with": [], "newer_conflicts": []}
+    return {"memory_type": "fact", "content": content} | known | links | fields
 
 
 def test_memories_stand_on_a_line_each_under_a_header_that_says_what_they_are():
@@ -52,6 +53,22 @@ def test_own_words_come_with_who_said_them_and_when(
     assert memory_line(quoted | {"memory_id": "m", "scope": "user", "create_time": MAY}, MAY) == (
         f"[m] (fact, user, just now) {line.removeprefix('- [fact] ')}"
     )
+
+
+@pytest.mark.parametrize(
+    ("newer", "line"),
+    [
+        (["mem_2"], "- [fact] drinks tea (avoid: gin) (in conflict with a newer statement)"),
+        ([], "- [fact] drinks tea (avoid: gin) (in conflict with an older statement)"),
+    ],
+)
+def test_memory_in_conflict_says_so(newer: list[str], line: str) -> None:
+    links: dict[str, Any] = {"conflicts_with": ["mem_2", "mem_3"], "newer_conflicts": newer}
+    one = memory("drinks tea", source_error="gin", **links)
+
+    assert render([one]).splitlines()[1:] == [line]
+    client = MemoryItem(memory_id="m", content=one["content"], source_error="gin", **links)
+    assert str(client) == line
 
 
 def test_nothing_remembered_is_nothing_said():

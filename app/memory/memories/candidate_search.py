@@ -142,6 +142,23 @@ async def by_reranker(
     return [*judged, *rest], True
 
 
+def newer_first(found: Sequence[Found]) -> list[Found]:
+    """The hits in their order, but each behind those that contradict it and were said later."""
+    waiting = {one.ranked.memory_id: one for one in found}
+    placed: list[Found] = []
+
+    def place(memory_id: str) -> None:
+        one = waiting.pop(memory_id, None)
+        if one is not None:
+            for newer in one.row["newer_conflicts"]:
+                place(newer)
+            placed.append(one)
+
+    for one in found:
+        place(one.ranked.memory_id)
+    return placed
+
+
 def _by_rerank(found: Found) -> float:
     return -(found.rerank or 0.0)
 

@@ -95,7 +95,7 @@ class Source:
         words: alias of what has the columns of `database/base.py`.
         came_from: the session it came from, as it is now.
         code: the code of `vector`, where it is read instead; null where there is none.
-        fetched: the row at `best.place`, with every column of `COLUMNS`.
+        fetched: the row at `best.place`, with every stored column of `COLUMNS`.
 
     """
 

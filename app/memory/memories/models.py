@@ -123,6 +123,14 @@ class Memory(TenantOwned, Timed, Searched, Base):
             "source_id",
             postgresql_where=text("source = 'knowledge_base'"),
         ),
+        # The few that contradict another, for the list of them.
+        Index(
+            "memories_idx_conflict_ids",
+            "tenant_id",
+            "create_time",
+            "memory_id",
+            postgresql_where=text("conflict_ids IS NOT NULL"),
+        ),
         Index("memories_idx_embedding_model", "tenant_id", "embedding_model", "memory_id"),
         Index("memories_idx_analyser", "tenant_id", "analyser"),
         Index(
@@ -176,6 +184,8 @@ class Memory(TenantOwned, Timed, Searched, Base):
     visibility: Mapped[str] = mapped_column(String(20))
     status: Mapped[str] = mapped_column(String(20), server_default=text("'active'"))
     superseded_by: Mapped[str | None] = mapped_column(Id)
+    # Memories that it may contradict, oldest link first; when one counts, `conflict_sql.py` says.
+    conflict_ids: Mapped[list[str] | None] = mapped_column(ARRAY(Id))
     valid_from: Mapped[datetime | None]
     valid_to: Mapped[datetime | None]
     # How long it was expected to hold when it was said, if that was known; and when a model

@@ -24,7 +24,7 @@ def line(memory: Mapping[str, Any]) -> str:
 
 
 def statement(memory: Mapping[str, Any]) -> str:
-    """What a memory says, and the mistake it corrects.
+    """What a memory says, the mistake it corrects, and whether another contradicts it.
 
     Before somebody's own words stands whose they are and the day they were said, in UTC:
     "ana, 3 May 2025: I moved to Lisbon last month". Without both a reader takes "I" for
@@ -36,4 +36,9 @@ def statement(memory: Mapping[str, Any]) -> str:
         day = "" if said_at is None else f", {written_day(said_at)}"
         content = f"{escape_line(memory['speaker'])}{day}: {content}"
     mistake = memory["source_error"]
-    return f"{content} (avoid: {escape_line(mistake)})" if mistake else content
+    if mistake:
+        content = f"{content} (avoid: {escape_line(mistake)})"
+    if not memory["conflicts_with"]:
+        return content
+    age = "a newer" if memory["newer_conflicts"] else "an older"
+    return f"{content} (in conflict with {age} statement)"

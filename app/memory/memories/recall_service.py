@@ -19,7 +19,9 @@ from app.memory.memories.candidate_search import (
     by_all,
     by_reranker,
     by_vectors,
+    newer_first,
 )
+from app.memory.memories.conflict_sql import COMPUTED
 from app.memory.memories.processors import after_search
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_service import SearchRanks
@@ -31,7 +33,7 @@ CORRECTION: Final = "correction"
 
 COLUMNS: Final = (
     "memory_id", "content", "memory_type", "scope", "source_error", "speaker", "said_at",
-    "confidence", "valid_from", "version",
+    "confidence", "valid_from", "version", *COMPUTED,
 )  # fmt: skip
 """What a context shows of a memory."""
 
@@ -131,7 +133,7 @@ class RecallService:
             principal.tenant_id, wanted.user_id, wanted.agent_id, wanted.scopes.get("session")
         )
         query = wanted.asked.text if wanted.asked else ""
-        shown = await after_search(chain, about, query, recalled.found)
+        shown = await after_search(chain, about, query, newer_first(recalled.found))
         return replace(recalled, found=shown.found)
 
     async def _by_query(

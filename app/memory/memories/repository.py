@@ -29,6 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.language.text.offload import read_text
+from app.memory.memories import conflict_sql
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.models import Memory
@@ -266,6 +267,7 @@ class MemoryRepository:
         descending: bool,
         limit: int,
         as_of: datetime | None = None,
+        in_conflict: bool | None = None,
     ) -> Sequence[Memory]:
         """By creation, one more than `limit` when another page follows.
 
@@ -273,9 +275,14 @@ class MemoryRepository:
             equal: column to the value it must have; `status` active means current.
             filters: the grammar of `filters.py`.
             as_of: the time at which it counts, instead of now.
+            in_conflict: only those that another contradicts, or only others.
 
         """
         statement = select(Memory).where(*self._selected(equal, filters, as_of=as_of))
+        if in_conflict is not None:
+            statement = statement.where(
+                conflict_sql.in_conflict(self._tenant_id, wanted=in_conflict)
+            )
         rows = await self._db.scalars(
             after(
                 statement,

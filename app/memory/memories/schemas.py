@@ -290,6 +290,16 @@ class MemoryRead(ReadSchema):
     visibility: Visibility
     status: Status
     superseded_by: str | None
+    conflicts_with: list[str] = Field(
+        default=[],
+        description="Ids of memories that it may contradict, newest first. Nothing told which of "
+        "them holds, so all count until one of them is edited, superseded, archived or deleted. "
+        "Empty with `known_at`.",
+    )
+    newer_conflicts: list[str] = Field(
+        default=[],
+        description="Those of `conflicts_with` that were said later, or hold since later.",
+    )
     valid_from: Timestamp | None
     valid_to: Timestamp | None
     expected_valid_days: int | None = Field(

@@ -90,6 +90,11 @@ class MemoryQuery(Selection):
     order: Order = "desc"
     as_of: AsOf | None = None
     known_at: KnownAt | None = None
+    in_conflict: bool | None = Field(
+        default=None,
+        description="True: only memories that another one may contradict, see `conflicts_with`; "
+        "false: only others. It asks for what counts now, without `status` and times.",
+    )
     filters: Annotated[str, StringConstraints(max_length=8000), Storable] | None = Field(
         default=None, description="The filter object of a search, as JSON."
     )
@@ -98,6 +103,10 @@ class MemoryQuery(Selection):
     def _agree(self) -> Self:
         if self.as_of is not None and self.status != "active":
             raise ValueError("as_of asks for what was true: leave status out")
+        if self.in_conflict is not None and (
+            self.status != "active" or self.as_of is not None or self.known_at is not None
+        ):
+            raise ValueError("in_conflict asks for now: leave status, as_of and known_at out")
         return self
 
 
@@ -186,7 +195,7 @@ class ScoreExplained(ReadSchema):
 class Hit(MemoryRead):
     score: float = Field(
         description="0 to 1: what the hits are ordered by, unless a reranker ordered them, whose "
-        "score is in `explain`."
+        "score is in `explain`. Of hits in conflict the newer comes first."
     )
     similarity: float | None = Field(
         description="Cosine of query and memory, 0 to 1; null in lexical mode, for which "

@@ -22,6 +22,7 @@ from app.memory.memories.candidate_search import (
     by_reranker,
     by_vectors,
     hit,
+    newer_first,
 )
 from app.memory.memories.graph_sql import MOST_KEYS
 from app.memory.memories.processors import Annotated, after_search
@@ -120,8 +121,9 @@ class SearchService:
         The scopes named are merged: the session's memories, the project's (what is public of
         it, when the user is no member), the user's, the agent's. Order: 0.5 relevance + 0.3
         confidence + 0.2 scope, then the reranker's if there is one; or similarity alone
-        with `rerank` false. An unknown user or session has no memories, which is no error:
-        every conversation begins so. `run_id` leaves out what did not come from that session.
+        with `rerank` false. Of two in conflict the newer comes first. An unknown user or session
+        has no memories, which is no error: every conversation begins so. `run_id` leaves out what
+        did not come from that session.
         Reads only, but for the counts of uses.
 
         Without an embedder that answers, a hybrid search goes by words and context alone; a
@@ -149,7 +151,8 @@ class SearchService:
             found, judged = await by_reranker(counted, body.query, found)
             degraded |= not judged
             reranker = self._reranker.name if judged else None
-        shown = await self._processed(principal, plan, body.query, found[: body.limit])
+        found = newer_first(found)[: body.limit]
+        shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
         if plan.as_of is None and plan.known_at is None:
             ids = (match.ranked.memory_id for match in found)

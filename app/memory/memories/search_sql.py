@@ -37,6 +37,7 @@ from app.memory.memories.comparison_sql import (
     is_rough,
     similarity,
 )
+from app.memory.memories.conflict_sql import COMPUTED, counts_now, shown_columns
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.graph_sql import NamedMention, linked
 
@@ -46,13 +47,8 @@ COLUMNS = (
     "source_error", "evidence", "speaker", "said_at", "confidence", "visibility", "status",
     "superseded_by", "valid_from", "valid_to", "expected_valid_days", "reviewed_at", "expires_at",
     "external_id", "metadata", "embedding_model", "creator", "use_count", "last_used_at", "version",
-    "create_time", "update_time",
+    "create_time", "update_time", *COMPUTED,
 )  # fmt: skip
-
-_CURRENT = """memories.status = 'active'
-        AND (memories.expires_at IS NULL OR memories.expires_at > now())
-        AND (memories.valid_from IS NULL OR memories.valid_from <= now())
-        AND (memories.valid_to IS NULL OR memories.valid_to > now())"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +124,7 @@ def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, li
     """The plan's columns of those of `memory_ids` that this search may find."""
     statement = SearchStatement()
     source = current_source(plan, statement, only=memory_ids)
-    columns = ", ".join(f"memories.{name}" for name in plan.columns)
-    return f"SELECT {columns} {source.rows}", statement.values
+    return f"SELECT {shown_columns(plan.columns)} {source.rows}", statement.values
 
 
 def exact_statement(
@@ -142,9 +137,9 @@ def exact_statement(
     statement = SearchStatement()
     source = current_source(plan, statement, narrow=False, only=memory_ids)
     exact = replace(source, code=None)
-    columns = ", ".join(f"memories.{name}" for name in plan.columns)
     return (
-        f"SELECT {columns}, coalesce({cosine(plan.vectors, statement, exact)}, 'NaN') AS exact, "
+        f"SELECT {shown_columns(plan.columns)}, "
+        f"coalesce({cosine(plan.vectors, statement, exact)}, 'NaN') AS exact, "
         f"coalesce({cosine(asked.vectors, statement, exact)}, 'NaN') AS exact_ranked, "
         f"{' AND '.join(narrowed(plan, statement)) or 'true'} AS fits {source.rows}",
         statement.values,
@@ -175,7 +170,7 @@ def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
         else ""
     )
     order = "score" if plan.rerank else "similarity"
-    columns = ", ".join(f"memories.{name}" for name in plan.columns)
+    columns = shown_columns(plan.columns, now=plan.known_at is None)
     # What is sorted is narrow, not whole rows: 1.0 ms instead of 1.5 for a bucket of 1,000.
     # The few that are left are fetched by their ctid.
     # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
@@ -320,7 +315,7 @@ def current_source(
         within = in_bucket("= 'active'", "IN ('archived', 'superseded')")
     rows = f"""FROM {buckets}
         CROSS JOIN LATERAL ({within} OFFSET 0) AS memories"""
-    conditions = [_CURRENT if plan.as_of is None else valid_at(plan.as_of, statement)]
+    conditions = [counts_now("memories") if plan.as_of is None else valid_at(plan.as_of, statement)]
     conditions += whose(plan, statement)
     if narrow:
         conditions += narrowed(plan, statement)

@@ -6,7 +6,7 @@ a request may be inferred.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import structlog
@@ -19,6 +19,7 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.errors import UserNotFoundError
 from app.memory.memories.amendments import was_closed
+from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.deletion_service import MOST_AT_ONCE, DeleteSelection
 from app.memory.memories.filters import InvalidFilterError
 from app.memory.memories.list_repository import (
@@ -78,7 +79,8 @@ class MemoryService:
         """
         async with self._work.read(principal) as db:
             row = await MemoryRepository(db, principal.access).get(memory_id)
-            return MemoryRead.model_validate(row)
+            [shown] = await shown_memories(db, principal.access, [row])
+            return shown
 
     async def list_memories(self, principal: Principal, query: MemoryQuery) -> Page[MemoryRead]:
         """A page of memories by creation time; with status active only those that count now.
@@ -91,7 +93,7 @@ class MemoryService:
             InvalidFilterError: `filters` is no JSON object, or not in our grammar.
 
         """
-        places = {"limit", "cursor", "order", "filters", "as_of", "known_at"}
+        places = {"limit", "cursor", "order", "filters", "as_of", "known_at", "in_conflict"}
         asked: dict[str, Any] = {
             "equal": query.model_dump(exclude=places, exclude_none=True),
             "filters": _parsed(query.filters),
@@ -101,14 +103,16 @@ class MemoryService:
             "as_of": query.as_of,
         }
         async with self._work.read(principal) as db:
-            rows: Sequence[Any] = (
-                await MemoryRepository(db, principal.access).list_memories(**asked)
-                if query.known_at is None
-                else await TimelineRepository(db, principal.access).list_memories_then(
+            if query.known_at is None:
+                rows = await MemoryRepository(db, principal.access).list_memories(
+                    **asked, in_conflict=query.in_conflict
+                )
+                shown = await shown_memories(db, principal.access, rows)
+            else:
+                states = await TimelineRepository(db, principal.access).list_memories_then(
                     query.known_at, **asked
                 )
-            )
-            shown = [MemoryRead.model_validate(row) for row in rows]
+                shown = [MemoryRead.model_validate(state) for state in states]
         return page(
             shown,
             query.limit,

@@ -12,6 +12,7 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Column, SearchStatement
 from app.memory.memories.comparison_sql import Source
+from app.memory.memories.conflict_sql import COMPUTED, shown_columns
 from app.memory.memories.search_sql import (
     COLUMNS,
     SearchPlan,
@@ -28,6 +29,8 @@ from app.memory.memories.search_sql import (
 
 # How often a memory was found is not in the history; the present value is shown.
 _NOT_OF_THEN = ("use_count", "last_used_at")
+
+_STORED = tuple(name for name in COLUMNS if name not in COMPUTED)
 
 _LISTED = ", ".join(f"history.{name}" for name in WORDS)
 _OF_THEN = ", ".join(
@@ -59,9 +62,10 @@ def known_hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[s
     statement = SearchStatement()
     source = _source(plan, statement, only=memory_ids)
     columns = ", ".join(
-        f"{'present' if name in _NOT_OF_THEN else 'memories'}.{name}" for name in COLUMNS
+        f"{'present' if name in _NOT_OF_THEN else 'memories'}.{name}" for name in _STORED
     )
-    return f"SELECT {columns} {source.rows}", statement.values
+    computed = shown_columns(COMPUTED, now=False)
+    return f"SELECT {columns}, {computed} {source.rows}", statement.values
 
 
 def known_waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
@@ -134,7 +138,7 @@ def _source(
 
 def _fetched() -> str:
     columns = ", ".join(
-        f"{'present' if name in _NOT_OF_THEN else 'state'}.{name}" for name in COLUMNS
+        f"{'present' if name in _NOT_OF_THEN else 'state'}.{name}" for name in _STORED
     )
     return f"""
         SELECT {columns}

@@ -243,11 +243,13 @@ def remembered(
 def _is_in_profile(profile: Sequence[ProfileLine], memory: Found) -> bool:
     """Whether the profile contains everything that a memory's line would say.
 
-    A memory with a date or a corrected mistake says more than its content; and a correction is
-    always shown among the corrections.
+    A memory with a date, a corrected mistake or a conflict says more than its content; and a
+    correction is always shown among the corrections.
     """
     row = memory.row
-    if row["memory_type"] == CORRECTION or row["valid_from"] or row["source_error"]:
+    if row["memory_type"] == CORRECTION:
+        return False
+    if row["valid_from"] or row["source_error"] or row["conflicts_with"]:
         return False
     return any(line.repeats(row["memory_id"], row["content"]) for line in profile)
 

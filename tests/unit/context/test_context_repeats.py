@@ -22,7 +22,7 @@ def memory(number: int, content: str, **fields: Any) -> Found:
     row = {
         "memory_id": f"mem_{number}", "content": content, "memory_type": "fact", "scope": "user",
         "source_error": None, "speaker": None, "said_at": None, "confidence": 1.0,
-        "valid_from": None, "version": 1,
+        "valid_from": None, "version": 1, "conflicts_with": [], "newer_conflicts": [],
     } | fields  # fmt: skip
     ranked = RankedMemory(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
     return Found(row, ranked)  # type: ignore[arg-type]  # a record reads the same
