@@ -19,6 +19,7 @@ from app.memory.extraction.drafts import STORED, Draft, by_owner
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_state import NeighboursMovedError, RunState
 from app.memory.memories.amendments import end_predecessors, supersede
+from app.memory.memories.conflict_repository import ConflictRepository, link
 from app.memory.memories.duplicates import EXPIRED, archive_expired
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.eviction_repository import OVER_CAPACITY
@@ -45,6 +46,7 @@ class DraftWriter:
         self._now = now
         access = state.request.principal.access
         self._memories = MemoryRepository(db, access)
+        self._conflicts = ConflictRepository(db, access.tenant_id)
         self._locks = ExtractionRepository(db, access)
         self._records = RecordRepository(db, access)
 
@@ -105,19 +107,28 @@ class DraftWriter:
 
     async def _add(self, draft: Draft, event: str) -> Draft:
         draft = replace(draft, memory_id=new_id("mem"))
-        [row] = await self._memories.add_all([self._row(draft)])
+        values = self._row(draft)
+        others = await self._conflicts.lock(values, draft.conflicts)
+        values["conflict_ids"] = [other.memory_id for other in others] or None
+        [row] = await self._memories.add_all([values])
         await self._note([MemoryChange(event, None, snapshot(row))], draft.reason)
+        await self._note(await link(self._db, others, [row]), f"{row.memory_id} may contradict it")
         return draft
 
     async def _merge(self, draft: Draft) -> Draft:
         """One memory for several: a new one, or the one of them that has its words already."""
         rows = [await self._target(memory_id) for memory_id in draft.target_ids]
+        # What contradicts one of them contradicts what they become together.
+        draft = replace(draft, conflicts=await self._conflicts.beside(rows))
         own_hash = draft.content.content_hash
         kept = next((row for row in rows if row.content_hash == own_hash), None)
         if kept is None:
             draft = await self._add(draft, "MERGE")
         else:
             draft = replace(draft, memory_id=kept.memory_id)
+            others = await self._conflicts.lock(snapshot(kept), draft.conflicts)
+            changes = await link(self._db, [kept], others) + await link(self._db, others, [kept])
+            await self._note(changes, draft.reason)
         return await self._end_targets(draft)
 
     async def _end_targets(self, draft: Draft) -> Draft:

@@ -30,12 +30,14 @@ from app.memory.extraction.inference_request import (
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.run_policy import model_for, principal_of, writable_project
 from app.memory.extraction.run_state import RunRequest, RunResult
+from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
     MemoryNotFoundError,
 )
 from app.memory.memories.gate import GateReason, verdict_row
+from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
 from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
@@ -306,13 +308,13 @@ def _silent(silent: Mapping[int, GateReason], before: Sequence[Any]) -> list[Out
 async def outcomes(db: AsyncSession, access: Access, result: RunResult) -> MemoryAdded:
     """One outcome per proposal, with the memory that holds it, where the caller may see it."""
     memories = MemoryRepository(db, access)
-    shown: dict[str, MemoryRead] = {}
+    rows: list[Memory] = []
     for memory_id in {draft.memory_id for draft in result.drafts} - {None}:
         try:
-            row = await memories.get(str(memory_id))
+            rows.append(await memories.get(str(memory_id)))
         except MemoryNotFoundError:
             continue
-        shown[row.memory_id] = MemoryRead.model_validate(row)
+    shown = {each.memory_id: each for each in await shown_memories(db, access, rows)}
     results = [_outcome(draft, shown) for draft in result.drafts]
     results += [
         Outcome(

@@ -32,7 +32,7 @@ JUDGED = {"content", "confidence", "source_error", "metadata_"}
 RESTORED = (
     "content", "memory_type", "attribute", "tier", "source", "source_id", "source_error",
     "evidence", "confidence", "visibility", "status", "superseded_by", "external_id", "metadata",
-    "expected_valid_days", "speaker",
+    "expected_valid_days", "speaker", "conflict_ids",
 )  # fmt: skip
 RESTORED_TIMES = ("valid_from", "valid_to", "expires_at", "said_at")
 """What a memory says and when it counts; never its owner or scope."""

@@ -29,6 +29,7 @@ from app.memory.memories.amendments import (
     superseding_values,
     was_closed,
 )
+from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.duplicates import EXPIRED
 from app.memory.memories.errors import (
     DuplicateMemoryError,
@@ -133,8 +134,8 @@ class EditService:
         await self._process(principal, seen, changes)
         await self._judge(principal, seen, changes)
         if changes.get("content", seen.content) != seen.content:
-            # Whoever was quoted did not say the new words.
-            changes["speaker"] = None
+            # Whoever was quoted did not say the new words, and nobody compared them with others.
+            changes |= {"speaker": None, "conflict_ids": None}
         model = await self._embed(principal, seen.agent_id, changes)
         event = patch_event(seen, changes)
         async with self._work.write(principal, while_disabled=True) as unit:
@@ -143,7 +144,7 @@ class EditService:
                 raise NotChangeableError(memory_id, row.status)
             amendment = Amendment(event, changes, model, body.reason)
             change = await _amended(unit.db, principal, row, amendment)
-            answer = MemoryRead.model_validate(row)
+            [answer] = await shown_memories(unit.db, principal.access, [row])
         if change is not None:
             MEMORY_EVENTS.labels(event).inc()
         return answer
@@ -266,9 +267,8 @@ class EditService:
             superseded_by = row.superseded_by
             amendment = Amendment("RESTORE", changes, model, body.reason)
             change = await _amended(unit.db, principal, row, amendment)
-            answer = MemoryRestored(
-                memory=MemoryRead.model_validate(row), superseded_by=superseded_by
-            )
+            [memory] = await shown_memories(unit.db, principal.access, [row])
+            answer = MemoryRestored(memory=memory, superseded_by=superseded_by)
             unit.answer(answer, 200, user_id=row.user_id)
         if change is not None:
             MEMORY_EVENTS.labels("RESTORE").inc()

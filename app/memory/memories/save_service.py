@@ -23,6 +23,7 @@ from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.text.offload import read_text
 from app.memory.memories.amendments import end_predecessors, successor_begins, supersede
 from app.memory.memories.candidates import SaveCandidate, candidates, characters
+from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.duplicates import EXPIRED, DuplicateCheck
 from app.memory.memories.errors import (
     DuplicateMemoryError,
@@ -239,9 +240,9 @@ class SaveService:
             # A known statement is answered only where it could also be saved.
             await ensure_owner(db, principal, owner, create=self._rules.auto_create)
         duplicates = self._duplicates(db, principal, body, embedder)
+        known = list((await duplicates.decide(asdict(owner), batch)).values())
         shown = {
-            memory_id: MemoryRead.model_validate(row)
-            for memory_id, row in (await duplicates.decide(asdict(owner), batch)).items()
+            memory.memory_id: memory for memory in await shown_memories(db, principal.access, known)
         }
         await records.note(duplicates.archived, actor=principal.key_id, reason=EXPIRED)
         fresh = [candidate for candidate in batch if candidate.event in {"ADD", "SUPERSEDE"}]
