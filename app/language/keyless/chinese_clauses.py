@@ -34,7 +34,7 @@ _CONNECTIVE: Final = lazy_pattern(
 _MARKS: Final = ' ”"」\n'
 _TRAILING: Final = " ，,、：:。！？!?；;…~～.—（("
 _FILLER: Final = lazy_pattern(
-    r"(?:[嗯啊哦噢哇呀唉哎嘿哈呵额呃诶欸呜嗨咦]+|[对好行是]+[啊呀的吧了呢哦]*|没错|当然[了啦可以]*"
+    r"(?:[嗯啊哦噢哇呀唉哎嘿哈呵额呃诶欸呜嗨咦]+|[对好行是]+[啊呀的吧了呢哦]*|没错|当然[了啦可以]*|(?:[说搞弄记]|你)*错了|不对|不是这样的?|[更纠]正一下"
     r"|真的[吗啊呢]?|没事[的了]?|(?:谢谢|多谢|感谢|你好|您好|[早晚]上好|[早晚]安|好主意|太好了).*|.{0,3}[师家位生]好"
     r"|再见|拜拜|不是[哦的啊]?|没有[耶啊呢]?|可以[的啊]?|不好意思|抱歉|我?[很超也最]?级?喜欢[啊呀的]?"
     r"|没(?:问题|关系|什么|有了)|(?:很|真)?高兴(?:认识|见到)[你您].*|明白了?|知道了|说[到起].{0,12}|是这样的?|(?:我的)?(?:情况|问题|背景)(?:是|如下)?"
@@ -139,6 +139,7 @@ def chinese_clauses(text: str, before: str | None) -> list[Clause]:
             cues |= _context(folded, subject, whom if topic else None, answered)
             cues |= {"answer": 1.0} if asked and place < _ANSWER else {}
             cues |= {} if clauses else {"first": 1.0}
+            cues |= {"orders": 1.0} if _RULE.match(folded) else {}
             if _WAS_ASKED.search(plain, max(start - _NEAR, 0), start):
                 cues[ASKED] = 1.0
             lead = topic.text if topic and _leans(folded, subject, whom) else ""

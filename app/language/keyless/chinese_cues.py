@@ -68,7 +68,7 @@ _CUES: Final = {
     "third_person": lazy_pattern("(?<![吉其])他|[她它]"),
     "nickname": lazy_pattern(rf"(?<![最从很大太幼弱]){_NICKNAME}"),
     "latin_name": lazy_pattern(r"\b[A-Z][A-Za-z+#.]*|\b[a-z]+[A-Z]\w*"),
-    "title": lazy_pattern("《[^》]+》|「[^」]+」"),
+    "title": lazy_pattern("《[^》]+》"),
     "named": lazy_pattern("(?:名字|名)?叫(?!我|你|他|她|做)|我姓|昵称"),
     "relative_day": lazy_pattern("(?:今|昨|前|明|后)[天晚早]|刚刚?|刚才|[上中下]午|早上|晚上|半夜"),
     "relative_period": lazy_pattern(
@@ -86,8 +86,9 @@ _CUES: Final = {
     "lives": lazy_pattern(
         "住(?!院)|家在|老家|[在从到][^，]{1,12}(?:工作|上班|上学|读|念|住|实习|做|当|任教)|就职|任职|在读|[入离辞]职|跳槽|上[小中大]学"
     ),
+    "is_a": lazy_pattern("是(?:[一个名位做搞学]|.{1,8}[人师生员长的])"),
     "state": lazy_pattern(
-        "是(?:[一个名位做搞学]|.{1,8}(?:人|师|生|员|长|的))|毕业|退休|单身|[结离]婚|怀孕|去世|出生|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]"
+        "毕业|退休|单身|[结离]婚|怀孕|去世|出生|未婚|已婚|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|岁了|[血]型"
     ),
     "likes": lazy_pattern(
         "喜欢|[最很超]爱|(?<!可)爱(?![情心的好])|热爱|偏[好爱]|感兴趣|迷上|宁愿|更愿意"
@@ -150,12 +151,14 @@ _CUES: Final = {
 _TOGETHER: Final = (
     *product(
         ("subject_speaker", "subject_none", "subject_person", "subject_pronoun"),
-        ("done", "likes", "mood", "opinion", "wish", "lives", "state", "plan", "habit", "age"),
+        ("done", "likes", "mood", "opinion", "wish", "lives", "is_a", "state", "plan", "habit",
+         "age"),
     ),
     *product(("done", "plan"), ("relative_day", "relative_period", "quantity")),
     *product(("third_person", "nickname"), ("told", "relative_day", "relative_period")),
+    *product(("short",), ("likes", "plan", "habit", "dislikes", "state", "skill")),
     ("opinion", "mood"),
-)
+)  # fmt: skip
 """Cues that say more together."""
 _SHORT: Final = 7
 _LONG: Final = 60

@@ -133,6 +133,11 @@ def test_what_is_to_be_remembered_is_marked():
     assert ASKED not in chinese_clauses("我记住了你说的", None)[0].cues
 
 
+def test_what_opens_a_correction_is_cut():
+    (clause,) = chinese_clauses("不对，我们项目用的是Rust", None)
+    assert (clause.text, clause.start) == ("我们项目用的是Rust", 3)
+
+
 def test_third_person_is_kept_as_it_is():
     assert told("用户喜欢编程") == ["用户喜欢编程"]
 
@@ -243,6 +248,11 @@ def test_event_with_a_mood_is_more_than_a_mood():
         "我打算明年去京都",
         "以后叫我小美",
         "用户喜欢编程",
+        "我单身",
+        "我喜欢跑步",
+        "以后回答都用繁体",
+        "从字节跳动离职了",
+        "小李说他后天生日",
         "我媽媽上個月做了手術",
         "我们项目用的是Rust",
         "我和最好的朋友吵架了，感觉好难过",
