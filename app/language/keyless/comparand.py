@@ -19,8 +19,9 @@ _KIN: Final = (
 )
 _OTHERS: Final = lazy_pattern(rf"(?<=\bmy )[a-z]+|(?<=\bour )[a-z]+|(?<=\buser's )[a-z]+|{_KIN}")
 _WISHED: Final = lazy_pattern(
-    r"\b(?:wants?|hopes?|plans?|would|might|may|could|should|will|going to|wish|considering|"
-    r"thinking|if|maybe|trying)\b|'ll\b|想|打算|准备|计划|希望|可能|也许|考虑|如果"
+    r"\b(?:wants?|hopes?|plans?|would|might|(?<![0-9] )may(?! [0-9])|could|should|will|wish|"
+    r"going to|considering|thinking|if|maybe|trying)\b|'ll\b"
+    r"|想|打算|准备|计划|希望|可能|也许|考虑|如果"
 )
 _PAST: Final = lazy_pattern(
     r"^(?:i|we|the user|user|(?:my|the user's) \w+) (?:\w+ly )?(?:\w+ed|was|were|had|did|went)\b"

@@ -30,6 +30,9 @@ NEAR: Final = 0.8
 OVERLAP: Final = 0.6
 """Share of their words from which two statements may be about the same thing."""
 
+SLOT: Final = 0.75
+"""Share of words, and cosine, from which two statements are one with another word in one place."""
+
 
 class RulesReconciler:
     """`rules/2`. Holds nothing, so one instance may serve every task and thread."""
@@ -191,7 +194,7 @@ def _by_words(new: Comparand, old: Comparand) -> Relation | None:
     opposite = new.wording.negative != old.wording.negative
     if opposite and difference is not None and new.people == old.people:
         return _by_polarity(new, old, shared)
-    if difference == "antonym":
+    if difference in {"antonym", "negation", "order"}:
         close = new.people == old.people and shared >= OVERLAP
         return Relation.MAY_CONTRADICT if close else None
     within = _by_inclusion(new, old)
@@ -240,6 +243,8 @@ def _is_other_value(new: Comparand, old: Comparand, difference: Difference) -> b
             return new.counts_otherwise(old, near=True)
         close = new.alike(old) >= least and new.is_of_same(old)
         return close and new.counts_otherwise(old)
+    if min(new.alike(old), old.nearness) >= SLOT:
+        return new.memory_type != "event" and len(new.words & old.words) > 2
     mine, other = (_MY_IS.match(simplify(one.form)) for one in (new, old))
     if new.people == old.people and mine and other and mine[0] == other[0]:
         return True

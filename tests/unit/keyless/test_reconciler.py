@@ -137,6 +137,8 @@ IN_CONFLICT = [
     ("我儿子的体重是三十斤", "我儿子体重三十公斤"),
     ("My daughter was born on 14 May 2017", "My daughter was born on 4 May 2017"),
     ("The name of my cat is Biscuit", "My cat is named Pickles"),
+    ("The deadline was moved to 14 March", "The deadline was moved to 2 May"),
+    ("Please call me Alex, not Alexandra", "Please call me Alexandra, not Alex"),
     ("My train leaves at 7:40", "My train leaves at 12:30"),
     ("我的火车7:40开", "我的火车12:30开"),
     ("The meeting is on Thursday", "The meeting is on Friday"),
@@ -280,6 +282,15 @@ def test_what_is_very_near_and_counts_otherwise_is_in_conflict():
 
     assert became(new, old, similarity=0.79) == "beside"
     assert became(new, old, similarity=0.8) == "in conflict"
+
+
+def test_another_word_in_one_place_is_in_conflict_when_the_rest_is_the_same():
+    new, old = "I prefer aisle seats on long flights", "I prefer window seats on long flights"
+
+    assert became(new, old, similarity=0.74) == "beside"
+    assert became(new, old, similarity=0.75) == "in conflict"
+    # Few shared words say little.
+    assert became("I like tea", "I like coffee", similarity=0.9) == "beside"
 
 
 def test_what_has_more_to_say_is_no_repetition():
