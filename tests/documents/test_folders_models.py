@@ -237,12 +237,14 @@ class TestExtracting:
             repeated = await over(client, again["job_id"])
         assert repeated["status"] == "succeeded", repeated
         [first, *_] = provider.chat.requests
-        assert any(REFUNDS in str(line) for line in lines_of(first))
+        [line] = [line for line in lines_of(first) if REFUNDS in str(line)]
+        assert line["name"] == "refunds.txt"
         assert "Only times." in str(first.body["messages"])
         [memory] = done(await client.get("/memories", params={"user_id": "ana"}))["items"]
         assert memory["content"] == wanted
         assert (memory["source"], memory["source_id"]) == ("knowledge_base", file["file_id"])
         assert memory["evidence"] == [passage["passage_id"]]
+        assert (memory["speaker"], memory["said_at"]) == (None, None)
         assert memory["source_deleted_at"] is None
 
         done(await client.delete(f"/folders/{folder_id}/files/{file['file_id']}"))

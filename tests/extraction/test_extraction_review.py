@@ -560,7 +560,8 @@ class TestMerges:
     async def test_several_become_one(self, ana, chat):
         ids = await own(ana, 8, days=50, confidence=0.8)
         await age(ana, ids[1:2], 20, confidence=0.85, evidence=["m2", "m3"], expected_valid_days=40)
-        await age(ana, ids[:1], 30, evidence=["m1", "m2"], expected_valid_days=60)
+        said_at = datetime(2025, 5, 3, tzinfo=UTC)
+        await age(ana, ids[:1], 30, evidence=["m1", "m2"], expected_valid_days=60, said_at=said_at)
         newest = (await memory(ana, ids[1]))["create_time"]
         chat.otherwise = self.merging(confidence=0.99)
         run = await infer(ana)
@@ -568,6 +569,7 @@ class TestMerges:
         row = await self.one(ana)
         assert row["confidence"] == 0.85
         assert row["valid_from"] == newest
+        assert (row["said_at"], row["speaker"]) == ("2025-05-03T00:00:00Z", None)
         assert row["evidence"] == ["m1", "m2", "m3"]
         assert row["expected_valid_days"] == 40
         assert (row["memory_type"], row["source"], row["status"]) == ("fact", "ai", "active")

@@ -1,6 +1,6 @@
 """Who said a memory and when: columns that an extractor's quotations fill, and what keeps them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,13 @@ from app.language.keyless.extractor import RulesExtractor
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.extractor import ConversationTurn, Extraction, ExtractionRequest, Proposed
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
+from app.language.llm.reconciler import (
+    NO_AGENDA,
+    Agenda,
+    ReconcileDecision,
+    ReconcileQuestion,
+    Reconciliation,
+)
 from app.language.text.time_expressions import validity
 from app.runtime import Runtime
 from tests.support.api import (
@@ -35,6 +42,8 @@ from tests.support.working import extracted, over, working
 LISBON = "I moved to Lisbon last month."
 MAY = "2025-05-03T23:30:00+02:00"
 IN_UTC = "2025-05-03T21:30:00Z"
+REWORDED = "I moved to Lisbon on 3 April."
+REPEATED = "I moved to Lisbon last month, by train."
 LINE = "- [fact] ana, 3 May 2025: I moved to Lisbon last month."
 
 
@@ -63,9 +72,29 @@ def _quoted(turn: ConversationTurn) -> Proposed:
     )
 
 
+class Rewording(RulesReconciler):
+    """Puts what is said more exactly into words of its own, or leaves it in the speaker's."""
+
+    async def reconcile(
+        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
+    ) -> Reconciliation:
+        found = await super().reconcile(questions, agenda)
+        pairs = zip(questions, found.decisions, strict=True)
+        return replace(found, decisions=tuple(self._reworded(*pair) for pair in pairs))
+
+    def _reworded(
+        self, question: ReconcileQuestion, decision: ReconcileDecision
+    ) -> ReconcileDecision:
+        said = question.proposed.content
+        if said not in {REWORDED, REPEATED}:
+            return decision
+        content = "Ana moved to Lisbon on 3 April 2025." if said == REWORDED else said
+        return ReconcileDecision("UPDATE", (question.neighbours[0].memory_id,), content)
+
+
 @pytest.fixture(scope="module")
 async def quoting(runtime: Runtime) -> Runtime:
-    rules = ExtractionModel(Quoting(), RulesReconciler())
+    rules = ExtractionModel(Quoting(), Rewording())
     return replace(runtime, models=ModelCatalogue("rules", rules=rules))
 
 
@@ -260,6 +289,19 @@ async def test_edit_of_the_words_ends_the_quotation_and_undo_brings_it_back(
     body = {"history_id": lines[0]["history_id"]}
     again = ok(await client.post(f"{path}/restore", json=body))["memory"]
     assert (again["content"], again["speaker"], again["said_at"]) == (LISBON, "ana", IN_UTC)
+
+
+async def test_words_of_a_reconciler_are_nobodys_and_those_of_the_speaker_theirs(
+    client: AsyncClient,
+) -> None:
+    first = await infer(client, said(LISBON, MAY))
+
+    again = await infer(client, said(REPEATED, JUNE, name="Bo"))
+    assert (again["memory_id"], again["version"]) == (first["memory_id"], 2)
+    assert (again["content"], again["speaker"], again["said_at"]) == (REPEATED, "Bo", IN_UTC)
+    later = await infer(client, said(REWORDED, "2025-07-01T00:00:00Z"))
+    assert (later["memory_id"], later["version"]) == (first["memory_id"], 3)
+    assert (later["speaker"], later["said_at"]) == (None, "2025-07-01T00:00:00Z")
 
 
 async def test_past_shows_them_as_they_were(client: AsyncClient) -> None:
