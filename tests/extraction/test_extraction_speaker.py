@@ -203,11 +203,12 @@ class TestTimeOfARequest:
 
     @pytest.mark.parametrize("infer", [True, False])
     @pytest.mark.parametrize("path", ["/memories", "/memories?async=true", "/memories/validate"])
-    @pytest.mark.parametrize("days", [timedelta(days=1, minutes=5), timedelta(days=-50_000)])
+    @pytest.mark.parametrize("days", [timedelta(days=1, minutes=5), timedelta(days=-50_000), None])
     async def test_message_that_cannot_have_been_said_then_is_refused(
-        self, client: AsyncClient, days: timedelta, path: str, infer: bool
+        self, client: AsyncClient, days: timedelta | None, path: str, infer: bool
     ) -> None:
-        at = (datetime.now(UTC) + days).isoformat()
+        out = "9999-12-31T23:59:59-12:00"
+        at = out if days is None else (datetime.now(UTC) + days).isoformat()
         said_then = {"content": LISBON, "said_at": at}
         body = {"messages": [{"content": LISBON}, said_then], "user_id": "ana", "infer": infer}
 
@@ -302,6 +303,11 @@ async def test_words_of_a_reconciler_are_nobodys_and_those_of_the_speaker_theirs
     later = await infer(client, said(REWORDED, "2025-07-01T00:00:00Z"))
     assert (later["memory_id"], later["version"]) == (first["memory_id"], 3)
     assert (later["speaker"], later["said_at"]) == (None, "2025-07-01T00:00:00Z")
+    path = f"/memories/{first['memory_id']}"
+    [line, *_] = await every_page(client, f"{path}/history")
+    body = {"history_id": line["history_id"]}
+    back = ok(await client.post(f"{path}/restore", json=body))["memory"]
+    assert (back["speaker"], back["said_at"]) == ("ana", IN_UTC)
 
 
 async def test_past_shows_them_as_they_were(client: AsyncClient) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AliasChoices,
+    AwareDatetime,
     BeforeValidator,
     Field,
     JsonValue,
@@ -23,7 +24,6 @@ from app.platform.values.fields import (
     Schema,
     Storable,
     Timestamp,
-    ZonedTime,
     example,
     metadata_size,
 )
@@ -119,7 +119,8 @@ class SaidMessage(Schema):
     content: Annotated[Content, BeforeValidator(_text_of), TEXT_OR_PARTS]
     name: ShortText | None = None
     metadata: Metadata = Field(default={}, description="Added to the metadata of the request.")
-    said_at: ZonedTime | None = Field(
+    # In its own zone, which says where its day begins.
+    said_at: AwareDatetime | None = Field(
         default=None,
         description=f"When it was said, {ZONED} Relative dates (yesterday) are read from there, "
         "in that zone; with `infer`, `metadata.client_time` where left out. Not before 1900, and "

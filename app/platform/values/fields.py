@@ -151,20 +151,12 @@ def in_utc(time: datetime) -> datetime:
     return converted
 
 
-def _in_calendar(time: datetime) -> datetime:
-    in_utc(time)
-    return time
-
-
 Timestamp = Annotated[
     AwareDatetime,
     AfterValidator(in_utc),
     PlainSerializer(_utc, return_type=str, when_used="json"),
     Field(description="ISO 8601 with a zone", examples=["2026-11-21T12:00:00Z"]),
 ]
-
-ZonedTime = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
-"""A time that keeps its zone, which says where its day begins."""
 
 ZONED = "ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused."
 """For fields with a description of their own: the format of the time."""
