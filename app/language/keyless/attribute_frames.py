@@ -201,6 +201,10 @@ CHINESE_OTHERS: Final = lazy_pattern(
     r"(?:的|家)?(?:[老大小二三]?(?:爸|妈|爹|娘|爷|奶|哥|姐|弟|妹|叔|姑|舅|姨|嫂|婆|公|儿|孙)|女儿|父|母|妻|丈夫|爱人"
     r"|太太|媳妇|对象|[男女]友|[男女]?朋友|孩子|同[事学]|领导|室友|邻居|导师|家人|亲戚)|[他她它你您]"
 )
+CHINESE_INTRODUCED: Final = lazy_pattern(
+    rf"的|{CHINESE_OTHERS.pattern}|[^，,]*(?:养|有(?:[一两三几]?[个只条位]|[一两三几]))"
+)
+"""Whom a piece without a subject after it may be about: 我养了一只猫，今年三岁."""
 CHINESE_UNSURE: Final = lazy_pattern(
     r"[？?]|[吗呢]$|什么|哪[里儿个座家]|如果|要是|假如|假设|比如|也许|可能|或许|开玩笑|听说"
 )

@@ -184,9 +184,9 @@ class _ChineseReading:
             for group, name in frame.groups:
                 value = text[start + match.start(group) : start + match.end(group)]
                 self.given.append(Attribute(f"user.{name}", value.strip(_MARKS), frame.began))
-            self._self = True
+            self._self = not frames.CHINESE_OTHERS.match(piece, at)
             return
-        self._self = named and not frames.CHINESE_OTHERS.match(piece, at)
+        self._self = named and not frames.CHINESE_INTRODUCED.match(piece, at)
         self._leave(piece[at:])
 
     def _leave(self, text: str) -> None:

@@ -85,6 +85,9 @@ NONE = [
     "My wife is German",
     "用户妹妹在伦敦工作",
     "妈妈身体不好，住在北京",
+    "我的猫叫奥利奥，今年4岁",
+    "我养了一只猫，今年三岁",
+    "我有个朋友在那边上班，住在深圳",
     # A question, a wish, a hypothesis.
     "Do I live in Munich?",
     "If I live in Munich, what taxes do I pay?",
@@ -141,6 +144,11 @@ def test_a_statement_may_give_several():
     ]
     found = attributes_of("我叫李雷，今年30岁，住在上海，喜欢喝茶")
     assert [each.value for each in found] == ["李雷", "30", "上海"]
+
+
+def test_what_is_said_on_of_somebody_named_is_not_of_the_speaker():
+    found = attributes_of("我老公叫李强，在银行工作")
+    assert [each[:2] for each in found] == [("user.partner", "李强")]
 
 
 def test_what_a_statement_says_besides_is_told_without_its_times():
