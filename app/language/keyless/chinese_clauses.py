@@ -100,7 +100,7 @@ _GOES_ON: Final = lazy_pattern("(?:的时候|时|[之以]?[前后]|期间|那[�
 """What ends so only says when."""
 _SHORTEST: Final = 3
 _TELLING: Final = 6
-_FEW: Final = 6
+_FEW: Final = 7
 _NEXT: Final = 5
 _NEAR: Final = 14
 _LONG: Final = 36

@@ -35,7 +35,9 @@ _DEGREE: Final = (
 _MOOD_ONLY: Final = lazy_pattern(
     rf"(?:(?!{_MOOD}){_DEGREE})*+{_MOOD}++[死极坏透]?[了啊呀呢的吧哦啦哈喔嘛！!~]*"
 )
-_ASIDE: Final = lazy_pattern("我?(?:感觉|觉得|好想|真的?|太|超级?|心里|听起来|看起来).*")
+_ASIDE: Final = lazy_pattern(
+    "[但可是不过就还也]*我?(?:还是)?(?:感觉|觉得|好想|真的?|太|超级?|心里|听起来|看起来).*"
+)
 """What is said beside an event, in a later part."""
 
 _TIME_BEFORE: Final = (
@@ -55,7 +57,9 @@ _SUBJECTS: Final = (
         rf"{_OPENING}(?:{PERSON}|{_NICKNAME}|[A-Z][a-z]+"
         "|[\u4e00-\u9fff](?:[姐哥总工叔姨]|老师|医生|教练|经理|主任|教授|律师))"
     )),
-    ("subject_speaker", lazy_pattern("[^，的是让给叫说跟和对把被比他她它]{1,8}我(?!们)")),
+    ("subject_speaker", lazy_pattern(
+        rf"(?![^我]*{PERSON})[^，的是让给叫说跟和对把被比他她它]{{1,8}}我(?![们了的，。！]|$)"
+    )),
 )  # fmt: skip
 """How a clause opens; the first that fits counts."""
 NO_SUBJECT: Final = "subject_none"
@@ -94,7 +98,7 @@ _CUES: Final = {
         "喜欢|[最很超]爱|(?<!可)爱(?![情心的好])|热爱|偏[好爱]|感兴趣|迷上|宁愿|更愿意"
     ),
     "dislikes": lazy_pattern(
-        "讨厌|不喜欢|受不了|不爱|不能?[吃喝碰]|(?<![害担恐可])怕(?![^，]*会)|嫌|反感"
+        "讨厌|不喜欢|受不了|不爱|不能?[吃喝碰]|(?<![害担恐可])怕(?=[^，不没会更被我他她]{1,4}(?:[，了的]|$))|嫌|反感"
     ),
     "health": lazy_pattern(
         "过敏|确诊|手术|住院|失眠|体检|[吃服]药|复查|病|[疼痛](?!快|苦)|受伤|近视|耐受"
@@ -126,14 +130,14 @@ _CUES: Final = {
     "question_word": lazy_pattern("什么|怎么|哪|谁|为何|多少|吗|是否|如何|几[点个号]"),
     "second_person": lazy_pattern("你|您"),
     "praise": lazy_pattern("谢|太棒|真棒|好主意|说得对|有道理|厉害|不错|加油"),
-    "worry": lazy_pattern("担心|害怕|怕[^，]*会|生怕|怎么办"),
+    "worry": lazy_pattern("担心|害怕|怕[^，]*[不没会更被我他她]|生怕|怎么办"),
     "procedure": lazy_pattern(
         "首先|其次|最后(?!一)|步骤|先.{1,20}(?:再|然后)|把[^，]{1,6}[切打拆洗剁]|关键是|即可|就(?:可以|行|好)了?$|需要|应该|根据|按照|要(?:多|注意|保持|学会)|(?:分钟|小时)左右"
         "|第[一二三]步|适量|[放加倒]入|才能|能够|的方法|有助于"
     ),
     "chats": lazy_pattern("聊|认识你|到这里|先这样|再见|下次(?:再|见)|晚安|告诉你|跟你说|陪我"),
     "tries": lazy_pattern(
-        "试[试一]|[看想尝学]一?下?[看想尝学]|尝试|考虑|努力|加油|建议|你说的|推荐的|相信"
+        "试[试一]|[看想尝学]一?下?[看想尝学]|尝试(?![^，]*了)|考虑|努力|加油|建议|你说的|推荐的|相信"
     ),
     "proposes": lazy_pattern("吧[！!]?$|我们(?:来|可以|一起|再|先)|一起(?:来|去)吧"),
     "introduces": lazy_pattern(
