@@ -67,7 +67,6 @@ NO_SUBJECT: Final = "subject_none"
 _CUES: Final = {
     "speaker": lazy_pattern("我(?!们)|咱|俺|本人"),
     "we": lazy_pattern("我们|咱们"),
-    "person_of_speaker": lazy_pattern(rf"(?:我|我们|咱|我家|我的)[新最老大小二三]?好?的?{PERSON}"),
     "person": lazy_pattern(PERSON),
     "third_person": lazy_pattern("(?<![吉其])他|[她它]"),
     "nickname": lazy_pattern(rf"(?<![最从很大太幼弱]){_NICKNAME}"),
@@ -137,7 +136,7 @@ _CUES: Final = {
     ),
     "chats": lazy_pattern("聊|认识你|到这里|先这样|再见|下次(?:再|见)|晚安|告诉你|跟你说|陪我"),
     "tries": lazy_pattern(
-        "试[试一]|[看想尝学]一?下?[看想尝学]|尝试(?![^，]*了)|考虑|努力|加油|建议|你说的|推荐的|相信"
+        r"试[试一]|([看想尝听读查])一?\1|尝试(?![^，]*了)|考虑|努力|加油|建议|你说的|推荐的|相信"
     ),
     "proposes": lazy_pattern("吧[！!]?$|我们(?:来|可以|一起|再|先)|一起(?:来|去)吧"),
     "introduces": lazy_pattern(
@@ -149,7 +148,6 @@ _CUES: Final = {
     ),
     "fiction": lazy_pattern("主角|[男女]主|人物|角色|故事|小说|[剧书]里|从前|设定|扮演|游戏里"),
     "general": lazy_pattern("人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上"),
-    "ability_now": lazy_pattern("能(?!力|量)|可以|要是|可惜|不敢|来不及"),
     "quotation": lazy_pattern('[“"]'),
 }
 _TOGETHER: Final = (
