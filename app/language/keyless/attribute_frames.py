@@ -1,7 +1,7 @@
 """The frames in which a sentence gives an attribute, in English and Chinese, as data.
 
-A frame begins behind what may lead a sentence, and ends with it. Letters in angle brackets stand
-for parts that frames share; `{v}` and `{v2}` are the values, in the order of the attributes.
+A frame begins behind what may lead a sentence, and ends with it. Words in braces stand for
+parts that frames share; `{v}` and `{v2}` are the values, in the order of the attributes.
 """
 
 import re
@@ -107,33 +107,37 @@ _MY: Final = r"(?:my|our|the user's|user's)"
 INTRODUCED: Final = lazy_pattern(
     r"(?i:i'm|i am|this is) (?P<v>[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?)"
 )
-_CAPITAL: Final = r"(?-i:[A-ZÀ-Þ0-9])"
+_CAPITAL: Final = r"(?-i:[A-ZÀ-Þ]|(?![0-9]+ ?[ap]m)[0-9]+[A-Za-z])"
 ENGLISH: Final = _frames(
     r"""
 name = {my} (?:full |first |real )?name(?:'s| is) {name}{tail}
-name = {i}(?:{be} (?:called|named|known as)| goe?s? by) {name}{tail}
-name = (?:(?:you can|just|please) )*call me {name}
+name = {i}{be} (?:called|named) {name}{tail}
+nickname = {i} goe?s? by {name}{tail}
+nickname = (?:(?:you can|just|please) )*call me {name}
 age = {i}{be}{adv} {number}(?: years? old|-years-old| yo| y/o)?(?P<tail> (?:now|today|already))?
 age = {i}{have} turn(?:ed|s) {number}{tail}
 age = {my} age is {number}
 birthday = {my} (?:birthday|birth ?date|date of birth)(?:'s| is)(?: on)? (?P<v>.*[0-9].*)
 birthday = {i} (?:was|were) born (?:on|in) (?P<v>[^,]*?[0-9].*?)(?P<tail> (?:in|at|near) [^0-9]*)?
 residence = {i}{living}{adv}(?P<with> (?:alone|together|with [\w' ]+?))?
-     (?:in|at|near|outside) {v}{tail}
+     (?:in|at) {v}{tail}
 residence began = (?:i|the user|user){have} (?:moved|relocated|emigrated|immigrated)
-    (?: back| over| here)*(?: from [\w ]+?)? to {v}{tail}
+    (?: back| over| here)*(?: from [\w ]+?)? to
+     (?!\S*(?-i:[a-z][A-Z0-9]|\.\w)){v}{tail}
 residence = {my} (?:home|home address|address|residence) is (?:in |at )?{v}{tail}
-occupation employer = {i}{working} as {as}{job} (?:at|for|with) {v2}{tail}
-employer occupation = {i}{working} (?:at|for|with) {v} as {as}(?P<v2>[^,;]+?){tail}
+occupation employer = {i}{working} as {as}{job} (?:at|for) {v2}{tail}
+employer occupation = {i}{working} (?:at|for) {v} as {as}(?P<v2>[^,;]+?){tail}
 occupation = {i}{working} as {as}{job}(?P<with> in (?-i:[A-Z]).*?)?{tail}
-employer = {i}{working} (?:at|for|with) {v}{tail}
-employer began = {i}{have} (?:started|got|took|accepted|landed)(?: work| working)?
-    (?: (?:an?|my|the)(?: new| \w+)? (?:job|position|role))? (?:at|with|for) {v}{tail}
+employer = {i}{working} (?:at|for) {v}{tail}
+employer began = {i}{have} started(?: work| working)? at {v}{tail}
+employer began = {i}{have} (?:started|got|took|accepted|landed) (?:an?|my|the)(?: new| \w+)?
+     (?:job|position|role) (?:at|with|for) {v}{tail}
 employer began = {i}{have} joined {v}(?P<tail> as .*)
 employer = {my} (?:employer|company)(?:'s name)? is(?: called)? {v}{tail}
 school = {i}{be}{adv} an? (?:\w+ )?student at {v}{tail}
 school = {i}(?:{be}{adv} studying|{adv} (?:study|studies))(?: [\w ]+?)? at {v}{tail}
-occupation employer = {i}{be}{adv} an? {job} (?:at|for|with) {v2}{tail}
+occupation employer = {i}{be}{adv} an?
+     (?!(?:\w+ )*(?:regular|member|guest|customer|patient|fan|visitor)\b){job} at {v2}{tail}
 occupation = {i}{be}{adv} an? {job} by (?:profession|trade){tail}
 occupation = {i}{be}{adv} an? (?P<v>(?:{rank}) [\w/ -]{2,50}?){tail}
 occupation = {my} (?:current |day )?(?:job|occupation|profession) is (?:as )?{as}{job}{tail}
@@ -219,8 +223,9 @@ CHINESE_EMPTY: Final = frozenset("了的着过在是也都就还又和与跟很�
 CHINESE: Final = _frames(
     r"""
 name = {of}?(?:大名|全名|真名|中文名|英文名|名字|姓名)(?:是|叫){name}
-name = {adv}名?叫做?(?![我他她你了过不停车醒]|外卖|快递|人){name}
-name = (?:可以|请|就)*叫我{name}(?:就行|就好|吧|即可)?
+name = {adv}名?叫做?(?![我他她你了过不停车醒人]|外卖|快递|.*[吃去来帮买送开请把说看]
+    |[爸妈爹娘爷奶哥姐弟妹叔姑舅姨]|老[公婆师板]|朋友|孩子|[儿女][儿子]|同[事学]){name}
+nickname = (?:可以|请|就)*叫我{name}
 age = {of}?(?:年龄|年纪)?{adv}[是有满]?(?P<v>{n}{1,3})周?岁[了半]?
 birthday = {of}?(?:生日|出生日期)[是在为]?(?:每年)?的?(?P<v>.*{n}.*)
 birthday = {adv}出?生于(?P<v>{date})
@@ -262,7 +267,7 @@ budget = {of}?总?预算(?:是|为|有|在|大概|大约|约|只有|：|:)*(?P<v
         "adv": r"(?:现在|目前|如今|就|是|也|还|又|都|已经|一直|刚刚?|最近|其实|长期|常年|正式"
         rf"|终于|从小?|自|起|开始|以来|人|{_WHEN})*",
         "of": r"(?:的|本人的?)",
-        "place": r"(?!一起|酒店|宾馆|医院|宿舍|[这那哪]|[0-9一二三四五六七八九十]+楼){v}",
+        "place": r"(?!家|[^，,]+家$|一起|酒店|宾馆|医院|宿舍|[这那哪]|{n}+楼){v}",
         "stay": r"(?:那边|这边|附近|工作|上班|生活|定居|居住|住)*{dur}",
         "work": r"(?:工作|上班|任职|就职|供职|打工|干活){dur}",
         "dur": r"(?:了?(?:快|有|已经)?{n}+多?(?:年|个月)[多半]?)?[了的]?",
@@ -270,7 +275,7 @@ budget = {of}?总?预算(?:是|为|有|在|大概|大约|约|只有|：|:)*(?P<v
         r"|研究[所院]|事务所|工作室|科技|局|厂|[A-Za-z0-9][A-Za-z0-9&. -]*))",
         "job": r"(?P<v>(?![^，,]*(?:者|迷|粉丝|新手)$)[^，,了过的我你他她]{2,14})",
         "date": _YEAR + r"(?:{n}{1,3}月(?:{n}{1,3}[日号])?)?",
-        "name": r"(?P<v>[\u4e00-\u9fff·]{2,4}|[A-Za-z][A-Za-z .'-]{0,30})",
+        "name": r"(?P<v>[\u4e00-\u9fff·]{2,4}?|[A-Za-z][A-Za-z .'-]{0,30})(?:就行|就好|吧|即可)?",
         "v": r"(?P<v>[^，,、的了]{1,24}?)",
         "n": _NUMERAL,
     },

@@ -177,7 +177,7 @@ class _ChineseReading:
         for frame in CHINESE:
             match = frame.pattern.fullmatch(piece, at) if named or self._self else None
             # "A new dish, called …": what has a name need not be the user.
-            if match is None or (not named and piece.startswith(("叫做", "名叫", "叫"), at)):
+            if match is None or (not named and frame.groups[0][1] == "name"):
                 continue
             if _is_over(piece[: match.start("v")] + piece[match.end("v") :], frame):
                 continue

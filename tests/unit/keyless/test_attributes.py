@@ -19,7 +19,6 @@ GIVEN = [
     ("I've lived in Rome since 2019", "residence", "Rome"),
     ("Hi! I'm Ana Byron, and I need a visa", "name", "Ana Byron"),
     ("The user's name is Ada Byron.", "name", "Ada Byron"),
-    ("Call me Bob", "name", "Bob"),
     ("The user is 34 years old.", "age", "34"),
     ("I turned thirty-four last week", "age", "thirty-four"),
     ("My birthday is on 3 May", "birthday", "3 May"),
@@ -216,3 +215,31 @@ def test_of_chinese_names_the_family_name_stands_first():
 
 def test_values_have_one_form():
     assert comparable("the Netherlands.") == comparable("Netherlands")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "I moved to TypeScript last year",
+        "I moved to Node.js",
+        "I start at 9 AM",
+        "I started at 9 AM",
+        "I landed at Heathrow",
+        "I work with Ana on the API",
+        "I'm a sucker for Italian food",
+        "I'm a regular at Starbucks",
+        "I live near Ana",
+        "Hi, I'm at the airport",
+        "我叫朋友吃饭",
+        "我叫妈妈起床",
+        "我住在奶奶家",
+        "我搬到了三楼",
+    ],
+)
+def test_what_only_looks_like_an_attribute_gives_none(content):
+    assert attribute_of(content) is None
+
+
+def test_what_somebody_wants_to_be_called_is_not_their_name():
+    assert attribute_of("Call me Bob")[:2] == ("user.nickname", "Bob")
+    assert attribute_of("叫我小王就行")[:2] == ("user.nickname", "小王")
