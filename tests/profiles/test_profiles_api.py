@@ -237,7 +237,7 @@ class TestDerived:
         assert values(shown) == {"username": "Ana", "profession": "nurse"}
         told = shown["attributes"]["profession"]
         assert told["memory_ids"] == [work["memory_id"]]
-        assert (told["origin"], told["deriver"]) == ("derived", "rules/1")
+        assert (told["origin"], told["deriver"]) == ("derived", "rules/2")
         assert shown["attributes"]["username"]["memory_ids"] == [name["memory_id"]]
         assert shown["derived_until"] is not None
 
@@ -247,12 +247,13 @@ class TestDerived:
         await save(client, "用户精通Python和Go。", memory_type="skill")
         await save(client, "用户希望助手用中文简洁地回答。", memory_type="preference")
         await save(client, "用户每天用VS Code写代码。", memory_type="habit")
+        await save(client, "用户平时写Rust和Go代码。", memory_type="habit")
 
         await derive(client)
 
         told = values(await profile(client))
         assert (told["username"], told["profession"]) == ("李明", "软件工程师")
-        assert set(told["programming_languages"]) == {"Python", "Go"}
+        assert told["programming_languages"] == ["Rust", "Go"]
         assert told["expertise_areas"] == ["Python", "Go"]
         assert told["communication_style"] == "concise"
         assert told["language_preference"] == "zh-CN"

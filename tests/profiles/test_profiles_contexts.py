@@ -6,7 +6,7 @@ import pytest_asyncio
 from httpx import AsyncClient
 
 from tests.profiles.profiles_support import derive
-from tests.support.api import append, ok, save
+from tests.support.api import append, execute, ok, save
 
 NURSE = "The user works as a nurse."
 NUTS = "The user must not eat nuts."
@@ -67,6 +67,24 @@ async def test_user_written_value_leaves_no_memory_out(client, worker) -> None:
     answer = await context(client)
 
     assert used(answer) == {bikes: "memories"}
+
+
+async def test_own_words_stand_once_with_their_speaker(client, worker, dsn) -> None:
+    moved = (await save(client, "My team moved last month", memory_type="context"))["memory_id"]
+    await execute(
+        dsn,
+        "UPDATE memories SET speaker = 'Ana', said_at = '2025-05-03T10:00:00Z'"
+        " WHERE memory_id = $1",
+        moved,
+    )
+    await derive(client)
+
+    answer = await context(client)
+
+    said = "In Ana's own words: 3 May 2025: My team moved last month."
+    assert f"- work context: {said}" in part(answer, "profile")
+    assert answer["prompt"].count("My team moved") == 1
+    assert used(answer) == {moved: "profile"}
 
 
 async def test_changed_memory_is_shown_again(client, worker) -> None:

@@ -1,35 +1,19 @@
 """The keyless profiler: quotes what memories say, chosen by attribute, type and age.
 
-Whole sentences stay as they were remembered, in their language; single values are what the
-attribute reader or a table of words finds. Nothing is made up, so each value names its memories.
+Whole statements stay as they were remembered, in their language, and each in one place only; single
+values are what the reader of attributes or a frame of words finds. Nothing is made up, so each
+value names its memories.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from itertools import groupby
 from typing import Final
 
-from app.language.keyless.attributes import Attribute, attribute_of
-from app.language.keyless.profile_words import (
-    AMBIGUOUS,
-    ANSWERS,
-    CODES,
-    DENIED,
-    EXPERTISE,
-    EXPERTISE_SPLIT,
-    FORMATS,
-    IN_LANGUAGE,
-    LANGUAGES,
-    PHASE,
-    PROGRAMMING_LANGUAGES,
-    STACK,
-    STUDY,
-    STYLES,
-    TOOLS,
-    USES,
-    WORK,
-)
+from app.language.keyless import profile_words as words
+from app.language.keyless.attributes import attributes_of, gives
+from app.language.keyless.relations import relations_of
 from app.language.llm.profiler import (
     Derivation,
     DerivedValue,
@@ -38,57 +22,31 @@ from app.language.llm.profiler import (
     Slot,
     SlotValue,
 )
-from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normal_forms import has_cjk, normalise
+from app.language.text.calendar_words import written_day
+from app.language.text.normal_forms import has_cjk
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
+from app.language.text.time_expressions import find_dates
+from app.language.text.word_limit import ended, sentences
 
 RECENT: Final = timedelta(days=90)
 EARLIER: Final = timedelta(days=365)
 ON_MIND: Final = timedelta(days=60)
 
+_NAMES: Final = frozenset({"user.name", "user.nickname"})
 _WISHES: Final = frozenset({"preference", "constraint", "correction", "habit"})
-_STABLE: Final = frozenset({"origin", "birthday", "age", "education", "nationality"})
+_STABLE: Final = frozenset({"origin", "birthday", "education", "nationality", "school"})
 _WORKING: Final = frozenset({"occupation", "employer", "team", "workplace"})
 _PERSONAL: Final = frozenset({"residence", "partner", "marital_status", "language", "diet", "pet"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A request, and the attribute and value that the words of each memory give."""
-
-    known: Sequence[KnownMemory]
-    given: Mapping[str, Attribute | None]
-    now: datetime
-
-    @classmethod
-    def of(cls, request: ProfileRequest) -> "_Read":
-        # A millisecond each: once, however many slots ask.
-        given = {one.memory_id: attribute_of(one.content) for one in request.known}
-        return cls(request.known, given, request.now)
-
-    def attribute(self, one: KnownMemory) -> str:
-        """Its last word, as `residence`: as it was stored, else as its words read."""
-        if one.attribute:
-            return one.attribute.rpartition(".")[2]
-        read = self.given[one.memory_id]
-        return read[0].rpartition(".")[2] if read else ""
-
-
-Filled = tuple[SlotValue, Sequence[KnownMemory]]
-Filler = Callable[[Slot, _Read], Filled | None]
+_LASTS: Final = frozenset({"fact", "skill", "knowledge"})
+_PASSES: Final = frozenset({"event", "decision", "context", "correction", "experience", "goal"})
 
 
 class RulesProfiler:
     """Quotes. Without a state of its own; nothing leaves the process."""
 
-    @property
-    def name(self) -> str:
-        return "rules/1"
-
-    @property
-    def model(self) -> None:
-        return None
+    name: Final = "rules/2"
+    model: Final = None
 
     async def derive(self, request: ProfileRequest) -> Derivation:
         """As the port says; never fails, costs nothing."""
@@ -96,225 +54,209 @@ class RulesProfiler:
         return Derivation(await read_text(characters, _derived, request))
 
 
+class _Reading:
+    """The memories of a request, the newest first, what their words give, and what is quoted."""
+
+    def __init__(self, request: ProfileRequest) -> None:
+        self.known = sorted(request.known, key=lambda one: (one.since, one.memory_id), reverse=True)
+        # Once, however many slots ask.
+        self.given = {one.memory_id: attributes_of(one.content) for one in request.known}
+        self.places = {one.memory_id: self._places(one, request) for one in request.known}
+        self.quoted: set[str] = set()
+
+    def _places(self, one: KnownMemory, request: ProfileRequest) -> set[str]:
+        """The slots that a memory may be quoted in."""
+        given = self.given[one.memory_id]
+        attribute = (one.attribute or (given[0].name if given else "")).rpartition(".")[2]
+        kind, age = one.memory_type, request.now - one.since
+        told, passes = kind in {"fact", "context", "event", "skill"}, _PASSES | {"fact"}
+        fitting = {
+            "attributes.background": attribute in _STABLE
+            or (told and words.STUDY.search(one.content)),
+            "sections.work_context": attribute in _WORKING
+            or (told and kind != "event" and words.WORK.search(one.content)),
+            "attributes.characteristics": kind == "habit",
+            "sections.personal_context": attribute in _PERSONAL or kind in {"preference", "habit"},
+            "sections.top_of_mind": age <= ON_MIND
+            and (kind in {"goal", "context"} or (kind == "event" and age <= timedelta())),
+            "sections.recent_months": kind in passes and age < RECENT,
+            "sections.earlier_context": kind in passes and RECENT <= age < EARLIER,
+            "sections.long_term_background": kind in _LASTS and age >= EARLIER,
+            "attributes.project_goal": kind == "goal",
+            "attributes.constraints": kind == "constraint",
+            "attributes.team_conventions": kind in {"habit", "preference"},
+            "attributes.current_phase": kind == "context",
+        }
+        return {name for name, fits in fitting.items() if fits}
+
+
+Filled = tuple[SlotValue, Sequence[KnownMemory]]
+Filler = Callable[[Slot, _Reading], Filled | None]
+Reader = Callable[[KnownMemory, _Reading], str | None]
+
+
 def _derived(request: ProfileRequest) -> list[DerivedValue]:
-    read = _Read.of(request)
-    found = []
-    for slot in request.slots:
-        filled = _FILLERS.get(slot.name, _custom)(slot, read)
-        if filled is not None and filled[0]:
+    reading = _Reading(request)
+    order = {name: place for place, name in enumerate(_FILLERS, start=1)}
+    found = {}
+    # What an application asks for by name comes first, since a statement is quoted once.
+    for slot in sorted(request.slots, key=lambda slot: order.get(slot.name, 0)):
+        filled = _FILLERS.get(slot.name, _custom)(slot, reading)
+        if filled is not None:
             value, known = filled
-            found.append(DerivedValue(slot.name, value, tuple(one.memory_id for one in known)))
-    return found
+            ids = dict.fromkeys(one.memory_id for one in known)
+            found[slot.name] = DerivedValue(slot.name, value, tuple(ids))
+    return [found[slot.name] for slot in request.slots if slot.name in found]
 
 
-def _newest(known: Iterable[KnownMemory]) -> list[KnownMemory]:
-    return sorted(known, key=lambda one: (one.since, one.memory_id), reverse=True)
+def _newest(read: Reader) -> Filler:
+    """What the newest memory gives that gives something."""
 
-
-def _single(name: str) -> Filler:
-    """The value of an attribute, of the newest memory that gives it."""
-
-    def fill(_: Slot, request: _Read) -> Filled | None:
-        for one in _newest(request.known):
-            read = request.given[one.memory_id]
-            if read and read[0] == f"user.{name}" and one.memory_type != "goal":
-                return read[1], [one]
-        return None
+    def fill(_: Slot, reading: _Reading) -> Filled | None:
+        found = ((read(one, reading), [one]) for one in reading.known)
+        return next(((value, known) for value, known in found if value), None)
 
     return fill
 
 
-def _language(slot: Slot, request: _Read) -> Filled | None:
-    found = _single("language")(slot, request)
-    if found is not None and (tag := LANGUAGES.get(normalise(str(found[0])))):
-        return tag, found[1]
-    for one in _newest(request.known):
-        wished = one.memory_type in _WISHES and ANSWERS.search(one.content)
-        named = IN_LANGUAGE.search(one.content.lower())
-        if wished and named and not DENIED.search(one.content):
-            return LANGUAGES[named["name"]], [one]
-    return None
+def _called(one: KnownMemory, reading: _Reading) -> str | None:
+    """What the user is called; that may be wished, too."""
+    given = reading.given[one.memory_id]
+    return next((each.value for each in given if each.name in _NAMES), None)
 
 
-def _choice(table: Sequence[tuple[str, re.Pattern[str]]]) -> Filler:
-    """The newest wish about answers that names a choice."""
-
-    def fill(_: Slot, request: _Read) -> Filled | None:
-        for one in _newest(request.known):
-            if (
-                one.memory_type not in _WISHES
-                or not ANSWERS.search(one.content)
-                or DENIED.search(one.content)
-            ):
-                continue
-            chosen = next((name for name, words in table if words.search(one.content)), None)
-            if chosen:
-                return chosen, [one]
-        return None
-
-    return fill
+def _does(one: KnownMemory, reading: _Reading) -> str | None:
+    """What the user does for a living."""
+    given = reading.given[one.memory_id] if gives(one.memory_type, "user.occupation") else ()
+    return next((each.value for each in given if each.name == "user.occupation"), None)
 
 
-def _named(words: Sequence[str], *, uses: bool = False) -> Filler:
-    """The words of a table that memories name, those of the newest memory first."""
-    patterns = [(word, _pattern(word)) for word in words]
+def _wish(table: words.Choices) -> Reader:
+    """The choice that a wish about answers names."""
 
-    def fill(slot: Slot, request: _Read) -> Filled | None:
+    def read(one: KnownMemory, _: _Reading) -> str | None:
+        said = one.content
+        if one.memory_type not in _WISHES or not words.ANSWERS.search(said):
+            return None
+        named = (name for name, pattern in table if pattern.search(said))
+        return None if words.DENIED.search(said) else next(named, None)
+
+    return read
+
+
+def _listed(read: Callable[[str], Iterable[str]]) -> Filler:
+    """What memories name as they are, those of the newest memory first."""
+
+    def fill(slot: Slot, reading: _Reading) -> Filled | None:
         values: dict[str, KnownMemory] = {}
-        for one in _newest(request.known):
-            if one.memory_type in {"goal", "event"} or DENIED.search(one.content):
-                continue
-            if uses and not USES.search(one.content):
-                continue
-            for word, pattern in patterns:
-                if word in AMBIGUOUS and not CODES.search(one.content):
-                    continue
-                if pattern.search(one.content):
-                    values.setdefault(word, one)
+        for one in reading.known:
+            if one.memory_type not in {"goal", "event"} and not words.DENIED.search(one.content):
+                for name in read(one.content):
+                    values.setdefault(name, one)
         kept = list(values)[: slot.entries]
-        return (kept, _once(values[word] for word in kept)) if kept else None
+        return (kept, [values[name] for name in kept]) if kept else None
 
     return fill
 
 
-def _pattern(word: str) -> re.Pattern[str]:
-    if has_cjk(word):
-        return lazy_pattern(re.escape(word))
-    # Chinese stands right beside a name; a letter, a digit, + or # belongs to another one.
-    return lazy_pattern(rf"(?<![A-Za-z0-9+#.-]){re.escape(word)}(?![A-Za-z0-9+#-])")
+def _named(frame: re.Pattern[str]) -> Callable[[str], Iterator[str]]:
+    def read(text: str) -> Iterator[str]:
+        for match in frame.finditer(text):
+            parts = words.BETWEEN.split(match["names"] or match["han"])
+            yield from (part.strip() for part in parts if part.strip())
+
+    return read
 
 
-def _once(known: Iterable[KnownMemory]) -> list[KnownMemory]:
-    return list({one.memory_id: one for one in known}.values())
+def _tools(text: str) -> Iterator[str]:
+    return (one.destination for one in relations_of(text) if one.relation == "uses")
 
 
-def _expertise(slot: Slot, request: _Read) -> Filled | None:
-    values: dict[str, KnownMemory] = {}
-    for one in _newest(request.known):
-        found = EXPERTISE.search(one.content)
-        if found is None or DENIED.search(one.content) or one.memory_type == "goal":
-            continue
-        for part in EXPERTISE_SPLIT.split(found["area"] or found["gebiet"]):
-            if part.strip():
-                values.setdefault(part.strip(), one)
-    kept = list(values)[: slot.entries]
-    return (kept, _once(values[word] for word in kept)) if kept else None
+def _custom(slot: Slot, reading: _Reading) -> Filled | None:
+    """A slot that an application has named: by the attribute, else by the words of its name."""
+    topic, _, sub_topic = slot.name.removeprefix("slots.").partition(".")
+    attributes = {f"{topic}.{sub_topic}", f"user.{sub_topic}", f"user.{topic}"}
+    wanted = frozenset(terms(sub_topic.replace("_", " ")))
+    chosen = (
+        one
+        for one in reading.known
+        if one.attribute in attributes or (wanted and wanted <= frozenset(terms(one.content)))
+    )
+    return _quoted(chosen, slot, reading, 5)
 
 
-def _quoted(choose: Callable[[KnownMemory, _Read], bool], *, most: int | None = None) -> Filler:
-    """Memories as they stand, the newest first: one each."""
+def _quotes(most: int | None = None) -> Filler:
+    """Memories that belong there, as they stand: those that give an attribute, then the newest."""
 
-    def fill(slot: Slot, request: _Read) -> Filled | None:
-        chosen = [one for one in _newest(request.known) if choose(one, request)]
-        chosen = chosen[: most or slot.sentences or slot.entries or 3]
-        if slot.kind == "list":
-            return ([one.content for one in chosen], chosen) if chosen else None
-        # What does not fit is left out here, so that no memory is named that does not stand there.
-        fitting: list[KnownMemory] = []
-        for one in chosen:
-            if len(_joined([*fitting, one])) <= slot.characters:
-                fitting.append(one)
-        return (_joined(fitting), fitting) if fitting else None
+    def fill(slot: Slot, reading: _Reading) -> Filled | None:
+        chosen = [one for one in reading.known if slot.name in reading.places[one.memory_id]]
+        chosen.sort(key=lambda one: not (one.attribute or reading.given[one.memory_id]))
+        return _quoted(chosen, slot, reading, most or slot.sentences or slot.entries)
 
     return fill
 
 
-def _joined(known: Sequence[KnownMemory]) -> str:
-    sentences = [_ended(one.content) for one in known]
-    text = sentences[0]
-    for sentence in sentences[1:]:
-        text += sentence if text.endswith("。") else f" {sentence}"
+def _quoted(
+    chosen: Iterable[KnownMemory], slot: Slot, reading: _Reading, most: int
+) -> Filled | None:
+    """The first that are quoted nowhere else; what does not fit whole is left out."""
+    kept: list[KnownMemory] = []
+    for one in chosen:
+        if len(kept) < most and one.memory_id not in reading.quoted:
+            text = one.cited if slot.kind == "list" else _text([*kept, one])
+            fits = slot.sentences is None or len(sentences(text)) <= slot.sentences
+            kept += [one] if fits and len(text) <= slot.characters else []
+    reading.quoted.update(one.memory_id for one in kept)
+    if not kept:
+        return None
+    return ([one.cited for one in kept] if slot.kind == "list" else _text(kept)), kept
+
+
+def _text(known: Sequence[KnownMemory]) -> str:
+    """Sentences one after another; of somebody's own words it is said once whose they are.
+
+    Before what goes by a date stands the day it was said: "3 May 2025: I moved last month."
+    """
+    text = ""
+    by_speaker = sorted(known, key=lambda one: one.speaker or "")
+    for speaker, said in groupby(by_speaker, lambda one: one.speaker):
+        day = ""
+        for number, one in enumerate(said):
+            quote = ended(one.content)
+            if speaker is not None and one.said_at is not None:
+                own_day = f"{written_day(one.said_at)}: "
+                dated = day or one.memory_type == "event" or find_dates(quote, one.said_at)
+                if dated and own_day != day:
+                    day = own_day
+                    quote = day + quote
+            if speaker is not None and number == 0:
+                own = f"{speaker}的原话：" if has_cjk(quote) else f"In {speaker}'s own words: "
+                quote = own + quote
+            text += quote if not text or text.endswith("。") else f" {quote}"
     return text
 
 
-def _ended(content: str) -> str:
-    text = " ".join(content.split())
-    if text.endswith((".", "!", "?", "。", "！", "？", "…")):
-        return text
-    return text + ("。" if has_cjk(text) else ".")
-
-
-def _works(one: KnownMemory, request: _Read) -> bool:
-    if request.attribute(one) in _WORKING:
-        return True
-    return one.memory_type in {"fact", "context", "skill"} and bool(WORK.search(one.content))
-
-
-def _is_personal(one: KnownMemory, request: _Read) -> bool:
-    if request.attribute(one) in _PERSONAL:
-        return True
-    return one.memory_type in {"preference", "habit"} and not _works(one, request)
-
-
-def _on_mind(one: KnownMemory, request: _Read) -> bool:
-    if request.now - one.since > ON_MIND:
-        return False
-    return one.memory_type in {"goal", "context"} or (
-        one.memory_type == "event" and one.since >= request.now
-    )
-
-
-def _aged(least: timedelta, most: timedelta) -> Callable[[KnownMemory, _Read], bool]:
-    def choose(one: KnownMemory, request: _Read) -> bool:
-        told = one.memory_type in {
-            "event", "decision", "context", "fact", "correction", "experience", "goal",
-        }  # fmt: skip
-        return told and least <= request.now - one.since < most
-
-    return choose
-
-
-def _lasts(one: KnownMemory, request: _Read) -> bool:
-    if request.attribute(one) in _STABLE or STUDY.search(one.content):
-        return True
-    return one.memory_type in {"fact", "skill", "knowledge"} and request.now - one.since >= EARLIER
-
-
-def _studied(one: KnownMemory, request: _Read) -> bool:
-    return request.attribute(one) in _STABLE or bool(STUDY.search(one.content))
-
-
-def _is(*types: str) -> Callable[[KnownMemory, _Read], bool]:
-    return lambda one, _: one.memory_type in types
-
-
-def _in_phase(one: KnownMemory, _: _Read) -> bool:
-    return one.memory_type in {"context", "fact", "event"} and bool(PHASE.search(one.content))
-
-
-def _custom(slot: Slot, request: _Read) -> Filled | None:
-    """A slot that an application has named: by the attribute, else by the words of its name."""
-    topic, _, sub_topic = slot.name.removeprefix("slots.").partition(".")
-    wanted = frozenset(terms(sub_topic.replace("_", " ")))
-
-    def chosen(one: KnownMemory, _: _Read) -> bool:
-        if one.attribute in {f"{topic}.{sub_topic}", f"user.{sub_topic}", f"user.{topic}"}:
-            return True
-        return bool(wanted) and wanted <= frozenset(terms(one.content))
-
-    return _quoted(chosen, most=5)(slot, request)
-
-
 _FILLERS: Final[dict[str, Filler]] = {
-    "attributes.username": _single("name"),
-    "attributes.profession": _single("occupation"),
-    "attributes.background": _quoted(_studied, most=3),
-    "attributes.characteristics": _quoted(_is("habit"), most=3),
-    "attributes.communication_style": _choice(STYLES),
-    "attributes.response_format": _choice(FORMATS),
-    "attributes.language_preference": _language,
-    "attributes.expertise_areas": _expertise,
-    "attributes.programming_languages": _named(PROGRAMMING_LANGUAGES),
-    "attributes.frequently_used_tools": _named(TOOLS, uses=True),
-    "sections.work_context": _quoted(_works),
-    "sections.personal_context": _quoted(_is_personal),
-    "sections.top_of_mind": _quoted(_on_mind),
-    "sections.recent_months": _quoted(_aged(timedelta.min, RECENT)),
-    "sections.earlier_context": _quoted(_aged(RECENT, EARLIER)),
-    "sections.long_term_background": _quoted(_lasts),
-    "attributes.project_goal": _quoted(_is("goal"), most=1),
-    "attributes.tech_stack": _named(STACK),
-    "attributes.constraints": _quoted(_is("constraint")),
-    "attributes.team_conventions": _quoted(_is("habit", "preference")),
-    "attributes.current_phase": _quoted(_in_phase, most=1),
+    "attributes.username": _newest(_called),
+    "attributes.profession": _newest(_does),
+    "attributes.communication_style": _newest(_wish(words.STYLES)),
+    "attributes.response_format": _newest(_wish(words.FORMATS)),
+    "attributes.language_preference": _newest(_wish(words.LANGUAGES)),
+    "attributes.expertise_areas": _listed(_named(words.EXPERTISE)),
+    "attributes.programming_languages": _listed(_named(words.CODES)),
+    "attributes.frequently_used_tools": _listed(_tools),
+    "attributes.background": _quotes(3),
+    "sections.work_context": _quotes(),
+    "attributes.characteristics": _quotes(3),
+    "sections.personal_context": _quotes(),
+    "sections.top_of_mind": _quotes(),
+    "sections.recent_months": _quotes(),
+    "sections.earlier_context": _quotes(),
+    "sections.long_term_background": _quotes(),
+    "attributes.project_goal": _quotes(1),
+    "attributes.tech_stack": _listed(_named(words.USES)),
+    "attributes.constraints": _quotes(),
+    "attributes.team_conventions": _quotes(),
+    "attributes.current_phase": _quotes(1),
 }
+"""In the order in which they are filled: a statement stands where it fits first."""

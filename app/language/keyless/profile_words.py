@@ -1,118 +1,92 @@
-"""What names a tool, a language or a wish in a memory: tables of words, English and Chinese."""
+"""The frames by which the keyless profiler reads single values, in English and Chinese.
+
+What is named is read from its frame, so there is no list of tools, fields or jobs; languages alone
+are a table, because a profile holds their tags.
+"""
 
 import re
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
 
-PROGRAMMING_LANGUAGES: Final = (
-    "Python", "JavaScript", "TypeScript", "Java", "Kotlin", "Scala", "Go", "Golang", "Rust", "C",
-    "C++", "C#", "Ruby", "PHP", "Swift", "Objective-C", "Haskell", "OCaml", "Elixir", "Erlang",
-    "Clojure", "Julia", "R", "MATLAB", "Perl", "Lua", "Dart", "Fortran", "COBOL", "SQL", "Bash",
-    "Zig", "Solidity", "F#",
-)  # fmt: skip
-
-TOOLS: Final = (
-    "Vim", "Neovim", "Emacs", "VS Code", "VSCode", "IntelliJ", "PyCharm", "Xcode", "Eclipse",
-    "Android Studio", "Jupyter", "Git", "GitHub", "GitLab", "Jira", "Confluence", "Notion",
-    "Obsidian", "Slack", "Figma", "Docker", "Kubernetes", "Terraform", "Ansible", "Jenkins",
-    "Grafana", "Prometheus", "Postman", "Excel", "Photoshop", "Blender", "Tableau", "Power BI",
-    "Linux", "tmux", "Cursor", "Copilot", "飞书", "钉钉", "企业微信", "语雀",
-)  # fmt: skip
-
-STACK: Final = (
-    *PROGRAMMING_LANGUAGES, *TOOLS,
-    "PostgreSQL", "Postgres", "MySQL", "SQLite", "MongoDB", "Redis", "Kafka", "RabbitMQ",
-    "Elasticsearch", "ClickHouse", "React", "Vue", "Angular", "Svelte", "Next.js", "Node.js",
-    "Django", "Flask", "FastAPI", "Spring", "Spring Boot", "Rails", "Laravel", "TensorFlow",
-    "PyTorch", "AWS", "Azure", "GCP", "GraphQL", "gRPC", "Nginx", "Milvus", "pgvector",
-)  # fmt: skip
-
-# A single letter, and what is a word besides, is a language only where it is listed as one.
-AMBIGUOUS: Final = frozenset({"C", "R", "Go", "Java", "Swift", "Dart", "Julia", "Ruby", "Rust"})
-CODES: Final = lazy_pattern(
-    r"\b(?:cod(?:e|es|ing)|program\w*|writes?|writing|knows?|uses?|using|learn\w*|good at|"
-    r"fluent in|experienced|develop\w*|script\w*|language|expert)\b"
-    r"|写|用|编程|开发|精通|熟悉|擅长|学"
-)
-
 DENIED: Final = lazy_pattern(
-    r"\b(?:not|never|no longer|dislikes?|hates?|avoids?|stopped|quit|doesn't|don't|isn't|can't|"
-    r"cannot|without|instead of)\b|不|没|讨厌|放弃|停止"
+    r"\b(?:not|never|no longer|dislikes?|hates?|avoids?|stopped|quit|without|instead of|used to"
+    r"|cannot)\b|n['’]t\b|不|没|讨厌|放弃|停止|以前",
+    re.IGNORECASE,
 )
 
+_NAME: Final = r"[A-Z][\w+#.-]*[\w+#]|[A-Z]"
+_WHOLE: Final = rf"(?:{_NAME})(?: (?:{_NAME}|[0-9.]*[0-9]))*"
+_NAMES: Final = rf"{_WHOLE}(?:(?:,? and |, |、|和|与|及){_WHOLE})*"
+BETWEEN: Final = lazy_pattern(r",? and |, |、|和|与|及")
+CODES: Final = lazy_pattern(
+    r"\b(?:cod(?:e|es|ing)|program(?:s|ming)?|(?:writ|develop)(?:e|es|s|ing)(?: \w+)?"
+    rf" (?:code|software|scripts|programs|apps))(?: mostly| mainly| only)? in (?P<names>{_NAMES})"
+    rf"|写(?P<han>{_NAMES})(?:的?代码|程序|脚本)",
+    re.ASCII,
+)
 USES: Final = lazy_pattern(
-    r"\b(?:uses?|using|works? with|writes? in|every day|daily|favou?rite)\b|用|使用|常"
+    r"(?:\buses?|\busing|\bruns? on|\bbuilt (?:with|on|in)|\bwritten in|\bdeploy(?:ed|s)? (?:to|on)"
+    rf"|(?P<han>采?用的?是?|使用|基于|部署在)) ?(?P<names>{_NAMES})",
+    re.ASCII,
+)
+"""What a project is built with."""
+
+EXPERTISE: Final = lazy_pattern(
+    r"\b(?:expert (?:in|on|at)|experienced (?:in|with)|speciali[sz]es? in|proficient (?:in|with|at)"
+    r"|skilled (?:in|at)|good at|knows? a lot about) (?P<names>(?:(?! (?:but|because|so|since|which"
+    r"|when|and (?:i|we|am|have|my))\b)[^.,;…]){2,80})"
+    r"|(?:擅长|精通|专长是|熟悉|善于)(?P<han>[^，。；,.…]{1,40})",
+    re.IGNORECASE,
 )
 
 ANSWERS: Final = lazy_pattern(
-    r"\b(?:answers?|repl(?:y|ies)|respon\w+|explain\w*|explanations?|communicat\w+|assistant)\b"
-    r"|回答|回复|解释|答复|说明|沟通|助手",
+    r"\b(?:answers?|repl(?:y|ies)|respon\w+|explain\w*|explanations?|communicat\w+|assistant"
+    r"|(?:talk|speak|write) to me)\b|^(?:please )?(?:be|keep it|stay|use)\b"
+    r"|回答|回复|解释|答复|说明|沟通|助手|跟我说|和我说",
     re.IGNORECASE,
 )
-STYLES: Final = (
-    ("concise", lazy_pattern(
-        r"\b(?:concise\w*|brief\w*|short(?:er)?|terse|to the point)\b|简洁|简短|简明|精简|简练",
-        re.IGNORECASE,
-    )),
-    ("detailed", lazy_pattern(
-        r"\b(?:detail\w*|thorough\w*|in depth|in-depth|step by step|long(?:er)?)\b|详细|详尽|细致",
-        re.IGNORECASE,
-    )),
-    ("technical", lazy_pattern(
-        r"\b(?:technical\w*|precise terms)\b|技术性|技术细节|专业", re.IGNORECASE
-    )),
-)  # fmt: skip
-FORMATS: Final = (
-    ("markdown", lazy_pattern(r"markdown", re.IGNORECASE)),
-    (
-        "plain",
-        lazy_pattern(r"\bplain(?: text)?\b|no (?:markdown|formatting)|纯文本", re.IGNORECASE),
-    ),
-    (
-        "code",
-        lazy_pattern(r"\b(?:as|in|only|just) code\b|code only|只给代码|代码形式", re.IGNORECASE),
-    ),
+"""A wish about how the user is answered."""
+
+Choices = tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def _choices(**words: str) -> Choices:
+    return tuple((name, lazy_pattern(said, re.IGNORECASE)) for name, said in words.items())
+
+
+STYLES: Final = _choices(
+    concise=r"\b(?:concise\w*|brief\w*|short(?:er)?|terse|to the point)\b|简[洁短明练]|精简",
+    detailed=r"\b(?:detail\w*|thorough\w*|in[ -]depth|step by step|long(?:er)?)\b|详[细尽]|细致",
+    technical=r"\btechnical\w*\b|技术性|技术细节|专业",
+)
+FORMATS: Final = _choices(
+    markdown=r"(?<!no )markdown",
+    plain=r"\bplain(?: text)?\b|no (?:markdown|formatting)|纯文本",
+    code=r"\b(?:as|in|only|just) code\b|code only|只给代码|代码形式",
 )
 
-LANGUAGES: Final = {
-    "chinese": "zh-CN", "mandarin": "zh-CN", "simplified chinese": "zh-CN",
-    "traditional chinese": "zh-TW", "cantonese": "yue", "english": "en", "german": "de",
-    "french": "fr", "spanish": "es", "portuguese": "pt", "italian": "it", "dutch": "nl",
-    "polish": "pl", "russian": "ru", "ukrainian": "uk", "turkish": "tr", "arabic": "ar",
-    "hebrew": "he", "hindi": "hi", "japanese": "ja", "korean": "ko", "vietnamese": "vi",
-    "thai": "th", "indonesian": "id", "greek": "el", "swedish": "sv", "danish": "da",
-    "norwegian": "no", "finnish": "fi", "czech": "cs", "hungarian": "hu", "romanian": "ro",
-    "中文": "zh-CN", "汉语": "zh-CN", "普通话": "zh-CN", "简体中文": "zh-CN", "繁体中文": "zh-TW",
-    "粤语": "yue", "英文": "en", "英语": "en", "德语": "de", "法语": "fr", "西班牙语": "es",
-    "葡萄牙语": "pt", "意大利语": "it", "俄语": "ru", "阿拉伯语": "ar", "日语": "ja", "日文": "ja",
-    "韩语": "ko", "韩文": "ko", "越南语": "vi", "泰语": "th",
+_TAGS: Final = {
+    "zh-CN": "simplified chinese|chinese|mandarin|简体中文|中文|汉语|普通话",
+    "zh-TW": "traditional chinese|繁体中文", "yue": "cantonese|粤语", "en": "english|英[文语]",
+    "de": "german|德[文语]", "fr": "french|法[文语]", "es": "spanish|西班牙[文语]",
+    "pt": "portuguese|葡萄牙[文语]", "it": "italian|意大利[文语]", "ru": "russian|俄[文语]",
+    "ar": "arabic|阿拉伯[文语]", "hi": "hindi|印地[文语]", "ja": "japanese|日[文语]",
+    "ko": "korean|韩[文语]", "vi": "vietnamese|越南[文语]",
 }  # fmt: skip
-
-IN_LANGUAGE: Final = lazy_pattern(
-    rf"(?:\bin |用|以|说|讲)(?P<name>{'|'.join(sorted(LANGUAGES, key=len, reverse=True))})"
+LANGUAGES: Final = tuple(
+    (tag, lazy_pattern(rf"(?:\bin |\bspeak |用|以|说|讲)(?:{words})(?![a-z])", re.IGNORECASE))
+    for tag, words in _TAGS.items()
 )
-
-EXPERTISE: Final = lazy_pattern(
-    r"\b(?:expert (?:in|on|at)|experienced (?:in|with)|speciali[sz]es in|proficient (?:in|with)|"
-    r"skilled (?:in|at)|good at|knows a lot about) (?P<area>[^.,;]{2,80})"
-    r"|(?:擅长|精通|专长是|熟悉|善于)(?P<gebiet>[^，。；,.]{1,40})"
-)
-EXPERTISE_SPLIT: Final = lazy_pattern(r",| and |和|与|、|及")
+"""Tags, with what names them."""
 
 WORK: Final = lazy_pattern(
-    r"\b(?:work\w*|job|team|project|company|colleague|manager|client|office|customer|startup|"
-    r"career|product|service|software|develop\w*|engineer\w*)\b"
-    r"|工作|团队|项目|公司|同事|客户|老板|经理|职业|产品|开发|创业|工程",
-    re.IGNORECASE,
-)
-PHASE: Final = lazy_pattern(
-    r"\b(?:phase|milestone|stage|sprint|alpha|beta|release|launch|prototype|mvp)\b"
-    r"|阶段|里程碑|迭代|冲刺|上线|发布|原型|测试期",
+    r"\b(?:work(?:s|ing|ed)?|job|team|project|company|colleagues?|boss|manager|clients?|office"
+    r"|career|startup)\b|工作|上班|团队|项目|公司|同事|客户|老板|职业|创业",
     re.IGNORECASE,
 )
 STUDY: Final = lazy_pattern(
-    r"\b(?:stud(?:ied|ies)|degree|graduated|university|college|phd|master|bachelor|trained as|"
-    r"grew up|born)\b|毕业|大学|学位|博士|硕士|本科|专业是|出生|长大",
+    r"\b(?:studied|degree|graduated|university|college|phd|master's|bachelor's|trained as|grew up"
+    r"|born)\b|毕业|大学|学位|博士|硕士|本科|出生|长大",
     re.IGNORECASE,
 )

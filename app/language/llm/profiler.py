@@ -1,6 +1,6 @@
 """The port to whatever derives a profile from memories, and what every adapter owes its callers.
 
-Adapters: `rules/profile` (keyless, quotes) and `model_profiler` (any endpoint that can be chatted
+Adapters: `keyless/profile` (keyless, quotes) and `model_profiler` (any endpoint that can be chatted
 with). Evidence and lengths are checked by the caller, who trusts neither.
 """
 
@@ -45,6 +45,8 @@ class KnownMemory:
 
     Args:
         since: when it began to hold, or was remembered.
+        speaker: whose own words it is in; None in the third person.
+        said_at: when that was said.
 
     """
 
@@ -54,6 +56,13 @@ class KnownMemory:
     attribute: str | None
     confidence: float
     since: datetime
+    speaker: str | None = None
+    said_at: datetime | None = None
+
+    @property
+    def cited(self) -> str:
+        """Its content; before somebody's own words stands whose they are."""
+        return self.content if self.speaker is None else f"{self.speaker}: {self.content}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class Profiler(Protocol):
 
     @property
     def name(self) -> str:
-        """What stands beside each value: `rules/1`, `openai/gpt-4o-mini`."""
+        """What stands beside each value: `rules/2`, `openai/gpt-4o-mini`."""
         ...
 
     @property

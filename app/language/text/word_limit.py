@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import has_cjk
 
 ELLIPSIS: Final = "…"
+ENDS: Final = (".", "!", "?", "。", "！", "？", ELLIPSIS)
 
 # Scripts without spaces; Korean has them.
 _CHAR: Final = (
@@ -52,6 +54,14 @@ def sentences(text: str) -> list[str]:
     places = [0, *sentence_ends(text)]
     found = (text[a:b].strip() for a, b in zip(places, [*places[1:], len(text)], strict=True))
     return [sentence for sentence in found if sentence]
+
+
+def ended(text: str) -> str:
+    """The text on one line, with a full stop of its script where it has no end."""
+    text = " ".join(text.split())
+    if not text or text.endswith(ENDS):
+        return text
+    return text + ("。" if has_cjk(text) else ".")
 
 
 def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:

@@ -128,7 +128,7 @@ class ProfileDerivation:
             decisions, ids = decisions_of(known)
             if decisions:
                 # Decisions are quoted from the memories, whichever profiler derives the rest.
-                changes.append(ValueChange(DECISIONS, decisions, ids, "rules/1"))
+                changes.append(ValueChange(DECISIONS, decisions, ids, "rules/2"))
         return changes
 
     def _is_refused(self, derived: DerivedValue) -> bool:

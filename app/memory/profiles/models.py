@@ -71,7 +71,7 @@ class ProfileValue(TenantOwned, Timed, Base):
     memory_ids: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list
     )
-    # What derived it: `rules/1`, `openai/gpt-4o-mini`; none where a user wrote it.
+    # What derived it: `rules/2`, `openai/gpt-4o-mini`; none where a user wrote it.
     deriver: Mapped[str | None] = mapped_column(String(255))
 
 

@@ -8,15 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.language.text.normal_forms import has_cjk
 from app.language.text.prompt_text import escape_line
+from app.language.text.word_limit import ENDS, ended
 from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, USER_SLOTS
 
 WISH: Final = "wish of the user"
 PROJECT: Final = "project"
 
 _ORDER: Final = {slot.name: place for place, slot in enumerate((*USER_SLOTS, *PROJECT_SLOTS))}
-_ENDS: Final = (".", "!", "?", "。", "！", "？", "…")
 _CLOSED: Final = ("。", "！", "？")
 """Behind these no space follows."""
 
@@ -120,15 +119,14 @@ def _lines(text: str | None) -> Iterable[str]:
 
 def _says(content: str, said: str) -> bool:
     """Whether a text is equal to `content`, or contains it as whole sentences."""
-    wanted, text = " ".join(content.split()), " ".join(said.split())
-    if not wanted or wanted == text:
-        return bool(wanted)
-    if not wanted.endswith(_ENDS):
-        wanted += "。" if has_cjk(wanted) else "."
+    wanted, text = ended(content), ended(said)
+    if not wanted:
+        return False
     start = text.find(wanted)
     while start >= 0:
         before, after = text[:start].rstrip(), text[start + len(wanted) :]
-        begins = not before or before.endswith(_ENDS)
+        # Behind a colon stand somebody's own words.
+        begins = not before or before.endswith((*ENDS, ":", "："))
         if begins and (not after or after[0] == " " or wanted.endswith(_CLOSED)):
             return True
         start = text.find(wanted, start + 1)

@@ -267,7 +267,8 @@ class ProfileRepository:
         )
         columns = (
             Memory.memory_id, Memory.content, Memory.memory_type, Memory.attribute,
-            Memory.confidence, since, Memory.version, Memory.update_time,
+            Memory.confidence, since, Memory.speaker, Memory.said_at, Memory.version,
+            Memory.update_time,
         )  # fmt: skip
         rows = await self._db.execute(
             select(*columns)
@@ -281,7 +282,7 @@ class ProfileRepository:
             .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)
             .limit(MOST_KNOWN)
         )
-        return [ValueRow(KnownMemory(*row[:6]), row[6], row[7]) for row in rows]
+        return [ValueRow(KnownMemory(*row[:8]), row[8], row[9]) for row in rows]
 
     async def versions(self, memory_ids: Collection[str]) -> Mapping[str, int]:
         """Versions, by id, of those memories that still count and a profile may show."""

@@ -123,7 +123,7 @@ class ValueRead(ReadSchema):
     value: Any
     origin: Origin = Field(description="`user`: written by a caller, and never changed by a job.")
     memory_ids: list[str] = Field(description="The memories it was derived from.")
-    deriver: str | None = Field(description="What derived it, such as rules/1.")
+    deriver: str | None = Field(description="What derived it, such as rules/2.")
     update_time: Timestamp
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -117,12 +117,13 @@ def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], li
 
 
 def _decision(memory: KnownMemory) -> dict[str, Any]:
-    found = _BECAUSE.search(memory.content)
+    said, why = memory.content, None
+    found = _BECAUSE.search(said)
     # A reason at the beginning would leave no decision.
-    if found is None or not memory.content[: found.start()].strip():
-        return {"decision": memory.content, "reason": None, "time": memory.since.isoformat()}
+    if found is not None and said[: found.start()].strip():
+        said, why = said[: found.start()].strip(), found["why"].strip().rstrip(".。")
     return {
-        "decision": memory.content[: found.start()].strip(),
-        "reason": found["why"].strip().rstrip(".。"),
+        "decision": replace(memory, content=said).cited,
+        "reason": why,
         "time": memory.since.isoformat(),
     }

@@ -60,6 +60,10 @@ class TestInWhole:
             ("她喜欢绿茶。She bikes.", "She bikes."),
             ("One. Two. Three.", "Two. Three."),
             (["Never use tabs.", "Python 3.11"], "Python 3.11"),
+            ("In ana's own words: 3 May 2025: I moved. I bike.", "I moved"),
+            ("In ana's own words: 3 May 2025: I moved. I bike.", "I bike"),
+            ("小李的原话：我在字节跳动工作。", "我在字节跳动工作"),
+            (["ana: we ship on Fridays"], "we ship on Fridays"),
         ],
     )
     def test_what_it_says_as_a_sentence_is_said(self, value: Any, content: str) -> None:
