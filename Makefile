@@ -99,7 +99,7 @@ bench: $(READY) ## Measure everything beside references in the same run; args="-
 		else echo "Left out: what the graph finds; give the data set with LOCOMO=/path/to/locomo10.json."; fi
 	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.context_tokens --locomo "$(LOCOMO)"; \
 		else echo "Left out: what a context saves; give the data set with LOCOMO=/path/to/locomo10.json."; fi
-	@$(BIN)/python -m benchmarks.extraction_quality
+	@$(BIN)/python -m benchmarks.extraction_quality $(if $(DATA),--data "$(DATA)")
 	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.extraction_cost "$(LOCOMO)"; \
 		else echo "Left out: what extraction costs; give the data set with LOCOMO=/path/to/locomo10.json."; fi
 

@@ -1,68 +1,47 @@
-"""Which proposal matches which labelled fact; every other proposal is a false positive."""
+"""What counts as found and as right when statements are a speaker's own words."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC
+from typing import Final
 
-from app.language.llm.extractor import Proposed
 from app.language.text.normal_forms import normalise
 from benchmarks.extraction_labels import Expectation
 
+COVERED: Final = 0.8
+"""Share of the words of a quote that a statement has which states it."""
 
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """One utterance judged. Optional facts are in none of the three."""
+OWN: Final = 0.6
+"""Share of its own words that a right statement has from one quote, if it covers none."""
 
-    pairs: tuple[tuple[Expectation, Proposed], ...]
-    missed: tuple[Expectation, ...]
-    surplus: tuple[Proposed, ...]
-
-
-def match(expected: Sequence[Expectation], proposals: Sequence[Proposed]) -> Matched:
-    """Give each fact the first proposal that says it and says no other fact already.
-
-    Facts that must be found choose before optional ones, those with more words first, so that
-    a proposal goes to the most particular fact it states. A fact proposed twice counts once:
-    the second proposal is surplus.
-    """
-    left = list(proposals)
-    pairs, missed = [], []
-    for one in sorted(expected, key=lambda fact: (fact.optional, -_demands(fact))):
-        found = next((proposal for proposal in left if states(proposal, one)), None)
-        if found is not None:
-            left.remove(found)
-        if one.optional:
-            continue
-        if found is None:
-            missed.append(one)
-        else:
-            pairs.append((one, found))
-    return Matched(tuple(pairs), tuple(missed), tuple(left))
+_TOKEN: Final = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?|[\u3400-\u9fff]")
 
 
-def states(proposal: Proposed, fact: Expectation) -> bool:
-    """Whether the proposal is of an honest type and has the words, whatever their case."""
-    content = normalise(proposal.content)
+def tokens(text: str) -> Counter[str]:
+    """Words of Latin letters and characters of Chinese, in lower case."""
+    return Counter(_TOKEN.findall(text.lower().replace("’", "'")))
+
+
+def covers(statement: str, quote: str) -> bool:
+    """Whether a statement states the fact of a quote."""
+    wanted = tokens(quote)
+    return (tokens(statement) & wanted).total() >= COVERED * wanted.total()
+
+
+def is_right(statement: str, quotes: Sequence[str]) -> bool:
+    """Whether a statement says nothing but what the quotes of its message mark as facts."""
+    said = tokens(statement)
+    return any(
+        covers(statement, each) or (said & tokens(each)).total() >= OWN * said.total()
+        for each in quotes
+    )
+
+
+def states(statement: str, fact: Expectation) -> bool:
+    """Whether a statement has the words of a labelled fact, whatever their case."""
+    content = normalise(statement)
 
     def has(words: str) -> bool:
         return normalise(words) in content
 
-    return (
-        proposal.memory_type in fact.types
-        and fact.retracts in {None, proposal.retracts}
-        and all(map(has, fact.must))
-        and (not fact.any_of or any(map(has, fact.any_of)))
-        and not any(map(has, fact.never))
-    )
-
-
-def dated(proposal: Proposed, fact: Expectation) -> bool:
-    """Whether `valid_from` is a day that the label allows."""
-    if fact.since is None or proposal.valid_from is None:
-        return fact.since is None
-    first, last = fact.since
-    return first <= proposal.valid_from.astimezone(UTC).date() <= last
-
-
-def _demands(fact: Expectation) -> int:
-    return len(fact.must) + bool(fact.any_of)
+    return all(map(has, fact.must)) and (not fact.any_of or any(map(has, fact.any_of)))

@@ -8,8 +8,6 @@ messages that the weights were not made from. The same lines give the same file.
 
 import argparse
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,8 @@ from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import BUCKETS, WEIGHTS, Classifier, buckets, save
 from app.language.keyless.clauses import Clause
 from app.language.keyless.english_clauses import english_clauses
-from app.language.text.normal_forms import normalise
 from benchmarks.extraction_labels import SHOWN, path_of, read
+from benchmarks.extraction_matching import is_right, states
 
 TRAINING_SET: Final = Path(__file__).parent / "training_set"
 READERS: Final[dict[str, Callable[[str, str | None], list[Clause]]]] = {
@@ -39,7 +37,6 @@ GRAM_RIDGE: Final = 4.0
 # A message of the older set is short and says one thing, unlike most that are written.
 LABELLED_WEIGHT: Final = 0.4
 
-_TOKEN: Final = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?|[\u3400-\u9fff]")
 Floats = npt.NDArray[np.float64]
 
 
@@ -51,25 +48,6 @@ class Example:
     right: bool
     message: int
     weight: float = 1.0
-
-
-def tokens(text: str) -> Counter[str]:
-    return Counter(_TOKEN.findall(text.lower().replace("’", "'")))
-
-
-def covers(statement: str, quote: str) -> bool:
-    """Whether four fifths of the words of the quote are in the statement."""
-    wanted = tokens(quote)
-    return (tokens(statement) & wanted).total() >= 0.8 * wanted.total()
-
-
-def is_right(statement: str, quotes: Sequence[str]) -> bool:
-    """Whether it covers a quote, or has three fifths of its own words from one."""
-    said = tokens(statement)
-    return any(
-        covers(statement, each) or (said & tokens(each)).total() >= 0.6 * said.total()
-        for each in quotes
-    )
 
 
 def marked(language: str, first: int) -> Iterator[Example]:
@@ -97,13 +75,7 @@ def labelled(language: str, first: int) -> Iterator[Example]:
         found = clauses_of(turn.content, earlier[0].content if earlier else None)
         met: set[int] = set()
         for clause in found:
-            content = normalise(clause.text)
-            facts = [
-                at
-                for at, fact in enumerate(utterance.expected)
-                if all(normalise(each) in content for each in fact.must)
-                and (not fact.any_of or any(normalise(each) in content for each in fact.any_of))
-            ]
+            facts = [at for at, fact in enumerate(utterance.expected) if states(clause.text, fact)]
             met.update(facts)
             if facts:
                 if not all(utterance.expected[at].optional for at in facts):

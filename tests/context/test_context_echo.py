@@ -236,7 +236,7 @@ class TestByRules:
 
         await self.said(client, "I live in Munich.", assistant("I see."))
 
-        assert MUNICH in await texts(client)
+        assert "I live in Munich." in await texts(client)
 
     async def test_what_was_deleted_tells_nothing_any_more(self, client, worker, dsn):
         await save(client, MUNICH)
@@ -246,4 +246,4 @@ class TestByRules:
 
         await self.said(client, "I live in Munich.", assistant("I see."))
 
-        assert await texts(client) == [MUNICH]
+        assert await texts(client) == ["I live in Munich."]

@@ -410,7 +410,7 @@ class TestWithoutACall:
         before = await every_page(ana, "/memories", agent_id="plain")
         run = await infer(ana, "I like green tea a lot.", agent_id="plain")
 
-        assert (run["extractor"], run["upkeep"], chat.requests) == ("rules/1", {}, [])
+        assert (run["extractor"], run["upkeep"], chat.requests) == ("rules/2", {}, [])
         after = {one["memory_id"]: one for one in await every_page(ana, "/memories")}
         assert [after[one["memory_id"]] for one in before[-12:]] == before[-12:]
 

@@ -205,7 +205,7 @@ class TestLines:
         sent = [line for line in transcript.lines if line["event"] == "webhook_attempted"]
 
         assert len(runs) == 3
-        assert all(line["extraction_id"] and line["extractor"] == "rules/1" for line in runs)
+        assert all(line["extraction_id"] and line["extractor"] == "rules/2" for line in runs)
         assert {line["outcome"] for line in sent} > {"delivered"}
 
     def test_only_a_crash_is_an_error(self, transcript: Transcript) -> None:

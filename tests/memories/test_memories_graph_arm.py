@@ -13,11 +13,11 @@ from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.working import extracted, working
 
 PEOPLE = [
-    ("我的导师是张教授。我在北京大学学计算机科学。", "张教授", "用户的导师是张教授"),
+    ("我妹妹王芳住在慕尼黑。我在西门子工作。", "王芳", "我妹妹王芳住在慕尼黑"),
     (
         "My brother Tom lives in Berlin. I work at Siemens.",
         "Where is Tom?",
-        "The user's brother Tom lives in Berlin.",
+        "My brother Tom lives in Berlin.",
     ),
 ]
 
@@ -52,11 +52,7 @@ async def test_named_entity_brings_its_memories_and_neighbours(
 @pytest.mark.parametrize(
     ("said", "stated"),
     [
-        (
-            "李明在北京大学学计算机科学，导师是张教授，张教授是人工智能专家。",
-            ["李明 studies_at 北京大学"],
-        ),
-        ("张三在字节跳动工作。", ["张三 works_at 字节跳动"]),
+        ("我朋友李明在北京大学读书。", ["ana friend_of 李明", "李明 studies_at 北京大学"]),
         ("Tom works at Siemens.", ["Tom works_at Siemens"]),
         ("张三在字节跳动工作吗？", []),
         ("Maybe Tom works at Siemens.", []),

@@ -1,106 +1,81 @@
-"""The judge of keyless extraction, and the labelled set it judges by."""
+"""The judge of keyless extraction, and the sets that it judges by and that weights come from."""
 
 import json
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
-from app.language.llm.extractor import MEMORY_TYPES, Proposed
+from app.language.llm.extractor import MEMORY_TYPES
 from benchmarks.extraction_labels import HALVES, LANGUAGES, Expectation, path_of, read
-from benchmarks.extraction_matching import dated, match, states
+from benchmarks.extraction_matching import covers, is_right, states
+from benchmarks.keyless_training import TRAINING_SET
+from benchmarks.unseen_labels import LABELS, read_marked, referred
 
 FILES = [path_of(language, half) for language in LANGUAGES for half in HALVES]
-TEA = Expectation("preference", ("preference",), must=("green tea",))
-LIVES = Expectation("identity", ("fact",), must=("Munich",), attribute="user.residence")
+TRAINING = sorted(TRAINING_SET.glob("*.jsonl"))
 
 
-def proposed(content, memory_type="fact", **more):
-    return Proposed(content, memory_type, 0.9, ("m1",), **more)
-
-
-@pytest.mark.parametrize(
-    ("fact", "proposal", "expected"),
-    [
-        (TEA, proposed("The user likes Green Tea.", "preference"), True),
-        (TEA, proposed("The user likes green tea.", "habit"), False),
-        (TEA, proposed("The user likes black tea.", "preference"), False),
-        (Expectation("habit", ("habit", "fact")), proposed("Runs.", "fact"), True),
-        (Expectation("fact", ("fact",), ("a", "b")), proposed("only a"), False),
-        (Expectation("fact", ("fact",), ("a", "b")), proposed("b and a"), True),
-        (Expectation("fact", ("fact",), any_of=("三十", "30")), proposed("用户30岁"), True),
-        (Expectation("fact", ("fact",), any_of=("三十", "30")), proposed("用户31岁"), False),
-        (Expectation("fact", ("fact",), never=("not",)), proposed("does not"), False),
-        (Expectation("fact", ("fact",), never=("not",)), proposed("does"), True),
-        (LIVES, proposed("Not in Munich any more.", retracts=True), False),
-        (Expectation("fact", ("fact",), retracts=True), proposed("Gone."), False),
-        (Expectation("fact", ("fact",), retracts=True), proposed("Gone.", retracts=True), True),
-        (Expectation("fact", ("fact",), retracts=None), proposed("Gone.", retracts=True), True),
-        (Expectation("fact", ("fact",), retracts=None), proposed("Gone."), True),
-    ],
-)
-def test_a_proposal_states_a_fact_by_its_type_and_its_words(fact, proposal, expected):
-    assert states(proposal, fact) is expected
-
-
-def test_one_proposal_is_one_fact_and_the_second_of_a_fact_is_surplus():
-    first = proposed("The user likes green tea.", "preference")
-    second = proposed("The user really likes green tea.", "preference")
-    matched = match([TEA, TEA], [first])
-    assert len(matched.pairs) == 1
-    assert matched.missed == (TEA,)
-    matched = match([TEA], [first, second])
-    assert matched.pairs == ((TEA, first),)
-    assert matched.surplus == (second,)
-
-
-def test_two_equal_proposals_are_two():
-    same = proposed("The user likes green tea.", "preference")
-    matched = match([TEA], [same, same])
-    assert len(matched.pairs) == len(matched.surplus) == 1
-
-
-def test_the_most_particular_fact_chooses_first():
-    sister = Expectation("relation", ("fact",), must=("sister",))
-    munich = Expectation("relation", ("fact",), must=("sister", "Munich"))
-    both = proposed("The user's sister lives in Munich.")
-    named = proposed("The user's sister is Ana.")
-    matched = match([sister, munich], [both, named])
-    assert dict(matched.pairs) == {munich: both, sister: named}
-
-
-def test_an_optional_fact_is_no_merit_and_no_mistake_and_chooses_last():
-    aside = Expectation("fact", ("fact",), must=("Munich",), optional=True)
-    home, again = proposed("Lives in Munich."), proposed("Is in Munich.")
-    assert match([aside], []) == match([aside], [home])
-    matched = match([aside, LIVES], [home, again])
-    assert matched.pairs == ((LIVES, home),)
-    assert matched.surplus == ()
-
-
-def test_what_is_proposed_in_talk_without_facts_is_surplus():
-    proposal = proposed("The user lives in Munich.")
-    assert match([], [proposal]).surplus == (proposal,)
+def fact(must=(), any_of=()):
+    return Expectation("fact", ("fact",), must=must, any_of=any_of)
 
 
 @pytest.mark.parametrize(
-    ("valid_from", "expected"),
+    ("statement", "wanted", "expected"),
     [
-        (None, False),
-        (datetime(2026, 3, 1, 23, 59, tzinfo=UTC), False),
-        (datetime(2026, 3, 2, tzinfo=UTC), True),
-        (datetime(2026, 3, 8, 23, 59, tzinfo=UTC), True),
-        (datetime(2026, 3, 9, tzinfo=UTC), False),
-        (datetime(2026, 3, 9, 1, tzinfo=timezone(timedelta(hours=2))), True),
+        ("I like Green Tea.", fact(("green tea",)), True),
+        ("I like black tea.", fact(("green tea",)), False),
+        ("b and a", fact(("a", "b")), True),
+        ("only a", fact(("a", "b")), False),
+        ("我30岁", fact(any_of=("三十", "30")), True),
+        ("我31岁", fact(any_of=("三十", "30")), False),
     ],
 )
-def test_a_date_is_right_on_each_day_of_the_label(valid_from, expected):
-    week = Expectation("event", ("event",), since=(date(2026, 3, 2), date(2026, 3, 8)))
-    assert dated(proposed("Was in Rome.", "event", valid_from=valid_from), week) is expected
+def test_statement_states_a_labelled_fact_by_its_words(statement, wanted, expected):
+    assert states(statement, wanted) is expected
 
 
-def test_a_date_without_a_label_is_not_judged():
-    assert dated(proposed("Was in Rome.", valid_from=datetime(2020, 1, 1, tzinfo=UTC)), LIVES)
+def test_four_fifths_of_a_quote_state_it():
+    assert covers("Hello, a b c d.", "A B C D E")
+    assert not covers("a b c", "a b c d e")
+    assert covers("我住在上海浦", "我住在上海")
+
+
+def test_statement_is_right_by_a_quote_it_covers_or_is_mostly_made_of():
+    assert is_right("so a b c and much more than that", ["a b c"])
+    assert is_right("a b c", ["a b x y z c w"])
+    assert is_right("a b c d e", ["a b c x y z"])
+    assert not is_right("a b d e f", ["a b c x y z"])
+    assert not is_right("a", [])
+
+
+@pytest.mark.parametrize("path", TRAINING, ids=lambda path: path.stem)
+def test_facts_of_training_lines_are_quotes_and_no_line_occurs_twice(path):
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        assert set(row) == {"text", "before", "facts"}
+        assert all(each["quote"] in row["text"] and each["quote"] for each in row["facts"])
+    lines = Counter((row["before"], row["text"]) for row in rows)
+    assert [line for line, times in lines.items() if times > 1] == []
+
+
+def test_labels_of_others_texts_hold_places_and_no_text(tmp_path: Path):
+    marked = {
+        "set": "s", "half": "dev", "conversation": "c", "message": "m",
+        "facts": [{"quote": "in Rome", "kind": "fact", "date": None, "attribute": None}],
+    }  # fmt: skip
+    row = referred(marked, "I live in Rome.")
+    assert row["facts"] == [{"start": 7, "end": 14, "kind": "fact"}]
+    path = tmp_path / "s_dev.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (read_back,) = read_marked(path, {("c", "m"): (None, "I live in Rome.")})
+    assert read_back.quotes == ("in Rome",)
+    with pytest.raises(ValueError, match="substring"):
+        referred(marked, "I live in Bonn.")
+    with pytest.raises(KeyError):
+        read_marked(path, {})
+    for each in LABELS.glob("*.jsonl"):
+        assert '"quote"' not in each.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.language.keyless.chinese_cues import NO_SUBJECT, PERSON, cues_of, subject_of
-from app.language.keyless.clauses import Clause, without_pasted
-from app.language.keyless.english_clauses import ASKED, LONGEST_LEAD
+from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause, without_pasted
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 

@@ -13,6 +13,12 @@ from typing import Final
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk
 
+ASKED: Final = "asked"
+"""The cue of what the speaker asks to be remembered; it is certain."""
+
+LONGEST_LEAD: Final = 240
+"""Characters of a sentence that is put in front of another."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
@@ -69,13 +75,14 @@ _TEXTS: Final = (
 # What follows was written elsewhere, as far as the next paragraph that asks for something.
 _ANNOUNCED: Final = lazy_pattern(
     rf"(?:\b(?:here(?:['’]s| is| are)|this is|below is|following)\b[^.?!:\n]{{0,50}}\b{_TEXTS}\b"
-    r"|(?:^|[.?!\n]\s*|\b(?:please|you)\s+)"
+    r"|(?:^|[.?!\n] ?|\b(?:please|you) )"
     r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|correct|polish|edit"
     rf"|shorten|fix|improve|review|check)\b[^.?!:\n]{{0,60}}"
     r"|(?:翻译|润色|改写|修改|总结|概括|校对|缩写|扩写|纠错|检查)[^。？！:：\n]{0,20}"
     r"|(?:这是|以下是|下面是|附上)[^。？！:：\n]{0,20}(?:文|信|邮件|代码|日志|报错|稿|段|诗|小说|内容|原文|材料|作业|题)"
     r")[^.?!:：。？！\n]{0,30}(?::(?=\s)|：).{8,}?"
-    r"(?=\n\s*\n\s*(?:can|could|would|will|please|what|how|do|does|is|i|my|thanks|请|能|帮|你|我|谢)|\Z)",
+    r"(?=(?<!\n)\n[ \t]*+\n\s*+(?:can|could|would|will|please|what|how|do|does|is|i|my|thanks"
+    r"|请|能|帮|你|我|谢)|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTATION: Final = lazy_pattern(r'"([^"\n]{2,2000})"|“([^“”\n]{2,2000})”|「([^「」\n]{2,2000})」')

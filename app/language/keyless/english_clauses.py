@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from app.language.keyless.clauses import Clause, without_pasted
+from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause, without_pasted
 from app.language.keyless.english_cues import english_cues
 from app.language.text.lazy_pattern import lazy_pattern
 
@@ -34,14 +34,14 @@ _ASKS: Final = (
 )
 # Where a sentence is split, before the word that follows.
 _SPLIT: Final = lazy_pattern(
-    r"(?<=[,;])\s+(?!\d{4}\b)|\s+[-–—]+\s+|—|\.{3,}\s*|…\s*"
-    r"|\s+(?=(?:(?:and|but|so|or|plus) )?(?:(?:can|could|would|will|do|did) you|should (?:i|we)"
-    r"|(?:how|what|where|which \w+) (?:can|do|should|would|could) (?:i|we|you))\b)"
-    r"|\s+(?=(?:and|but|so) (?:what|how|which|where|when|why|who)\b(?! (?:i|we|my)\b))"
-    r"|\s+(?=(?:so |and |but )?please\b)"
-    rf"|\s+(?=(?:because|since|considering|given that|especially since|although|though|but|so|and"
-    rf"|while|whereas|now that|even though) {_FIRST})"
-    r"|\s+(?=so here(?:'s| is| are)\b)",
+    r"(?<=[,;])\s++(?!\d{4}\b)|—|\.{3,}\s*+|…\s*+|(?<!\s)\s++(?:[-–—]++\s++"
+    r"|(?=(?:(?:and|but|so|or|plus) )?(?:(?:can|could|would|will|do|did) you|should (?:i|we)"
+    r"|(?:how|what|where|which \w+) (?:can|do|should|would|could) (?:i|we|you))\b"
+    r"|(?:and|but|so) (?:what|how|which|where|when|why|who)\b(?! (?:i|we|my)\b)"
+    r"|(?:so |and |but )?please\b"
+    rf"|(?:because|since|considering|given that|especially since|although|though|but|so|and"
+    rf"|while|whereas|now that|even though) {_FIRST}"
+    r"|so here(?:'s| is| are)\b))",
     re.IGNORECASE,
 )
 _CONNECTIVE: Final = lazy_pattern(
@@ -143,9 +143,6 @@ _TELLING: Final = lazy_pattern(rf"\b(?i:{_FIRST})|(?<=[a-z,] )[A-Z][a-z]|^[A-Z]\
 _SUBJECT: Final = lazy_pattern(
     r"(?!i\b|we\b)(?:(?:my|our|the|me and my) )?[\w'.-]+(?: [\w'.-]+){0,2}$", re.IGNORECASE
 )
-LONGEST_LEAD: Final = 240
-ASKED: Final = "asked"
-"""The cue of what the speaker asked to be remembered."""
 
 Part = Literal["tells", "asks", "goes_on"]
 

@@ -1,42 +1,26 @@
-"""The keyless extractor: statements of the user by grammar, in English and Chinese.
+"""The keyless extractor: what people tell, in their own words, selected and never rewritten.
 
-Deterministic. It reads what people say plainly about themselves, their people and their
-projects, and of others by name, and prefers silence to a guess. `ExtractionRequest.prompt` is
-ignored: rules cannot be told anything.
+Deterministic. Each language finds clauses and gives them cues; the classifier says how sure it is
+that a clause is worth remembering, and that is the confidence of the statement. What is less sure
+than its FLOORS is no memory; it is still found as a piece of what was said. A prompt
+is ignored: rules cannot be told anything.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
-from app.language.keyless import chinese, english
-from app.language.keyless.assistant import (
-    MAX_CLAIM,
-    affirmed,
-    claims,
-    confirmable,
-    in_first_person,
-)
+from app.language.keyless import kinds
 from app.language.keyless.attributes import attribute_of, gives
-from app.language.keyless.corrections import corrected
-from app.language.keyless.dates import validity
-from app.language.keyless.english_answers import answered
-from app.language.keyless.english_corrections import (
-    elliptical,
-    slip,
-    spoken_by_assistant,
-    spoken_by_user,
-)
-from app.language.keyless.english_people import person_in
+from app.language.keyless.chinese_clauses import chinese_clauses
+from app.language.keyless.classifier import classifier
+from app.language.keyless.clauses import ASKED, Clause
+from app.language.keyless.english_clauses import english_clauses
 from app.language.keyless.experience import experience
-from app.language.keyless.languages import by_language, is_chinese
-from app.language.keyless.patterns import compiled
+from app.language.keyless.mistakes import mistake
 from app.language.keyless.relations import relations_of
-from app.language.keyless.relations_told import told_of_others
-from app.language.keyless.statements import CONFIRMED, Statement
-from app.language.keyless.written_dates import with_written_dates
 from app.language.llm.extractor import (
     ConversationTurn,
     Extraction,
@@ -44,35 +28,34 @@ from app.language.llm.extractor import (
     Proposed,
     Scope,
 )
-from app.language.text.normal_forms import has_cjk, normalise
+from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.normal_forms import normalise
+from app.language.text.time_expressions import validity
 
-MAX_TURN: Final = 20_000
-"""Characters of a turn that are read: more is a document, and costs a millisecond a page."""
+FLOORS: Final = {"english": 0.75, "chinese": 0.8}
+"""What is proposed is at least so sure: nine such statements in ten are right on unseen text."""
 
-INLINE_CHARACTERS: Final = 500
+INLINE_CHARACTERS: Final = 2_000
 """Characters that are read on the event loop; they take some ten milliseconds at worst."""
 
-_CHANGES = compiled(
-    r"""
-    \b(?:
-        moved|relocated|joined|start(?:ed|ing|s)?|switched|changed|became|got|married|quit|
-        stopped|left|since|been|turned|went|lives?|works?|living|working|decided|chose|chosen|
-        adopted|bought|sold|retired|hired|laid|divorced|from \d{4}
-    )\b|
-    搬|入职|加入|跳槽|离职|辞|结婚|领证|离婚|换|开始|戒|成为|移民|毕业|退休|住|定居|在\S+(?:工作|上班|读|当|做)|起|以来|自从|从|买|卖|决定|选|养|
-    开了|怀孕|确诊
-    """,
-)
-_AHEAD: Final = compiled(
-    r"\b(?:turning|turns|will|going to|due|getting|wants|plans)\b|将|要|打算|准备|计划"
-)
+MENDED: Final = "correction"
 _DATELESS: Final = {"user.birthday", "user.age", "user.name"}
+_UNDATED: Final = {"goal", "habit", "preference", "skill", "constraint"}
+
+Clauses = Callable[[str, str | None], list[Clause]]
+READERS: Final[dict[str, Clauses]] = {"english": english_clauses, "chinese": chinese_clauses}
+
+_HAN: Final = lazy_pattern(r"[\u3400-\u9fff]")
+_LATIN_WORD: Final = lazy_pattern(r"[A-Za-zÀ-ÿ][\w'’-]*")
+_SENTENCE: Final = lazy_pattern(
+    r"[^.!?。！？；\n]*(?:[.!?]+(?:\s+|$|(?=[\u3400-\u9fff]))|[。！？；\n]+|[.!?]|$)"
+)
 
 
 class RulesExtractor:
-    """`rules/1`. Holds nothing, so one instance may serve every task and thread."""
+    """`rules/2`. Holds nothing, so one instance may serve every task and thread."""
 
-    name: Final = "rules/1"
+    name: Final = "rules/2"
     model: Final = None
     prompt_version: Final = None
 
@@ -93,148 +76,85 @@ async def _proposals(request: ExtractionRequest) -> list[Proposed]:
 
 
 def propose(request: ExtractionRequest) -> list[Proposed]:
-    """What the turns say, without what was said before or stood in the model's context."""
-    recalled = {_key(each) for each in request.recalled}
+    """What the user's turns say, once each, without what stood in the model's context."""
+    seen = {normalise(each).rstrip(" .。") for each in request.recalled}
     proposals: list[Proposed] = []
-    seen: set[str] = set()
-    known: list[Statement] = []
-    before = _Before()
+    earlier: list[str] = []
     for turn in request.turns:
-        if turn.role == "assistant":
-            before = _Before.of_assistant(turn)
-            continue
-        for each in _of_turn(turn, before, known):
-            key = _key(each.content)
-            if each.retracts and key in seen:
-                proposals = [one for one in proposals if one.content != each.content]
-                seen.discard(key)
-            if not turn.context and key not in seen and key not in recalled:
-                proposals.append(replace(each, scope=_scope(each, request.scopes)))
-            seen.add(key)
-        before = _Before.of_user(turn)
+        if turn.role == "user" and not turn.context:
+            for each in read(turn, earlier):
+                key = normalise(each.content).rstrip(" .。")
+                if key not in seen:
+                    seen.add(key)
+                    proposals.append(replace(each, scope=_scope(each, request.scopes)))
+        earlier.insert(0, turn.content)
     return proposals
 
 
-def _key(content: str) -> str:
-    """What is the same in one statement said twice; 用户的女儿 is 用户女儿."""
-    return normalise(content).rstrip(" .。").replace("用户的", "用户")
+def read(turn: ConversationTurn, earlier: Sequence[str]) -> Iterator[Proposed]:
+    """Proposals of one turn; `earlier` is what was said before it, the last one first."""
+    before = earlier[0] if earlier else None
+    for language, text in by_language(turn.content):
+        judged = classifier(language)
+        kept: list[tuple[Clause, float]] = []
+        for clause in READERS[language](text, before):
+            sure = 1.0 if clause.cues.get(ASKED) else judged.probability(clause)
+            if sure >= FLOORS[language]:
+                kept.append((clause, round(sure, 3)))
+        leads = {clause.lead for clause, _ in kept}
+        for clause, sure in kept:
+            # It stands in front of what explains it.
+            if clause.content not in leads:
+                yield _proposed(clause, sure, text, turn, earlier)
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The turn before one of the user.
-
-    Args:
-        assistant: it, if the assistant said it.
-        lines: what it states of the user, in the third person.
-        person: whom it names of the user's people, as "my son".
-
-    """
-
-    assistant: ConversationTurn | None = None
-    lines: tuple[str, ...] = ()
-    person: str | None = None
-
-    @classmethod
-    def of_assistant(cls, turn: ConversationTurn) -> "_Before":
-        said = turn.content[:MAX_CLAIM]
-        return cls(turn, tuple(spoken_by_assistant(said)), person_in(in_first_person(said)))
-
-    @classmethod
-    def of_user(cls, turn: ConversationTurn) -> "_Before":
-        return cls(lines=tuple(spoken_by_user(turn.content[:MAX_CLAIM])))
+def by_language(text: str) -> Iterator[tuple[str, str]]:
+    """A text in runs of sentences of one language."""
+    if not (_HAN.search(text) and _LATIN_WORD.search(text)):
+        yield language_of(text), text
+        return
+    sentences = [each for each in _SENTENCE.findall(text) if each]
+    for language, run in groupby(sentences, language_of):
+        yield language, "".join(run)
 
 
-def _of_turn(turn: ConversationTurn, before: _Before, known: list[Statement]) -> Iterator[Proposed]:
-    """Proposals of one turn of the user; what they say is added to what is known."""
-    text = turn.content[:MAX_TURN]
-    assistant = before.assistant
-    claimed = claims(assistant.content) if assistant else []
-    confirmed = confirmable(assistant.content) if assistant else []
-    rest = affirmed(text) if confirmed else None
-    both = (assistant.message_id, turn.message_id) if assistant else (turn.message_id,)
-    if rest is not None:
-        # A name in a greeting is not what a yes answers.
-        for each in confirmed:
-            if not each.content.startswith("The user is called"):
-                known.append(each)
-                yield _proposed(replace(each, confidence=CONFIRMED), turn, both)
-        text = rest
-    elif assistant and not has_cjk(text):
-        answer = answered(assistant.content, text, before.person)
-        if answer:
-            known.extend(answer[0])
-            yield from (_proposed(each, turn, both) for each in answer[0])
-            text = answer[1]
-    mended = corrected(text, [*known, *claimed], is_chinese=is_chinese(text))
-    if mended is None and not has_cjk(text):
-        mended = elliptical(text, before.lines) or slip(text)
-    if mended:
-        for each, error in zip(mended.statements, mended.errors, strict=True):
-            known.append(each)
-            wrong = _dated(error, turn, each) if error else None
-            yield replace(_proposed(each, turn, (turn.message_id,)), source_error=wrong)
-        text = mended.rest
-    asked = assistant.content if assistant else ""
-    for each in _read(text, before.person, asked, answered=rest is not None):
-        known.append(each)
-        yield _proposed(each, turn, (turn.message_id,))
-    yield from _of_others(text, turn)
+def language_of(text: str) -> str:
+    """Chinese with some Latin words is Chinese, English with a Chinese name in it English."""
+    chinese = len(_HAN.findall(text)) > len(_LATIN_WORD.findall(text))
+    return "chinese" if chinese else "english"
 
 
-def _of_others(text: str, turn: ConversationTurn) -> Iterator[Proposed]:
-    """What a turn says of somebody named; a correction of the user's own words is not of it."""
-    for each in told_of_others(text):
-        yield _proposed(each, turn, (turn.message_id,))
-
-
-def _read(text: str, person: str | None, question: str, *, answered: bool) -> Iterator[Statement]:
-    """Statements of a text, each run of sentences in its own language."""
-    for piece, han in by_language(text):
-        if han:
-            yield from chinese.read(piece, question, answered=answered)
-        else:
-            yield from english.read(piece, person)
-
-
-def _proposed(statement: Statement, turn: ConversationTurn, evidence: tuple[str, ...]) -> Proposed:
-    given = attribute_of(statement.content)
-    kind = statement.memory_type
-    attribute = given[0] if given and gives(kind, given[0]) else None
-    # Where somebody lives or works now is a fact since then, not a thing of the past.
-    if kind == "event" and attribute in {"user.residence", "user.employer", "user.occupation"}:
+def _proposed(
+    clause: Clause, sure: float, text: str, turn: ConversationTurn, earlier: Sequence[str]
+) -> Proposed:
+    content, kind = clause.content, kinds.memory_type(clause.text)
+    given = attribute_of(content)
+    if given and kind in {"event", "habit"}:
+        # Where somebody lives or works now is a fact since then, not a thing of the past.
         kind = "fact"
-    begin, end = _holds(statement, attribute, turn.said_at)
+    attribute = given[0] if given and (gives(kind, given[0]) or given[0] == "user.name") else None
+    wrong = mistake(text, clause, earlier)
+    if wrong:
+        kind = MENDED
+    retracts = wrong is None and kinds.is_retraction(clause.text)
+    begin = end = None
+    if kind not in _UNDATED and attribute not in _DATELESS:
+        begin, end = validity(content, turn.said_at)
     return Proposed(
-        content=_dated(statement.content, turn, statement),
+        content=content,
         memory_type=kind,
-        confidence=statement.confidence,
-        evidence=evidence,
-        scope="project" if statement.project else "user",
+        confidence=sure,
+        evidence=(turn.message_id,),
+        scope="project" if kinds.is_of_project(content) else "user",
         attribute=attribute,
         valid_from=begin,
         valid_to=end,
-        retracts=statement.retracts,
-        relations=relations_of(statement.content, retracts=statement.retracts),
+        source_error=wrong,
+        retracts=retracts,
+        expected_valid_days=kinds.expected_valid_days(kind, clause.text, turn.said_at),
+        relations=relations_of(content, retracts=retracts),
+        quoted=not kinds.is_third_person(content),
     )
-
-
-def _dated(content: str, turn: ConversationTurn, statement: Statement) -> str:
-    past = statement.past and _AHEAD.search(content) is None
-    weekdays = statement.memory_type in {"event", "goal", "decision"}
-    return with_written_dates(content, turn.said_at, past=past, weekdays=weekdays)
-
-
-def _holds(
-    statement: Statement, attribute: str | None, said_at: datetime
-) -> tuple[datetime | None, datetime | None]:
-    """When it holds. The date of a plan is its aim, and a plan holds from now on."""
-    if statement.memory_type in {"goal", "habit", "preference", "skill"} or attribute in _DATELESS:
-        return None, None
-    begin, end = validity(statement.content, said_at, past=statement.past)
-    if statement.memory_type == "event" or _CHANGES.search(statement.content):
-        return begin, end
-    return None, end
 
 
 def _scope(proposed: Proposed, allowed: Sequence[Scope]) -> Scope:

@@ -165,7 +165,7 @@ class Extractor(Protocol):
 
     @property
     def name(self) -> str:
-        """What every answer that depends on it says: `rules/1`, `openai/gpt-4o-mini`."""
+        """What every answer that depends on it says: `rules/2`, `openai/gpt-4o-mini`."""
         ...
 
     @property

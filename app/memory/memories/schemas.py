@@ -365,7 +365,7 @@ class MemoryAdded(ReadSchema):
         description="One per message, in order; with infer, one per proposal."
     )
     extractor: str | None = Field(
-        default=None, description="With infer: what read the messages.", examples=["rules/1"]
+        default=None, description="With infer: what read the messages.", examples=["rules/2"]
     )
     extraction_id: str | None = Field(
         default=None, description="With infer: the run in the log, `GET /v1/extractions/{id}`."

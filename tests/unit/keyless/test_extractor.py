@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from app.language.keyless.extractor import FLOORS, RulesExtractor, by_language, propose
 from app.language.keyless.kinds import expected_valid_days
-from app.language.keyless.statement_reader import FLOOR, RulesExtractor, by_language, propose
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, Proposed
 
 SAID_AT = datetime(2025, 5, 3, 10, tzinfo=UTC)
@@ -73,7 +73,7 @@ def test_what_is_asked_to_be_remembered_is_certain():
 
 def test_confidence_is_at_least_the_floor():
     said = "I think I live in Rome. I moved there in March 2021 with my wife. I like it. Maybe."
-    assert all(FLOOR <= each.confidence <= 1 for each in read(said))
+    assert all(FLOORS["english"] <= each.confidence <= 1 for each in read(said))
 
 
 @pytest.mark.parametrize(
