@@ -145,6 +145,7 @@ class TestNeverLeftOut:
             ({"memory_type": "correction", "source_error": "surgeon"}, "corrections"),
             ({"source_error": "surgeon"}, "memories"),
             ({"valid_from": datetime(2026, 1, 2, tzinfo=UTC)}, "memories"),
+            ({"conflicts_with": ["mem_2"]}, "memories"),
         ],
     )
     def test_a_line_that_tells_more_than_its_words(self, fields: dict, part: str) -> None:
