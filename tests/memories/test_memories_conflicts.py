@@ -9,8 +9,9 @@ import pytest
 from httpx import AsyncClient
 
 from app.language.llm.reconciler import ReconcileDecision
+from app.memory.memories.conflict_repository import ConflictRepository
 from app.runtime import Runtime
-from tests.support.api import append, every_page, found, listed, ok, problem, save, search
+from tests.support.api import append, every_page, execute, found, listed, ok, problem, save, search
 from tests.support.conflicts import FARO, LISBON, PORTO, Doubting, conflicts, in_doubt, tell
 from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller, make_key, make_tenant
@@ -190,3 +191,46 @@ class TestWhose:
         )
 
         assert await conflicts(client, one, other) == [[], []]
+
+    async def test_ids_of_other_buckets_link_nothing(
+        self, client: AsyncClient, owner: Caller, runtime: Runtime, dsn: str
+    ) -> None:
+        """As an import could bring them, or a decision name them."""
+        [anas] = await tell(client, LISBON)
+        others = [
+            (await tell(client, PORTO, **where))[0]
+            for where in (
+                {"user_id": "ben"},
+                {"agent_id": "one"},
+                {"session_id": "s", "scope": "session"},
+            )
+        ]
+        ids = [one["memory_id"] for one in others]
+        change = "UPDATE memories SET conflict_ids = $2 WHERE memory_id = ANY ($1) RETURNING 1"
+        assert await execute(dsn, change, [anas["memory_id"]], ids)
+        assert await execute(dsn, change, ids, [anas["memory_id"]])
+
+        assert {one["scope"] for one in others} == {"user", "session"}
+        assert await conflicts(client, anas, *others) == [[]] * 4
+        assert await listed(client, in_conflict="true") == []
+        async with runtime.database.begin(owner.tenant_id) as db:
+            repository = ConflictRepository(db, owner.tenant_id)
+            assert await repository.lock(anas, ids) == []
+            [row] = await repository.lock(anas, [anas["memory_id"], *ids])
+            assert row.memory_id == anas["memory_id"]
+
+    async def test_what_two_authors_keep_to_themselves_links_nothing(
+        self, client: AsyncClient, dsn: str
+    ) -> None:
+        project = {"project_id": "p", "scope": "project", "visibility": "owner_only"}
+        ok(await client.post("/projects", json={"project_id": "p", "project_name": "P"}), 201)
+        told = []
+        for user, text in (("ana", LISBON), ("ben", PORTO)):
+            ok(await client.post("/users", json={"user_id": user}), 201)
+            ok(await client.put(f"/projects/p/members/{user}", json={"role": "editor"}))
+            told.append((await save(client, text, user_id=user, **project))["memory"])
+        ids = [one["memory_id"] for one in told]
+        change = "UPDATE memories SET conflict_ids = $1 WHERE memory_id = ANY ($1) RETURNING 1"
+        assert await execute(dsn, change, ids)
+
+        assert await conflicts(client, *told) == [[], []]
