@@ -215,7 +215,9 @@ CITIES = ("Lyon", "Porto", "Gdansk", "Turin", "Bergen", "Utrecht", "Graz", "Cork
 def told(user: int, number: int) -> str:
     """A statement nobody else makes, and that is near to others of the same user."""
     hobby, city = HOBBIES[number % 8], CITIES[number // 8 % 10]
-    return f"The user u{user} does {hobby} in {city} on day {number}."
+    # A day and a time: what differs in one of them alone may contradict another.
+    time = f"{number // 60}:{number % 60:02}"
+    return f"The user u{user} does {hobby} in {city} on day {number} at {time}."
 
 
 async def test_what_a_model_finds_is_remembered_once_whoever_is_killed(storm_dsn: str) -> None:
