@@ -336,3 +336,23 @@ class TestInference:
 
         assert (await over(client, accepted["job_id"]))["result"]["events"] == {"ADD": 1}
         assert await texts(client) == ["She drinks green tea."]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("I moved to Lisbon last month.", "I moved to Lisbon last month"),
+        ("我上个月搬到了深圳。", "我上个月搬到了深圳"),
+    ],
+)
+async def test_old_message_is_remembered_as_of_when_it_was_said(client, worker, told, kept):
+    """The client's zone says where its day begins; the statement's day is shown in UTC."""
+    said = {"client_time": "2024-06-01T00:30:00+08:00"}
+    await append(client, "talk", {"role": "user", "content": told, "metadata": said}, REPLY)
+    await extracted(client, "talk")
+
+    [memory] = await every_page(client, "/memories", user_id="ana")
+    assert memory["content"].rstrip(".。") == kept
+    assert memory["speaker"] == "ana"
+    assert memory["said_at"] == "2024-05-31T16:30:00Z"
+    assert memory["valid_from"] == "2024-05-01T00:00:00Z"
