@@ -230,7 +230,8 @@ class TestWhose:
             ok(await client.put(f"/projects/p/members/{user}", json={"role": "editor"}))
             told.append((await save(client, text, user_id=user, **project))["memory"])
         ids = [one["memory_id"] for one in told]
-        change = "UPDATE memories SET conflict_ids = $1 WHERE memory_id = ANY ($1) RETURNING 1"
-        assert await execute(dsn, change, ids)
+        change = "UPDATE memories SET conflict_ids = $2 WHERE memory_id = $1 RETURNING 1"
+        for one, other in (ids, ids[::-1]):
+            assert await execute(dsn, change, one, [other])
 
         assert await conflicts(client, *told) == [[], []]
