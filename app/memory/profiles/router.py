@@ -228,6 +228,7 @@ async def import_memory_document(
 ) -> DocumentImported:
     """Import a memory document of DeerFlow's in one go, each fact through the gate.
 
+    Short and unsure facts are kept, with `source: import` and their own confidence.
     A user who is not there yet is made, as by saving a memory.
     """
     return await service.import_document(principal, user_id, body, query, key=key)
