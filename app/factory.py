@@ -40,6 +40,7 @@ from app.memory.extraction.inference_request import InferenceRules
 from app.memory.extraction.inference_service import InferenceService
 from app.memory.extraction.jobs import SessionJobs
 from app.memory.extraction.pipeline import Pipeline, PipelineRules
+from app.memory.extraction.reread_service import RereadService
 from app.memory.extraction.run_policy import RunLimits
 from app.memory.extraction.service import ExtractionService
 from app.memory.feedback.service import FeedbackService
@@ -244,6 +245,9 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ),
         Pipeline: _pipeline,
         InferenceService: _inference,
+        RereadService: lambda factory, at: RereadService(
+            at.database, factory.get(Pipeline), at.models, at.capture.tags, at.now
+        ),
         ExtractionService: lambda _, at: ExtractionService(at.work, at.models, _limits(at), at.now),
         SessionJobs: lambda factory, at: SessionJobs(
             at.work, factory.get(Pipeline), at.models, _limits(at), at.capture.tags, at.now

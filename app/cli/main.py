@@ -65,6 +65,10 @@ COMMANDS: Final = {
         "app.cli.maintenance:reembed_command",
         "Give all that is stored vectors of the embedder that is in force for it now.",
     ),
+    "reread": Listed(
+        "app.cli.reread:reread_command",
+        "Read stored conversations again with the keyless reader of this release.",
+    ),
     "optimize": Listed(
         "app.cli.optimize:optimize_command",
         "Give the large buckets of long vectors binary codes, and take them where few are left.",

@@ -85,11 +85,20 @@ async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
             release.
 
     """
+    async with (
+        open_console_dsn(settings) as dsn,
+        open_database(dsn, pool_size=POOL_SIZE) as database,
+    ):
+        yield database
+
+
+@asynccontextmanager
+async def open_console_dsn(settings: Settings) -> AsyncIterator[str]:
+    """Where that database is; raises as `open_console_database` does."""
     _refuse_missing(settings)
     async with open_dsn(settings) as dsn:
         await check_schema(dsn)
-        async with open_database(dsn, pool_size=POOL_SIZE) as database:
-            yield database
+        yield dsn
 
 
 def _refuse_missing(settings: Settings) -> None:

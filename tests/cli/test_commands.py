@@ -18,7 +18,7 @@ CALLS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
     ("tenants", "enable"), ("tenants", "disable"),
     ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
-    ("reembed",), ("demo",), ("eval",), ("calibrate",),
+    ("reembed",), ("reread",), ("demo",), ("eval",), ("calibrate",),
     ("import-conversations",), ("openapi",), ("version",),
 )  # fmt: skip
 

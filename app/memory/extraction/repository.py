@@ -14,6 +14,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    true,
     tuple_,
     update,
 )
@@ -121,8 +122,16 @@ class ExtractionRepository:
         )
         return rows.all()
 
-    async def recalled(self, session_id: str, *, limit: int) -> Sequence[Recalled]:
-        """Memories that stood in the session's context, those of last first; none deleted."""
+    async def recalled(
+        self, session_id: str, *, limit: int, from_elsewhere: bool = False
+    ) -> Sequence[Recalled]:
+        """Memories that stood in the session's context, those of last first; none deleted.
+
+        Args:
+            from_elsewhere: none that was made of this session itself.
+
+        """
+        elsewhere = Memory.session_id.is_distinct_from(session_id) if from_elsewhere else true()
         rows = await self._db.execute(
             select(Memory.content, Memory.source_error, _COUNTS)
             .join(
@@ -134,6 +143,7 @@ class ExtractionRepository:
                 Memory.tenant_id == self._tenant_id,
                 ContextInjection.session_id == session_id,
                 Memory.status != "deleted",
+                elsewhere,
             )
             .order_by(ContextInjection.last_at.desc(), Memory.memory_id)
             .limit(limit)

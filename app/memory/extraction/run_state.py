@@ -18,7 +18,7 @@ from app.memory.extraction.evidence import EvidenceContext
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.plugins.runner import NO_CHAIN, ProcessorChain
 
-Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"]
+Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue", "reread"]
 
 
 class NeighboursMovedError(Exception):
@@ -51,6 +51,8 @@ class RunRequest:
         summary: whether it is the experience of an ended session that is asked for.
         graph: whether relations go into the graph.
         preview: nothing is stored, so it is not in the log of runs either.
+        ignored: memories that are about to be replaced, which decide nothing.
+        kept: extracted memories that are as safe as what a person saved.
         hold: keeps what is read where it is, first in the transaction that stores; what it
             raises stores nothing.
 
@@ -67,6 +69,8 @@ class RunRequest:
     summary: bool = False
     graph: bool = True
     preview: bool = False
+    ignored: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
     hold: Callable[[AsyncSession], Awaitable[None]] | None = None
 
     @property

@@ -9,7 +9,7 @@ from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timesta
 from app.platform.values.pagination import PageQuery
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable]
-Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue"]
+Trigger = Literal["automatic", "continued", "explicit", "end", "infer", "rescue", "reread"]
 RunStatus = Literal["extracted", "committed", "failed"]
 
 

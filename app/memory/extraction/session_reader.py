@@ -131,12 +131,15 @@ class SessionReader:
         self._job = job
         self._tags = tags
 
-    async def read(self, *, whole: bool = False, most: int = MESSAGES) -> UnreadMessages:
+    async def read(
+        self, *, whole: bool = False, again: bool = False, most: int = MESSAGES
+    ) -> UnreadMessages:
         """What is unread, with what came just before it.
 
         Args:
             most: how many messages to read at the most.
             whole: the end of the session instead, read or not, for its experience.
+            again: all that was read before instead, as if nothing of it was remembered.
 
         Raises:
             SessionNotFoundError: it was deleted meanwhile.
@@ -149,10 +152,15 @@ class SessionReader:
         repository = ExtractionRepository(self._db, principal.access)
         if whole:
             batch = await self._last(repository, session)
+        elif again:
+            read = await repository.after(
+                session_id, 0, limit=session.last_extracted_seq, to=session.last_extracted_seq
+            )
+            batch = _Batch((), read, session.last_extracted_seq, more=False)
         else:
             batch = await self._unread(repository, session, most)
         told = await repository.system_texts(session_id, limit=SYSTEM_TEXTS)
-        recalled = await repository.recalled(session_id, limit=RECALLED)
+        recalled = await repository.recalled(session_id, limit=RECALLED, from_elsewhere=again)
         turns, said_back = turns_of(batch.context, batch.fresh, self._tags)
         project_id = await writable_project(
             self._db, principal.access, session.project_id, session.user_id

@@ -7,7 +7,20 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, literal, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    and_,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.language.llm.embedder import Embedder
@@ -96,6 +109,8 @@ class SnapshotRepository:
         self._access = state.request.principal.access
         self._embedder: Embedder = state.embedder
         self._buckets = state.buckets
+        self._ignored = state.request.ignored
+        self._kept = state.request.kept
         self._threshold = threshold
 
     async def neighbours(self) -> Neighbours:
@@ -149,7 +164,10 @@ class SnapshotRepository:
         )
         floor = self._threshold(draft.own.text)
         return DraftNeighbours(
-            tuple(_neighbour(row, likeness, floor) for row, likeness in ordered),
+            tuple(
+                _neighbour(row, likeness, floor, kept=row.memory_id in self._kept)
+                for row, likeness in ordered
+            ),
             frozenset((row.memory_id, row.version) for row, _ in ordered),
             next(
                 (row.memory_id for row, _ in ordered if row.content_hash == draft.own.content_hash),
@@ -158,11 +176,13 @@ class SnapshotRepository:
         )
 
     def _bucket(self, owner: MemoryOwner) -> ColumnElement[bool]:
+        left = Memory.memory_id != func.all(cast(sorted(self._ignored), ARRAY(Text)))
         return and_(
             Memory.tenant_id == self._access.tenant_id,
             *bucket(asdict(owner)),
             current(),
             visible(self._access),
+            left if self._ignored else true(),
         )
 
     async def _nearest(self, owner: MemoryOwner, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
@@ -278,8 +298,8 @@ class SnapshotRepository:
         return [{name: counted[name] for name in counted if name != "shown"} for counted in rows]
 
 
-def _neighbour(row: Row[Any], similarity: float, duplicate_from: float) -> Neighbour:
-    by_person = row.source != "ai"
+def _neighbour(row: Row[Any], similarity: float, duplicate_from: float, *, kept: bool) -> Neighbour:
+    by_person = kept or row.source != "ai"
     return Neighbour(
         memory_id=row.memory_id,
         content=row.content,

@@ -1,0 +1,132 @@
+"""kemem reread: what an older keyless reader made of conversations, made anew."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import typer
+
+from app.cli.maintenance import tenant_ids
+from app.cli.opening import DataDirOption, open_console_dsn, run, settings_with
+from app.console import UNUSABLE, err, fail, print_table, progress
+from app.conversation.sessions.errors import SessionNotFoundError
+from app.errors import DomainError
+from app.factory import Factory
+from app.memory.extraction.reread_service import RereadPlan, RereadService, SessionReread
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
+
+SAMPLES = 10
+"""Sessions of which a dry run shows what was and what would be."""
+
+LINES = 3
+
+
+def reread_command(
+    tenant: Annotated[
+        str | None, typer.Option(help="Only this tenant; all when left out.", show_default=False)
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Only sessions of this user of --tenant.", show_default=False)
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only this session of --tenant.", show_default=False)
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show counts and examples of before and after; store none."),
+    ] = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Read stored conversations again with the keyless reader of this release.
+
+    What an older keyless reader made of a session is archived, and what this one finds is
+    stored, in one transaction. Memories that somebody saved, changed or deleted stay so; what a
+    model reads is left alone. Stopped half-way, it goes on where it was when it is run again.
+    """
+    if tenant is None and (user is not None or session is not None):
+        fail("--user and --session need --tenant: ids are a tenant's own.", code=UNUSABLE)
+    settings = settings_with(data_dir=data_dir)
+    run(_reread(settings, tenant, user, session, dry_run=dry_run))
+
+
+async def _reread(
+    settings: Settings,
+    tenant: str | None,
+    user: str | None,
+    session: str | None,
+    *,
+    dry_run: bool,
+) -> None:
+    async with _open(settings) as runtime:
+        service = Factory(runtime).get(RereadService)
+        ids = [tenant] if tenant else [one async for one in tenant_ids(runtime.database)]
+        plans = [await service.plan(one, user, session) for one in ids]
+        counts: dict[str, Counter[str]] = {}
+        shown: list[SessionReread] = []
+        with progress("sessions") as bar:
+            task = bar.add_task("Reading", total=sum(len(plan.sessions) for plan in plans))
+            for plan in plans:
+                counts[plan.tenant_id] = tally = Counter[str]()
+                async for done in _sessions(service, plan, dry_run=dry_run):
+                    bar.advance(task)
+                    tally.update(_counted(done))
+                    if done is not None and len(shown) < SAMPLES and (done.archived or done.found):
+                        shown.append(done)
+    _report(counts, shown if dry_run else [], dry_run=dry_run)
+
+
+@asynccontextmanager
+async def _open(settings: Settings) -> AsyncIterator[Runtime]:
+    async with open_console_dsn(settings) as dsn, open_runtime(settings, dsn) as runtime:
+        yield runtime
+
+
+async def _sessions(
+    service: RereadService, plan: RereadPlan, *, dry_run: bool
+) -> AsyncIterator[SessionReread | None]:
+    for one in plan.sessions:
+        try:
+            yield await service.reread(plan, one, dry_run=dry_run)
+        except SessionNotFoundError:
+            yield None
+        except DomainError:
+            err.print("Not finished. What is done stays done: run the command again.")
+            raise
+
+
+def _counted(done: SessionReread | None) -> dict[str, int]:
+    if done is None:
+        return {"left": 1}
+    return {"sessions": 1, "archived": len(done.archived), "found": len(done.found)}
+
+
+def _report(counts: dict[str, Counter[str]], shown: list[SessionReread], *, dry_run: bool) -> None:
+    rows = [
+        (tenant_id, tally["sessions"], tally["archived"], tally["found"], tally["left"])
+        for tenant_id, tally in counts.items()
+        if tally
+    ]
+    if not rows:
+        print("Every conversation was read by the keyless reader of this release, or by a model.")
+        return
+    for one in shown:
+        print(f"session {one.session_id}")
+        for sign, lines in (
+            ("-", [old.content for old in one.archived]),
+            ("+", [content for content, _ in one.found]),
+        ):
+            for line in lines[:LINES]:
+                print(f"  {sign} {line}")
+            if len(lines) > LINES:
+                print(f"  {sign} … and {len(lines) - LINES:,} more")
+    columns = ("tenant", "sessions", "archived", "stored", "left alone")
+    print_table(
+        "What would be done" if dry_run else "Conversations read again",
+        columns,
+        rows,
+        right=columns[1:],
+    )
+    if any(row[-1] for row in rows):
+        err.print("Left alone: sessions that a model reads, or whose memory is paused or disabled.")
