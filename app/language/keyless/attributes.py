@@ -7,6 +7,7 @@ sentences (`attribute_frames`), so there is no list of cities, jobs or names.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from app.language.keyless import attribute_frames as frames
@@ -44,6 +45,7 @@ def attribute_of(content: str) -> Attribute | None:
     return next(iter(attributes_of(content)), None)
 
 
+@lru_cache(maxsize=256)
 def attributes_of(content: str) -> tuple[Attribute, ...]:
     """The attributes that a statement gives, in its order; each name once."""
     text = " ".join(content.replace("’", "'").split())

@@ -107,9 +107,13 @@ _REQUEST: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _HYPOTHESIS: Final = lazy_pattern(
-    r"(?:if|unless|suppose|supposing|imagine|assuming|assume|let's say|say i|in case|whether"
-    r"|what if|pretend)\b",
+    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if(?! (?:it|that) (?:helps|matters))|unless|suppose"
+    r"|supposing|imagine|assuming|assume|let's say|say i|in case|whether|what if|pretend)\b",
     re.IGNORECASE,
+)
+# What follows it is no longer supposed.
+_REALLY: Final = lazy_pattern(
+    r"[\s,]*(?:but|since|because|considering|given|although|though|now)\b", re.IGNORECASE
 )
 # Told to the assistant once and for all.
 _RULE: Final = lazy_pattern(
@@ -131,6 +135,7 @@ _ASKED_TO_REMEMBER: Final = lazy_pattern(
     r"|just so you know,?\s+|for future reference,?\s+",
     re.IGNORECASE,
 )
+_FORGET: Final = lazy_pattern(r"(?:please )?forget (?:that|about) (?:i|my|we|our)\b", re.IGNORECASE)
 _OWN: Final = lazy_pattern(_FIRST, re.IGNORECASE)
 _PRONOUN: Final = lazy_pattern(
     r"(?:it|it's|its|she|she's|he|he's|they|they're|they've|her|his|their|that|that's|this|these"
@@ -144,6 +149,7 @@ _SUBJECT: Final = lazy_pattern(
     r"(?!i\b|we\b)(?:(?:my|our|the|me and my) )?[\w'.-]+(?: [\w'.-]+){0,2}$", re.IGNORECASE
 )
 
+_MAY_OPEN: Final = tuple("\"'“‘(@#$€£")
 Part = Literal["tells", "asks", "goes_on"]
 
 
@@ -261,9 +267,13 @@ def _parted(message: _Message, start: int, end: int) -> list[_Piece]:
             places.append(match.end())
     places.append(end)
     parts = [message.part(one, other) for one, other in pairwise(places)]
-    if _HYPOTHESIS.match(said, message.opening(start, end), end):
-        parts = ["asks"] * len(parts)
-    elif said[start:end].endswith("?"):
+    supposed = False
+    for number, at in enumerate(places[:-1]):
+        found = _HYPOTHESIS.match(said, message.opening(at, places[number + 1]))
+        supposed = found is not None or (supposed and not _REALLY.match(said, at))
+        if supposed:
+            parts[number] = "asks"
+    if said[start:end].endswith("?"):
         for number, at in enumerate(places[:-1]):
             if _AUXILIARY.match(said, message.opening(at, places[number + 1])):
                 parts[number] = "asks"
@@ -275,7 +285,7 @@ def _parted(message: _Message, start: int, end: int) -> list[_Piece]:
 def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -> Clause | None:
     """The clause of a unit, with the sentence before it if it opens with a pronoun."""
     words = message.words(unit)
-    if not any(map(str.isalpha, words)):
+    if not (words[:1].isalnum() or words.startswith(_MAY_OPEN)) or words.isdigit():
         return None
     start, end = message.opening(unit[0].start, unit[0].end), unit[-1].end
     cues = english_cues(words.replace("’", "'"), before)
@@ -283,7 +293,7 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     if _PRONOUN.match(words):
         lead = told if len(told) <= LONGEST_LEAD else ""
         cues["led" if lead else "dangling"] = 1.0
-    if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start):
+    if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start) or _FORGET.match(words):
         cues[ASKED] = 1.0
     if len(unit) > 1:
         cues["joined"] = 1.0

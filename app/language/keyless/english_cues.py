@@ -35,7 +35,7 @@ _PAST: Final = (
 _WORDS: Final = {
     "person": _PEOPLE,
     "i": "i i'm im i've ive we we're we've",
-    "never": "never anymore stopped",
+    "never": "never stopped",
     "like": (
         "love like likes loves loved enjoy enjoys hate hates prefer prefers favourite"
         " favorite adore"
@@ -111,7 +111,15 @@ _PHRASES: Final = {
         r"|taken|written|bought|found|met|lost|won|become|begun|chosen|built|had|spent|read|set|put"
         r"|gotten|given|kept|known|run|sent)\b"
     ),
-    "never": lazy_pattern(r"\bany ?more\b|\bno longer\b|\bused to\b|\bgave up\b"),
+    "never": lazy_pattern(r"\bused to\b|\bgave up\b"),
+    "ended": lazy_pattern(
+        r"\b(?:i|i'm|we|we're|my \w+) (?:no longer|\w+n't .*any ?more"
+        r"|not .*any ?more)\b"
+    ),
+    "does_often": lazy_pattern(
+        r"^(?:i|we|my \w+) (?:usually |always |often )?\w+ .*\b(?:every|daily|on \w+days|once"
+        r"|twice)\b"
+    ),
     "state": lazy_pattern(r"\b(?:i'?m|i am|we're|we are) (?:an?|the|from|in|at|on|\d|not)\b"),
     "doing": lazy_pattern(
         r"\b(?:i'?m|i am|we're|we are|been)(?: (?:also|currently|now|always|still|just|actually))?"
@@ -171,6 +179,15 @@ _OPENINGS: Final = {
         r"(?:please )?(?:always|never|don't|do not|call me|from now on|whenever|when i ask|use"
         r"|keep)\b"
     ),
+    "standing_rule": lazy_pattern(
+        r"(?:please )?(?:(?:always|never|from now on,?|whenever i|when i ask) (?!mind|again|a\b)"
+        r"|don't (?:suggest|recommend|use|call|ever)|call me (?!later|back|when)|stop \w+ing )\w"
+    ),
+    "has_something": lazy_pattern(
+        r"(?:i|we) (?:have|own) (?:an?|no|\d+|one|two|three|four|five|several) "
+        r"(?!question|idea|minute|moment|problem|issue|doubt|feeling|point|suggestion|headache)\w"
+    ),
+    "favourite": lazy_pattern(r"(?:my|our) (?:all-time )?favou?rite \w+"),
     "third": lazy_pattern(r"(?:the )?user(?:'s)? (?:\w+s\b|\w+ (?:is|has)\b)"),
     "thing": lazy_pattern(
         r"(?:that|it|this|they|these|those|there|everything|nothing|the)\b(?:'s)?"
@@ -187,7 +204,8 @@ _WRITTEN: Final = {
     ),
 }
 _FOR: Final = ("date", "when", "time", "money", "measure", "version", "name", "title", "my_person")
-_WITH_CONCRETE: Final = ("plan", "will", "trying", "hedge", "feeling", "opens_i")
+_SOMEBODY: Final = {"i", "my", "name", "person", "third", "someone", "rule", "title"}
+_WITH_CONCRETE: Final = ("make_sure", "plan", "will", "trying", "hedge", "feeling", "opens_i")
 _WORD: Final = lazy_pattern(r"[a-zà-ÿ]+(?:'[a-z]+)?|404|…")
 _VERB: Final = lazy_pattern(
     r"\b(?:is|are|was|were|am|has|have|had|do|does|did|can|will|\w+ed|\w+s|\w+ing|went|got|made"
@@ -227,6 +245,8 @@ def english_cues(words: str, before: str) -> dict[str, float]:
         cues["long"] = 1.0
     if not _VERB.search(lower):
         cues["verbless"] = 1.0
+    if not cues.keys() & _SOMEBODY:
+        cues["nobody"] = 1.0
     if concrete:
         for each in _WITH_CONCRETE:
             if each in cues:

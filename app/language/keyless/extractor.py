@@ -32,7 +32,7 @@ from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import normalise
 from app.language.text.time_expressions import validity
 
-FLOORS: Final = {"english": 0.75, "chinese": 0.8}
+FLOORS: Final = {"english": 0.7, "chinese": 0.8}
 """What is proposed is at least so sure: nine such statements in ten are right on unseen text."""
 
 INLINE_CHARACTERS: Final = 2_000

@@ -125,6 +125,7 @@ def test_denial_of_something_else_mends_nothing():
 def test_plain_retraction_says_so():
     assert only("I no longer work at the bank.").retracts
     assert only("I don't eat meat any more.").retracts
+    assert only("Forget that I have a car.").retracts
     assert not only("I work at a bank in Turin.").retracts
 
 
