@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final, Self
 
 from app.language.keyless.attributes import Attribute, attributes_of, gives
+from app.language.keyless.endings import Ending, endings_in
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour
 from app.language.text.distinctions import Wording
@@ -78,6 +79,10 @@ class Comparand:
         if self.noted is not None and self.noted not in found:
             return {}
         return {name: each for name, each in found.items() if gives(self.memory_type, name)}
+
+    @cached_property
+    def endings(self) -> tuple[Ending, ...]:
+        return endings_in(self.content)
 
     @cached_property
     def wording(self) -> Wording:

@@ -12,7 +12,7 @@ from typing import Final
 from app.language.keyless.attribute_values import is_more_precise, is_same_value
 from app.language.keyless.attributes import Attribute
 from app.language.keyless.comparand import Comparand
-from app.language.keyless.endings import Ending, endings_in
+from app.language.keyless.endings import Ending
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import (
     NO_AGENDA,
@@ -30,6 +30,8 @@ NEAR: Final = 0.8
 OVERLAP: Final = 0.6
 """Share of their words from which two statements may be about the same thing."""
 
+MOST_COMPARED: Final = 20
+"""Nearest neighbours that are compared, a millisecond each, besides those with an attribute."""
 SLOT: Final = 0.75
 """Share of words, and cosine, from which two statements are one with another word in one place."""
 
@@ -65,7 +67,9 @@ def decide(question: ReconcileQuestion) -> ReconcileDecision:
     proposed = question.proposed
     new = Comparand.of_proposed(proposed)
     found: dict[Relation, list[str]] = {each: [] for each in Relation}
-    for near in question.neighbours:
+    for rank, near in enumerate(question.neighbours):
+        if rank >= MOST_COMPARED and near.attribute is None:
+            continue
         old = Comparand.of_neighbour(near)
         if proposed.retracts:
             relation = Relation.REPLACES if _is_taken_back(new, old) else None
@@ -107,7 +111,7 @@ def _relation(new: Comparand, old: Comparand) -> Relation | None:
     shared = [name for name in new.given if name in old.given]
     if shared:
         return _by_attribute(new, old, shared)
-    if any(_ends(ending, old) for ending in endings_in(new.content)):
+    if any(_ends(ending, old) for ending in new.endings):
         return None if _is_earlier(new, old) else Relation.REPLACES
     if new.gone and new.gone <= old.words and old.people <= new.people | new.gone:
         most = len(new.gone) * 2 >= len(old.words) and not _is_earlier(new, old)
@@ -124,7 +128,7 @@ def _is_taken_back(new: Comparand, old: Comparand) -> bool:
     shared = [name for name in new.given if name in old.given]
     if shared:
         return all(_same(new.given[name], old.given[name]) for name in shared)
-    if any(_ends(ending, old) for ending in endings_in(new.content)):
+    if any(_ends(ending, old) for ending in new.endings):
         return True
     return _by_words(new, old) in {Relation.REPEATS, Relation.REPLACES}
 
@@ -236,7 +240,7 @@ def _by_inclusion(new: Comparand, old: Comparand) -> Relation | None:
 
 def _is_other_value(new: Comparand, old: Comparand, difference: Difference) -> bool:
     """Tell whether one thing has two values: a number, or what "my … is" says."""
-    if difference == "number":
+    if difference == "number" and not _LABEL.search(new.form):
         # Two events are two, unless they are told in the same words.
         least = NEAR if new.memory_type == old.memory_type == "event" else OVERLAP
         if old.nearness >= NEAR and new.people == old.people:
@@ -249,6 +253,8 @@ def _is_other_value(new: Comparand, old: Comparand, difference: Difference) -> b
     if new.people == old.people and mine and other and mine[0] == other[0]:
         return True
     named = all(_NAMED.search(simplify(one.form)) for one in (new, old))
+    # "A friend called Tom" may have company; "my cat" and 微信名 have not.
+    named = named and bool(new.people or "名" in new.form) and not _SOME.search(new.form)
     return named and new.is_of_same(old) and (new.alike(old) >= OVERLAP or old.nearness >= NEAR)
 
 
@@ -272,7 +278,10 @@ _CHANGEABLE: Final = frozenset({"user.occupation", "user.school"})
 """As those, unless the new statement says that something changed."""
 _CHANGED: Final = lazy_pattern(r"\b(?:now|these days|new|became)\b|现在|如今|改行|转行|换")
 _NAMED: Final = lazy_pattern(r"\b(?:named|called|name)\b|名")
+# A number that is part of a name counts nothing.
+_LABEL: Final = lazy_pattern(r"[a-z]{2,}[0-9]")
+_SOME: Final = lazy_pattern(r"\b(?:has|have|got) an?\b|有[一几两三]?[个只位条]")
 _MY_IS: Final = lazy_pattern(
     r"(?:my|our|the user's) [\w' ]+? (?:is|lives in|works at|is called)\b"
-    r"|(?:我|用户)(?:的|家)?[^，是叫住在]{1,6}(?:是|叫|住在)"
+    r"|(?:我|用户)(?:的|家)?[^，是叫住在有]{1,6}(?:是|叫|住在)"
 )

@@ -73,6 +73,8 @@ BESIDE = [
     ("I like tea.", "I like coffee."),
     ("My sister lives in Paris.", "I live in Rome."),
     ("Ana likes coffee", "I like coffee"),
+    ("The user has a friend called Tom", "The user has a friend called Ana"),
+    ("我有个朋友名叫小李", "我有个朋友名叫小王"),
     ("I want to live in Munich and learn German", "I learn German"),
     ("I don't drink coffee after 6pm", "I drink coffee every morning"),
     ("I ran 10 km on Monday", "I ran 20 km on Tuesday"),
