@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.memory.memories.conflict_sql import COMPUTED, conflicts
 from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import MemoryChange, rewrite
+from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import bucket, current
 from app.memory.memories.schemas import MemoryRead
 
@@ -86,12 +86,21 @@ async def link(
 
     A link counts once it is named from both sides.
     """
-    changes = []
+    if not rows or not others:
+        return []
+    before = [snapshot(row) for row in rows]
     for row in rows:
         named = dict.fromkeys([*(row.conflict_ids or ()), *(one.memory_id for one in others)])
-        values = {"conflict_ids": list(named)[-MOST:] or None}
-        changes.append(await rewrite(db, row, values, "UPDATE"))
-    return [change for change in changes if change is not None]
+        row.conflict_ids = list(named)[-MOST:]
+        row.version += 1
+    # All at once: a run may leave much in doubt. A trigger sets the time of the change.
+    await db.flush()
+    ids = [row.memory_id for row in rows]
+    again = select(Memory).where(Memory.tenant_id == rows[0].tenant_id, Memory.memory_id.in_(ids))
+    await db.execute(again.execution_options(populate_existing=True))
+    return [
+        MemoryChange("UPDATE", was, snapshot(row)) for was, row in zip(before, rows, strict=True)
+    ]
 
 
 async def shown_memories(
