@@ -9,10 +9,11 @@ import typer
 
 from app.cli.maintenance import tenant_ids
 from app.cli.opening import DataDirOption, open_console_dsn, run, settings_with
-from app.console import UNUSABLE, err, fail, print_table, progress
+from app.console import REFUSED, UNUSABLE, err, fail, print_table, progress
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DomainError
 from app.factory import Factory
+from app.language.llm.model_catalogue import RULES
 from app.memory.extraction.reread_service import RereadPlan, RereadService, SessionReread
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
@@ -48,6 +49,12 @@ def reread_command(
     if tenant is None and (user is not None or session is not None):
         fail("--user and --session need --tenant: ids are a tenant's own.", code=UNUSABLE)
     settings = settings_with(data_dir=data_dir)
+    if settings.extraction_model != RULES:
+        fail(
+            f"Conversations are read by {settings.extraction_model} here, and this command reads "
+            "by rules: MEMORY_EXTRACTION_MODEL=rules for this one call reads them by rules.",
+            code=REFUSED,
+        )
     run(_reread(settings, tenant, user, session, dry_run=dry_run))
 
 

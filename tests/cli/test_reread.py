@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 from app.cli.main import cli
 from app.platform.embedded.attachment import attach
 
-pytestmark = pytest.mark.slow
-
 SESSIONS = 40
 CITIES = ("Lisbon", "Porto", "Faro", "Braga", "Munich", "Hamburg", "Bremen", "Kiel")
 
@@ -60,6 +58,16 @@ def test_choice_of_a_user_needs_a_tenant() -> None:
     assert "--tenant" in done.stderr
 
 
+def test_model_that_reads_is_not_passed_over() -> None:
+    env = {"MEMORY_EXTRACTION_MODEL": "openai/x", "OPENAI_BASE_URL": "http://127.0.0.1:1"}
+    done = CliRunner().invoke(cli, ["reread"], env=env)
+
+    assert done.exit_code == 1
+    assert "read by openai/x here" in done.stderr
+    assert "MEMORY_EXTRACTION_MODEL=rules" in done.stderr
+
+
+@pytest.mark.slow
 async def test_killed_command_goes_on_where_it_was(service: Service, read_before: None) -> None:
     before = await query(service, ACTIVE)
     assert {row["extractor"] for row in before} == {"rules/0"}
