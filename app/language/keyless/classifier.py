@@ -86,20 +86,8 @@ def classifier(language: str) -> Classifier:
 
 
 def load(path: Path) -> Classifier:
-    """What `save` wrote."""
+    """What `save` of the training wrote."""
     with np.load(path, allow_pickle=False) as stored:
         names = [str(each) for each in stored["cue_names"]]
         cues = dict(zip(names, map(float, stored["cue_weights"]), strict=True))
         return Classifier(float(stored["bias"]), cues, stored["grams"])
-
-
-def save(path: Path, weights: Classifier) -> None:
-    """The same weights give the same bytes."""
-    names = sorted(weights.cues)
-    np.savez(
-        path,
-        bias=np.float64(weights.bias),
-        cue_names=np.array(names, dtype=np.str_),
-        cue_weights=np.array([weights.cues[each] for each in names], dtype=np.float32),
-        grams=weights.grams.astype(np.float32),
-    )

@@ -35,7 +35,6 @@ _PAST: Final = (
 _WORDS: Final = {
     "person": _PEOPLE,
     "i": "i i'm im i've ive we we're we've",
-    "never": "never stopped",
     "like": (
         "love like likes loves loved enjoy enjoys hate hates prefer prefers favourite"
         " favorite adore"
@@ -47,16 +46,6 @@ _WORDS: Final = {
         "gonna plan planning planned plans aim goal intend preparing scheduled deadline"
         " due want hope"
     ),
-    "will": "i'll we'll",
-    "work": (
-        "work works worked job project company team startup business studying study degree school"
-        " university college thesis essay app site website course career internship interview"
-        " freelance budget salary rent mortgage"
-    ),
-    "live": (
-        "live lives lived living moved moving born originally married engaged divorced retired"
-        " pregnant diagnosed named called turned birthday died"
-    ),
     "hedge": (
         "think guess maybe perhaps might probably suppose seem seems sound sounds could"
         " would should"
@@ -66,7 +55,6 @@ _WORDS: Final = {
         "excited worried nervous overwhelmed stressed happy glad proud grateful sorry scared"
         " frustrated confused anxious relieved struggling stuck appreciate feeling"
     ),
-    "make_sure": "ensure properly correctly",
     "you": "you you're your you've yours u",
     "praise": (
         "awesome amazing great cool wonderful beautiful lovely fantastic incredible congrats"
@@ -95,23 +83,12 @@ _PHRASES: Final = {
         r"|months|weeks|days)|(?:last|next|this) (?:\w+ )?(?:week|month|year|night|summer|winter"
         rf"|spring|fall|autumn|weekend|fri|sat|sun|{_DAY}))\b"
     ),
-    "time": lazy_pattern(r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b"),
-    "money": lazy_pattern(
-        r"[$€£¥]\s?\d|\b\d[\d,.]*k?\s?(?:dollars|euros?|pounds|francs|usd|eur|chf|bucks|kroner)\b"
-    ),
     "number": lazy_pattern(r"\d"),
-    "measure": lazy_pattern(r"\d\s?(?:%|ms\b|km\b|kg\b|hours?\b|minutes?\b|words\b|years?\b|px\b)"),
-    "past": lazy_pattern(
-        rf"\b(?:i|we)(?: (?:just|also|already|recently|finally|really|actually|only|even|both))?"
-        rf" {_PAST}\b"
+    "measure": lazy_pattern(
+        r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b|[$€£¥]\s?\d|\b\d[\d,.]*k?\s?(?:dollars|euros?"
+        r"|pounds"
+        r"|francs|usd|eur|chf|%|ms\b|km\b|kg\b|hours?\b|minutes?\b|words\b|years?\b|px\b)"
     ),
-    "perfect": lazy_pattern(
-        r"\b(?:(?:i|we|they|who) have|i'?ve|we've|\w+ has) (?:\w+ )?(?:\w+ed|been|done|gone|seen"
-        r"|made"
-        r"|taken|written|bought|found|met|lost|won|become|begun|chosen|built|had|spent|read|set|put"
-        r"|gotten|given|kept|known|run|sent)\b"
-    ),
-    "never": lazy_pattern(r"\bused to\b|\bgave up\b"),
     "ended": lazy_pattern(
         r"\b(?:i|i'm|we|we're|my \w+) (?:no longer|\w+n't .*any ?more"
         r"|not .*any ?more)\b"
@@ -120,11 +97,6 @@ _PHRASES: Final = {
         r"^(?:i|we|my \w+) (?:usually |always |often )?\w+ .*\b(?:every|daily|on \w+days|once"
         r"|twice)\b"
     ),
-    "state": lazy_pattern(r"\b(?:i'?m|i am|we're|we are) (?:an?|the|from|in|at|on|\d|not)\b"),
-    "doing": lazy_pattern(
-        r"\b(?:i'?m|i am|we're|we are|been)(?: (?:also|currently|now|always|still|just|actually))?"
-        r" \w+ing\b"
-    ),
     "trying": lazy_pattern(r"\b(?:trying|try) to\b"),
     "tried": lazy_pattern(r"\bbeen trying\b"),
     "hearsay": lazy_pattern(r"\b(?:i|i've|we've) (?:heard|read|seen|saw|came across)\b|\bsays\b"),
@@ -132,7 +104,6 @@ _PHRASES: Final = {
     "learning": lazy_pattern(
         r"\btrying to (?:understand|figure|calculate|solve|find out|debug|fix)\b"
     ),
-    "have": lazy_pattern(r"\b(?:i|we) (?:have|own|got)\b|\bi'?ve got\b|\bthere(?:'s| is| are)\b"),
     "like": lazy_pattern(r"\b(?:fan of|can't stand)\b"),
     "likes_something": lazy_pattern(
         r"\b(?:i|we|user)(?: (?:really|also|absolutely|always|don't|do not|can't|never))*"
@@ -155,12 +126,10 @@ _PHRASES: Final = {
     "plan": lazy_pattern(
         r"\b(?:going to|need to|have to|would like to|working on|looking to|by (?:the end|next))\b"
     ),
-    "will": lazy_pattern(r"\b(?:i|we) will\b"),
-    "live": lazy_pattern(r"\b(?:grew up|name is|years old|passed away)\b"),
     "hedge": lazy_pattern(r"\b(?:feel like|some day)\b"),
     "feeling": lazy_pattern(r"\b(?:having (?:some )?(?:trouble|issues)|can't wait)\b"),
-    "make_sure": lazy_pattern(r"\b(?:make sure|best practices)\b"),
     "praise": lazy_pattern(r"\b(?:makes sense|good (?:idea|point|luck))\b"),
+    "make_sure": lazy_pattern(r"\b(?:make sure|ensure)\b(?=\D*$)"),
     "exercise": lazy_pattern(r"[=∩∪≈×√]|\bp\(|\bproblem like\b"),
     "bug": lazy_pattern(r"\b(?:doesn't work|not working|stack ?trace)\b"),
     "asks_inside": lazy_pattern(
@@ -168,17 +137,10 @@ _PHRASES: Final = {
         r"|\?"
     ),
     "exclaims": lazy_pattern(r"!$"),
-    "cut": lazy_pattern(" … "),
 }
 # Cues of the first words, in lower case.
 _OPENINGS: Final = {
     "opens_i": lazy_pattern(r"(?:i|i'?m|i'?ve|we|we're|we've)\b"),
-    "opens_my": lazy_pattern(r"(?:my|our)\b"),
-    "opens_you": lazy_pattern(r"(?:you|you're|your|you've)\b"),
-    "rule": lazy_pattern(
-        r"(?:please )?(?:always|never|don't|do not|call me|from now on|whenever|when i ask|use"
-        r"|keep)\b"
-    ),
     "standing_rule": lazy_pattern(
         r"(?:please )?(?:(?:always|never|from now on,?|whenever i|when i ask) (?!mind|again|a\b)"
         r"|don't (?:suggest|recommend|use|call|ever)|call me (?!later|back|when)|stop \w+ing )\w"
@@ -189,9 +151,6 @@ _OPENINGS: Final = {
     ),
     "favourite": lazy_pattern(r"(?:my|our) (?:all-time )?favou?rite \w+"),
     "third": lazy_pattern(r"(?:the )?user(?:'s)? (?:\w+s\b|\w+ (?:is|has)\b)"),
-    "thing": lazy_pattern(
-        r"(?:that|it|this|they|these|those|there|everything|nothing|the)\b(?:'s)?"
-    ),
 }
 # Cues for which capitals matter.
 _WRITTEN: Final = {
@@ -199,19 +158,11 @@ _WRITTEN: Final = {
     "name": lazy_pattern(r"(?<=[a-z,] )[A-Z][a-zà-ÿ]{2,}"),
     "title": lazy_pattern(r"[\"“'][A-Z][^\"”]{2,60}[\"”']"),
     "past_other": lazy_pattern(rf"\b(?:she|he|they|it|who|[A-Z][a-z]+) {_PAST}\b"),
-    "someone": lazy_pattern(
-        r"^(?:[A-Z][a-z]+|he|she|they)(?: [A-Z][a-z]+)? (?:is|has|was|lives|works)\b"
-    ),
 }
-_FOR: Final = ("date", "when", "time", "money", "measure", "version", "name", "title", "my_person")
-_SOMEBODY: Final = {"i", "my", "name", "person", "third", "someone", "rule", "title"}
-_WITH_CONCRETE: Final = ("make_sure", "plan", "will", "trying", "hedge", "feeling", "opens_i")
+_FOR: Final = ("date", "when", "measure", "version", "name", "title", "my_person")
+_SOMEBODY: Final = {"i", "my", "name", "person", "third", "standing_rule", "title"}
+_WITH_CONCRETE: Final = ("plan", "trying", "feeling", "opens_i")
 _WORD: Final = lazy_pattern(r"[a-zà-ÿ]+(?:'[a-z]+)?|404|…")
-_VERB: Final = lazy_pattern(
-    r"\b(?:is|are|was|were|am|has|have|had|do|does|did|can|will|\w+ed|\w+s|\w+ing|went|got|made"
-    r"|took"
-    r"|live|work|love|like|want|need|prefer|use|hate|own|speak|drive|go)\b|'(?:s|m|re|ve)\b"
-)
 
 
 def _by_word() -> dict[str, tuple[str, ...]]:
@@ -243,8 +194,6 @@ def english_cues(words: str, before: str) -> dict[str, float]:
         cues["short"] = 1.0
     if len(said) > 40:
         cues["long"] = 1.0
-    if not _VERB.search(lower):
-        cues["verbless"] = 1.0
     if not cues.keys() & _SOMEBODY:
         cues["nobody"] = 1.0
     if concrete:
@@ -253,8 +202,6 @@ def english_cues(words: str, before: str) -> dict[str, float]:
                 cues[f"{each}_concrete"] = min(concrete, 3) / 2
     if before.rstrip().endswith("?"):
         cues["answers"] = 1.0
-        if len(said) <= 8:
-            cues["answers_shortly"] = 1.0
     return cues
 
 

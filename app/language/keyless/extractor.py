@@ -65,7 +65,7 @@ class RulesExtractor:
 
     async def summarise(self, request: ExtractionRequest) -> Extraction:
         """What was decided, planned and set right, in the user's words; nothing if nothing was."""
-        found = experience(request.turns, await _proposals(request))
+        found = experience(await _proposals(request))
         return Extraction(proposals=(found,) if found else ())
 
 

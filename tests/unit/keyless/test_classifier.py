@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from app.language.keyless.classifier import BUCKETS, Classifier, buckets, load, save
+from app.language.keyless.classifier import BUCKETS, Classifier, buckets, load
 from app.language.keyless.clauses import Clause
+from benchmarks.keyless_training import save
 
 
 def grams_for(text: str, weight: float):

@@ -179,5 +179,5 @@ async def test_ended_session_is_summarised_by_what_was_decided():
     request = ExtractionRequest(turns("I decided to sell my car in May.", "I love hiking."))
     (found,) = (await RulesExtractor().summarise(request)).proposals
     assert found.memory_type == "experience"
-    assert "I decided to sell my car in May." in found.content
+    assert found.content == "In this session the user said: I decided to sell my car in May."
     assert (await RulesExtractor().summarise(ExtractionRequest(turns("hello")))).proposals == ()
