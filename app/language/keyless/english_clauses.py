@@ -149,6 +149,9 @@ _SUBJECT: Final = lazy_pattern(
     r"(?!i\b|we\b)(?:(?:my|our|the|me and my) )?[\w'.-]+(?: [\w'.-]+){0,2}$", re.IGNORECASE
 )
 
+_FRAGMENT: Final = lazy_pattern(
+    r"(?:to|than|as|like|such as|including|when|while)\b[^,]*$", re.IGNORECASE
+)
 _MAY_OPEN: Final = tuple("\"'“‘(@#$€£")
 Part = Literal["tells", "asks", "goes_on"]
 
@@ -286,6 +289,8 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     """The clause of a unit, with the sentence before it if it opens with a pronoun."""
     words = message.words(unit)
     if not (words[:1].isalnum() or words.startswith(_MAY_OPEN)) or words.isdigit():
+        return None
+    if _FRAGMENT.match(words) and len(_OWN.findall(words)) < 2:
         return None
     start, end = message.opening(unit[0].start, unit[0].end), unit[-1].end
     cues = english_cues(words.replace("’", "'"), before)

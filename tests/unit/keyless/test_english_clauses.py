@@ -114,3 +114,13 @@ def test_long_turn_is_read_whole():
     text = "I like rain. " + "so it goes, " * 3_000 + "and I live in Rome."
     assert contents(text)[-1] == "I live in Rome."
     assert max(map(len, contents(text))) <= 520
+
+
+@pytest.mark.parametrize("text", ["When I was younger.", "To further my understanding."])
+def test_fragments_are_no_clauses(text):
+    assert contents(text) == []
+
+
+def test_opening_that_goes_on_is_no_fragment():
+    assert contents("When I was nine I moved to Rome.") == ["When I was nine I moved to Rome."]
+    assert contents("While in Rome, I met Ada.") == ["While in Rome, I met Ada."]
