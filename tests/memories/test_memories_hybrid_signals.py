@@ -247,6 +247,16 @@ class TestDates:
 
         assert entry in found[0]
 
+    async def test_what_was_said_then_comes_first_where_nothing_says_when_it_happened(
+        self, client: AsyncClient
+    ) -> None:
+        said = {"content": "She went diving.", "said_at": "2021-02-03T09:00:00Z"}
+        await save(client, said, on_duplicate="allow")
+
+        added = await boosts(client, "What did she do in February 2021?", boosts=only(date=1.0))
+
+        assert [text for text, one in added.items() if one["date"] == 1] == ["She went diving."]
+
     async def test_relative_dates_move_with_the_reference(self, client: AsyncClient) -> None:
         query = "What did she do yesterday?"
 

@@ -1,6 +1,6 @@
 """What a memory looks like in a prompt, whatever somebody wrote into it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -69,6 +69,21 @@ def test_memory_in_conflict_says_so(newer: list[str], line: str) -> None:
     assert render([one]).splitlines()[1:] == [line]
     client = MemoryItem(memory_id="m", content=one["content"], source_error="gin", **links)
     assert str(client) == line
+
+
+@pytest.mark.parametrize(
+    ("said_at", "ago"),
+    [(MAY, "2 days ago"), (None, "just now"), (MAY - timedelta(400), "1 year ago")],
+)
+def test_tool_says_how_long_ago_it_was_said(said_at: datetime | None, ago: str) -> None:
+    now = MAY + timedelta(days=2)
+    hit = memory("She moved.", said_at=said_at) | {
+        "memory_id": "m",
+        "scope": "user",
+        "create_time": now,
+    }
+
+    assert memory_line(hit, now) == f"[m] (fact, user, {ago}) She moved."
 
 
 def test_nothing_remembered_is_nothing_said():

@@ -255,7 +255,11 @@ def features(
             words=source.words,
         ),
         Column("session", "int8", id_hash_sql("memories.session_id")),
-        Column("said", "timestamptz", "coalesce(memories.valid_from, memories.create_time)"),
+        Column(
+            "said",
+            "timestamptz",
+            "coalesce(memories.valid_from, memories.said_at, memories.create_time)",
+        ),
         Column("created", "timestamptz", "memories.create_time"),
         Column("updated", "timestamptz", "memories.update_time"),
         Column("confidence", "float8", "memories.confidence"),

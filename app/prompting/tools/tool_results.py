@@ -71,7 +71,8 @@ class ToolResult:
 
 def memory_line(hit: Mapping[str, Any], at: datetime) -> str:
     """A memory that a search found, without a number."""
-    kind = f"{hit['memory_type']}, {hit['scope']}, {time_ago(at - hit['create_time'])}"
+    since = hit["said_at"] or hit["create_time"]
+    kind = f"{hit['memory_type']}, {hit['scope']}, {time_ago(at - since)}"
     return f"[{hit['memory_id']}] ({kind}) {statement(hit)}"
 
 
