@@ -258,6 +258,10 @@ ON_FROM: Final = lazy_pattern(r"(?:以来|至今|开始|起|到现在)")
 UNTIL: Final = lazy_pattern(r"(?:直到|到|至|截至|截止到?)$")
 UP_TO: Final = lazy_pattern(r"(?:为止|之前都)")
 """What may stand before or behind a date until which something holds."""
+PART: Final = lazy_pattern(r"(?:[初头底末尾]|[上中下]旬|[年月]中|[上下]半)年?$")
+"""How a part of a month or year ends, which 到 takes in."""
+END: Final = lazy_pattern(r"的?[底末]")
+"""What may stand behind a period and name its end."""
 JOINED: Final = lazy_pattern(r"\s?(?:[到至~～]|直到)\s?")
 RECURRING: Final = lazy_pattern(r"每(?:逢|[个年月周到])?$")
 

@@ -273,7 +273,7 @@ READERS: Final[tuple[Reader, ...]] = (
     (_english(rf"{_PART}(?:the year )?{_YEAR}"), _year),
     (
         _english(
-            r"(?:in|during|of|since|from|to|until|till|by|before|after|around|throughout|year)"
+            r"(?:in|during|of|since|from|to|until|till|by|before|after|around|through|throughout|year)"
             rf"(?: the year)? (?P<said>{_PART}?{_YEAR}){_COUNTED}"
         ),
         _year,
@@ -337,10 +337,14 @@ FROM: Final = lazy_pattern(
     r"\b(?:since|from|starting|beginning|as of)(?: on| in)?(?: the)? $", re.IGNORECASE
 )
 """What may stand before a date from which something holds."""
-UNTIL: Final = lazy_pattern(
-    r"\b(?:until|till|through|up to)(?: the end of)?(?: the)? $", re.IGNORECASE
-)
+UNTIL: Final = lazy_pattern(r"\b(?:until|till|up to)(?: the)? $", re.IGNORECASE)
 """What may stand before a date until which something holds."""
+THROUGH: Final = lazy_pattern(
+    r"\b(?:through|(?:until|till|through|up to) (?:the )?end of)(?: the)? $", re.IGNORECASE
+)
+"""What may stand before a date with whose last day something ends."""
+PART: Final = lazy_pattern(r"(?:the )?(?:early|mid|middle|late|end|first|second)\b", re.IGNORECASE)
+"""How a part of a month or year begins, which "until" takes in; not its beginning."""
 JOINED: Final = lazy_pattern(r" ?(?:-|–|—) ?| (?:to|until|till|through) ", re.IGNORECASE | re.ASCII)
 JOINED_WITHIN: Final = lazy_pattern(r"\bbetween(?: the)? $", re.IGNORECASE | re.ASCII)
 RECURRING: Final = lazy_pattern(

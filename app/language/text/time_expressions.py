@@ -18,7 +18,7 @@ from app.language.text import english_times as english
 from app.language.text.normal_forms import simplify
 from app.language.text.periods import Period, moved
 
-Bound = Literal["at", "from", "until", "span"]
+Bound = Literal["at", "from", "until", "through", "span"]
 Grain = Literal["day", "week", "month", "season", "year"]
 
 _MAX_LENGTH: Final = 2_000
@@ -34,7 +34,8 @@ class NamedDate(NamedTuple):
         start, end: its place in the text.
         period: its days. Where the text leaves open which year or week it means, the last that
             has begun, with `period.unsaid`.
-        bound: whether something happens then, begins then, or ends then; or both ends are named.
+        bound: whether something happens then, begins then, ends as it begins, or ends with it; or
+            both ends are named.
 
     """
 
@@ -87,12 +88,12 @@ def validity(text: str, said_at: datetime) -> tuple[datetime | None, datetime | 
         period, bound = each.period, each.bound
         if period.unsaid:
             continue
-        if bound != "until" and begin is None and period.first <= said_at.date():
+        if bound not in {"until", "through"} and begin is None and period.first <= said_at.date():
             begin = min(_midnight(period.first), said_at)
         # "Until Friday" takes the day in, "until June" ends with May.
-        whole = bound == "span" or each.grain in {"day", "week"}
-        last = _midnight(period.after if whole else period.first)
-        if bound in {"until", "span"} and end is None and last > said_at:
+        first_day = bound == "until" and each.grain not in {"day", "week"}
+        last = _midnight(period.first if first_day else period.after)
+        if bound in {"until", "through", "span"} and end is None and last > said_at:
             end = last
     return begin, end
 
@@ -168,8 +169,12 @@ def _bound(text: str, each: NamedDate) -> Bound:
     if each.bound == "span":
         return "span"
     before, after = text[max(each.start - 24, 0) : each.start], text[each.end : each.end + 4]
+    said = text[each.start : each.end]
+    if english.THROUGH.search(before):
+        return "through"
     if english.UNTIL.search(before) or chinese.UNTIL.search(before) or chinese.UP_TO.match(after):
-        return "until"
+        part = english.PART.match(said) or chinese.PART.search(said) or chinese.END.match(after)
+        return "through" if part else "until"
     if english.FROM.search(before) or chinese.FROM.search(before) or chinese.ON_FROM.match(after):
         return "from"
     return "at"
