@@ -6,7 +6,7 @@ Numbers are compared by what they count (85k and $85,000), words as whole words:
 
 import re
 
-from app.language.keyless.attributes import comparable
+from app.language.keyless.attributes import attributes_of, comparable
 from app.language.text.normal_forms import has_cjk
 from app.language.text.quantities import Quantity, counts_differ, take_quantities
 
@@ -22,6 +22,26 @@ def is_same_value(one: str, other: str) -> bool:
         and not counts_differ(counts, other_counts)
         and _words(words) == _words(other_words)
     )
+
+
+def is_one_value(one: str, other: str, attribute: str) -> bool:
+    """Tell whether two values are one, or one of them says the other more precisely."""
+    return (
+        is_same_value(one, other)
+        or is_more_precise(one, other, attribute)
+        or is_more_precise(other, one, attribute)
+    )
+
+
+def give_other_values(one: str, other: str, attribute: str) -> bool:
+    """Tell whether two statements surely give two values of an attribute."""
+    given = [
+        next((each.value for each in attributes_of(content) if each.name == attribute), None)
+        for content in (one, other)
+    ]
+    if given[0] is None or given[1] is None:
+        return False
+    return not is_one_value(given[0], given[1], attribute)
 
 
 def is_more_precise(longer: str, shorter: str, attribute: str) -> bool:

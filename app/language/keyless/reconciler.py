@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Final
 
-from app.language.keyless.attribute_values import is_more_precise, is_same_value
+from app.language.keyless.attribute_values import is_more_precise, is_one_value, is_same_value
 from app.language.keyless.attributes import Attribute
 from app.language.keyless.comparand import Comparand
 from app.language.keyless.endings import Ending
@@ -149,11 +149,7 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
 
 
 def _same(new: Attribute, old: Attribute) -> bool:
-    if is_same_value(new.value, old.value):
-        return True
-    return is_more_precise(new.value, old.value, new.name) or is_more_precise(
-        old.value, new.value, new.name
-    )
+    return is_one_value(new.value, old.value, new.name)
 
 
 def _covers(one: Comparand, other: Comparand) -> bool:

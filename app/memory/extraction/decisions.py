@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.language.keyless.attribute_values import give_other_values
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import STORED, Draft
 
@@ -103,7 +104,10 @@ def permitted(
 
 
 def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) -> list[str]:
-    """Further memories that give a value of the same attribute: only one value can hold."""
+    """Further memories that give another value of its attribute: only one can hold.
+
+    What gives the same value says something else besides, and stays.
+    """
     attribute = draft.proposed.attribute
     return [
         near.memory_id
@@ -114,6 +118,7 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
         and near.memory_id not in limits.changed
         and not _protected(near, draft)
         and not _is_later(near, draft)
+        and give_other_values(draft.proposed.content, near.content, attribute)
     ]
 
 

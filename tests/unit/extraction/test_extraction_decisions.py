@@ -82,7 +82,7 @@ class TestSaidLater:
     def test_later_value_of_the_attribute_does_not_end_with_the_others(self):
         others = [
             neighbour("mem_1", attribute="user.residence", said_at=NOW),
-            neighbour("mem_2", attribute="user.residence", said_at=self.LATER),
+            neighbour("mem_2", **ROME, said_at=self.LATER),
         ]
         one = draft(*others, attribute="user.residence", said_at=NOW)
 
@@ -215,14 +215,33 @@ class TestRetractions:
         )
 
 
+ROME = {"content": "The user lives in Rome.", "attribute": "user.residence"}
+
+
 def test_a_new_value_ends_every_other_value_of_its_attribute():
     first = neighbour("mem_1", attribute="user.residence")
-    restored = neighbour("mem_2", attribute="user.residence", similarity=0.5)
-    by_hand = neighbour("mem_3", attribute="user.residence", protected=True, saved_by_person=True)
-    other = neighbour("mem_4", attribute="user.employer")
+    restored = neighbour("mem_2", **ROME, similarity=0.5)
+    by_hand = neighbour("mem_3", **ROME, protected=True, saved_by_person=True)
+    other = neighbour("mem_4", **ROME | {"attribute": "user.employer"})
     one = draft(first, restored, by_hand, other, attribute="user.residence")
 
     assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1", "mem_2")
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "The user lives in Munich with Joe.",
+        "The user lives in Munich-Schwabing.",
+        "The user is at home where the beer is.",
+    ],
+)
+def test_what_gives_the_same_value_or_none_that_can_be_read_stays(same):
+    first = neighbour("mem_1", **ROME)
+    kept = neighbour("mem_2", content=same, attribute="user.residence")
+    one = draft(first, kept, attribute="user.residence")
+
+    assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1",)
 
 
 class TestConflicts:
@@ -248,7 +267,7 @@ class TestConflicts:
         assert settled(draft(saved), ReconcileDecision("ADD", conflicts=("mem_1",))).conflicts
 
     def test_another_value_that_is_in_conflict_is_not_replaced(self):
-        old, kept = (neighbour(each, attribute="user.residence") for each in ("mem_1", "mem_2"))
+        old, kept = (neighbour(each, **ROME) for each in ("mem_1", "mem_2"))
         one = draft(old, kept, attribute="user.residence")
         decided = settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",), conflicts=("mem_2",)))
 
