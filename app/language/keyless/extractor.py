@@ -35,6 +35,9 @@ from app.language.text.time_expressions import validity
 FLOORS: Final = {"english": 0.7, "chinese": 0.8}
 """What is proposed is at least so sure: nine such statements in ten are right on unseen text."""
 
+LONGEST: Final = 1_000
+"""Characters of a clause; a longer one, without a comma, was hardly said, and is not read."""
+
 INLINE_CHARACTERS: Final = 2_000
 """Characters that are read on the event loop; they take some ten milliseconds at worst."""
 
@@ -99,7 +102,7 @@ def read(turn: ConversationTurn, earlier: Sequence[str]) -> Iterator[Proposed]:
         kept: list[tuple[Clause, float]] = []
         for clause in READERS[language](text, before):
             sure = 1.0 if clause.cues.get(ASKED) else judged.probability(clause)
-            if sure >= FLOORS[language]:
+            if sure >= FLOORS[language] and len(clause.text) <= LONGEST:
                 kept.append((clause, round(sure, 3)))
         leads = {clause.lead for clause, _ in kept}
         for clause, sure in kept:

@@ -156,6 +156,14 @@ def test_what_is_known_or_said_twice_is_no_news():
     assert propose(ExtractionRequest(turns(text), recalled=[text + "."])) == []
 
 
+def test_clause_without_a_comma_is_read_up_to_a_thousand_characters():
+    text = "I live in Rome with my wife Petra" + " and so on" * 96
+    assert len(text) == 993
+    assert len(read(text)) == 1
+    assert len(read(text + " and so")) == 1
+    assert read(text + " and so on") == []
+
+
 def test_text_is_parted_where_the_language_changes():
     parts = list(by_language("I live in Rome. My cat is old."))
     assert parts == [("english", "I live in Rome. My cat is old.")]
