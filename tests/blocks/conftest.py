@@ -19,7 +19,7 @@ class Desk:
     """Edits as a tool makes them, with one key."""
 
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
-        self._editing = BlockEditService(runtime.work)
+        self._editing = BlockEditService(runtime.work, runtime.saving_rules.gate)
         self._principal = principal
 
     async def edit(self, session_id: str, label: str, edit: Edit) -> BlockRead:

@@ -285,7 +285,7 @@ class TestRefusals:
     ) -> None:
         await make("b1")
         principal = await runtime.identification.identify(acme.key)
-        editing = BlockEditService(Work(runtime.database, enabled=False))
+        editing = BlockEditService(Work(runtime.database, enabled=False), runtime.saving_rules.gate)
 
         with pytest.raises(MemoryDisabledError):
             await editing.edit(principal, "s1", "notes", BlockAppend(text="x"))

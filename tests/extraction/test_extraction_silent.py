@@ -69,3 +69,11 @@ async def test_a_job_keeps_the_verdict_too(client: AsyncClient, worker: Worker) 
     assert [one["codes"] for one in await every_page(client, "/memories/decisions")] == [
         ["nothing_found"]
     ]
+
+
+async def test_an_assistant_alone_is_not_read(client: AsyncClient) -> None:
+    message = {"role": "assistant", "content": "Noted."}
+
+    answer = ok(await client.post("/memories", json={"messages": [message], "user_id": "ana"}))
+
+    assert told(answer) == [("NONE", ["not_read"])]

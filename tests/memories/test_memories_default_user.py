@@ -37,6 +37,14 @@ async def test_others_are_not_found_by_a_request_that_names_nobody(plain: AsyncC
     assert ok(await plain.post("/messages/search", json={"query": "tea"}))["items"] == []
 
 
+async def test_a_filter_that_names_somebody_is_no_request_about_the_default_user(
+    plain: AsyncClient,
+) -> None:
+    for filters in ({"user_id": "bob"}, {"OR": [{"user_id": "bob"}]}):
+        asked = {"query": "tea", "filters": filters}
+        problem(await plain.post("/memories/search", json=asked), 422, "selector_required")
+
+
 async def test_a_new_session_is_the_default_users(plain: AsyncClient) -> None:
     said = {"messages": [{"role": "user", "content": TEA}]}
 

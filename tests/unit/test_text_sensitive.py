@@ -19,6 +19,10 @@ RANDOM_40 = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY3XaMp1eK3y"
 
 # Text, detector, and the value that must be gone after redacting.
 POSITIVES = [
+    ("my password is Sommer('24!)", "password", "Sommer('24!)"),
+    ("password: user.smith", "password", "user.smith"),
+    ("password=config.prod_pass", "password", "config.prod_pass"),
+    ('password=Sommer("24', "password", "Sommer"),
     ("My AWS key is AKIAIOSFODNN7EXAMPLE", "aws_key", "AKIAIOSFODNN7EXAMPLE"),
     ("密钥AKIAIOSFODNN7EXAMPLE在这里", "aws_key", "AKIAIOSFODNN7EXAMPLE"),
     (f"aws secret: {RANDOM_40}", "api_key", RANDOM_40),

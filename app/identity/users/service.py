@@ -117,7 +117,18 @@ def for_default_user(principal: Principal, body: Body) -> Body:
         return body
     if any(getattr(body, name, None) is not None for name in _NAMED):
         return body
+    if _keys(getattr(body, "filters", None)) & {*_NAMED}:
+        return body
     return body.model_copy(update={"user_id": default})
+
+
+def _keys(filters: object) -> set[str]:
+    """The fields that a filter names, at any depth."""
+    if isinstance(filters, list):
+        return set[str]().union(*map(_keys, filters))
+    if not isinstance(filters, dict):
+        return set()
+    return {*filters}.union(*map(_keys, filters.values()))
 
 
 def resolve_subject(

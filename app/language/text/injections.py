@@ -252,6 +252,10 @@ RULES: Final = (
 """Name and expressions, for text in lower case, half width and simplified characters."""
 
 
+ATTACKS: Final = frozenset({"prompt_markup", "override", "reveal", "safety_off", "secrecy"})
+"""Rules that no honest text breaks."""
+
+
 def addresses_model(text: str) -> str | None:
     """The name of the first rule by which a text gives orders to a model, or None.
 

@@ -72,13 +72,22 @@ def _labelled(text: str) -> Iterator[Place]:
             end = start + len(match["value"].rstrip(_TRAILING))
             if end - start < 4 or _stands_for_nothing(text[start:end]):
                 continue
-            if text[start - 1] not in _QUOTES and (
-                patterns.CODE.fullmatch(match["value"]) or patterns.CODE.fullmatch(text[start:end])
-            ):
+            if _is_code(text, start, match["value"], text[start:end]):
                 continue
             if is_value(text, start, end):
                 yield start, end, detector
 
+
+def _is_code(text: str, start: int, *values: str) -> bool:
+    """Tell an assignment in a program, `password = request.form["password"]`, or an argument or
+    entry of one, from what somebody says their password is.
+    """
+    if not text.endswith(_ASSIGNED, 0, start):
+        return False
+    return any(patterns.CODE.fullmatch(value) for value in values)
+
+
+_ASSIGNED: Final = ("=", "= ", "=  ", "': ", '": ')
 
 _LOGIN_PARTS: Final = ("pass", "pwd", "kennwort", "wachtwoord", "contrase", "senha")
 _KEY_PARTS: Final = ("key", "token", "secret")

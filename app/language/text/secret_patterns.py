@@ -159,12 +159,11 @@ PLACEHOLDER_SHAPE: Final = lazy_pattern(
 CODE: Final = lazy_pattern(
     # A call or a look-up: db.Column(db.String(80), hash_password(given), request["password"].
     r"[A-Za-z_]\w*(?:(?:\.[A-Za-z_]\w*)+|_[a-z]+)[(\[][\"'A-Za-z_*)].*"
-    r"|[A-Za-z_]\w*(?:[(\[][\"'].*|\(\))"
-    # An attribute or a variable that is named after what it holds.
-    r"|(?:self|this|request|req|form|user|data|config|settings|args|body|app|ctx)(?:\.[a-z_]+)+"
-    r"|(?:[a-z]+_)+(?:password|passwd|pwd|hash|token|secret|key)"
+    r"|[A-Za-z_]\w*(?:[(\[][\"'].*[\"'].*|\(\))"
+    # A variable or an attribute that is named after what it holds.
+    r"|(?:[a-z]+[._])*(?:password|passwd|pwd|password_hash|api_key|token|secret)"
 )
-"""What a program puts where a secret would stand."""
+"""What a program puts, behind an equals sign, where a secret would stand."""
 
 DIGEST: Final = lazy_pattern(r"sha(?:256|384|512)-[A-Za-z0-9+/=]+")
 """Checksum of a published file, as web pages name it (Subresource Integrity)."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from app.language.llm.extractor import ConversationTurn, Proposed, Scope
 from app.language.text.echoes import is_echo
-from app.language.text.injections import addresses_model
+from app.language.text.injections import ATTACKS, addresses_model
 from app.language.text.normal_forms import content_hash
 from app.language.text.signals import find_signals
 from app.language.text.uploads import scrub_upload_mentions
@@ -20,9 +20,6 @@ from app.memory.memories.owner import MemoryOwner
 
 SAID_BY_EITHER = {"decision", "event"}
 """What may rest on an assistant's word alone."""
-
-ATTACKS = {"prompt_markup", "override", "reveal", "safety_off", "secrecy"}
-"""Rules of `text/injections.py` that no honest message breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,9 @@ def _judged(
     confirmed: set[str],
 ) -> Draft:
     content = scrub_upload_mentions(proposed.content).strip()
-    redacted = gate.redacted(Proposal(content, proposed.confidence, proposed.source_error))
+    redacted = gate.redacted(
+        Proposal(content, proposed.confidence, proposed.source_error, extracted=True)
+    )
     proposed = replace(
         proposed, content=redacted.content, source_error=redacted.source_error or None
     )

@@ -175,6 +175,11 @@ def unremembered(
             continue
         reason = NOTHING_FOUND if message.message_id in turns else NOT_READ
         found[number] = replace(reason, figures={"message": number})
+    if not found and not drafts:
+        # Only an assistant spoke.
+        return {
+            number: replace(NOT_READ, figures={"message": number}) for number in range(len(said))
+        }
     return found
 
 

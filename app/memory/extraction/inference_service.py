@@ -13,8 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
+from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.usage.errors import QuotaExhaustedError
 from app.identity.users.service import for_default_user
+from app.language.llm.extractor import Malformed
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.evidence import WritableScopes
@@ -147,17 +149,19 @@ class InferenceService:
             scopes, config = await self._scopes(db, principal, body, owner)
         model = model_for(self._models, config, principal.config)
         if model.extractor.model is not None:
+            if not principal.may("write"):
+                # A model's answer is paid for.
+                raise InsufficientScopeError("write", acting=principal.acting)
             await self._check_quota(principal)
         request = inference_run(
             principal, body, scopes, config, rules=self._rules, said_at=self._now(), job=None
         )
-        drafts = await self._pipeline.preview(replace(request, preview=True), model)
+        drafts, malformed = await self._pipeline.preview(replace(request, preview=True), model)
+        results = [*(_outcome(draft, {}) for draft in drafts), *_refused(malformed, len(drafts))]
+        said = said_messages(body, self._now())
+        results += _silent(unremembered(said, request, drafts), len(results))
         return MemoryValidated(
-            valid=all(draft.event != "REJECT" for draft in drafts),
-            results=[
-                *(_outcome(draft, {}) for draft in drafts),
-                *_silent(unremembered(said_messages(body, self._now()), request, drafts), drafts),
-            ],
+            valid=all(outcome.event != "REJECT" for outcome in results), results=results
         )
 
     async def order(
@@ -288,20 +292,21 @@ async def _recorded(
     ]
     if rows:
         await RecordRepository(db, request.principal.access).decide(rows)
-    shown = _silent(silent, (*result.drafts, *result.malformed))
+    shown = _silent(silent, len(result.drafts) + len(result.malformed))
     for outcome, row in zip(shown, rows, strict=True):
         outcome.decision_id = row["decision_id"]
     return shown
 
 
-def _silent(silent: Mapping[int, GateReason], before: Sequence[Any]) -> list[Outcome]:
+def _silent(silent: Mapping[int, GateReason], before: int) -> list[Outcome]:
+    """Outcomes of messages that led to nothing, behind so many others."""
     return [
         Outcome(
             index=number,
             event="NONE",
             reasons=[Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))],
         )
-        for number, reason in enumerate(silent.values(), len(before))
+        for number, reason in enumerate(silent.values(), before)
     ]
 
 
@@ -316,17 +321,22 @@ async def outcomes(db: AsyncSession, access: Access, result: RunResult) -> Memor
             continue
     shown = {each.memory_id: each for each in await shown_memories(db, access, rows)}
     results = [_outcome(draft, shown) for draft in result.drafts]
-    results += [
-        Outcome(
-            index=len(result.drafts) + number,
-            event="REJECT",
-            reasons=[Reason(code="malformed", detail=entry.detail, figures={"index": entry.index})],
-        )
-        for number, entry in enumerate(result.malformed)
-    ]
+    results += _refused(result.malformed, len(results))
     return MemoryAdded(
         results=results, extractor=result.extractor, extraction_id=result.extraction_id
     )
+
+
+def _refused(malformed: Sequence[Malformed], before: int) -> list[Outcome]:
+    """Outcomes of entries that are no proposals, behind so many others."""
+    return [
+        Outcome(
+            index=number,
+            event="REJECT",
+            reasons=[Reason(code="malformed", detail=entry.detail, figures={"index": entry.index})],
+        )
+        for number, entry in enumerate(malformed, before)
+    ]
 
 
 def _outcome(draft: Draft, shown: dict[str, MemoryRead]) -> Outcome:

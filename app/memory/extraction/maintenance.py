@@ -198,7 +198,7 @@ def _merge(
     sure = [part.memory.confidence for part in parts] or [1.0]
     given = min(sure) if join.confidence is None else join.confidence
     confidence = min(given, max(sure))
-    judged = gate.redacted(Proposal(join.content, confidence))
+    judged = gate.redacted(Proposal(join.content, confidence, extracted=True))
     text = judged.content.strip()
     first = parts[0] if parts else next(iter(shown.parts.values()))
     draft = Draft(

@@ -9,6 +9,7 @@ stored only if they are still the same under the buckets' locks; otherwise that 
 forgotten, and they are looked up and decided about again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -16,6 +17,7 @@ import structlog
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.agents.retention import ForgettingPolicy
+from app.language.llm.extractor import Malformed
 from app.language.llm.model_catalogue import ExtractionModel
 from app.language.llm.reconciler import Reconciler
 from app.language.text.names import name_key
@@ -99,8 +101,12 @@ class Pipeline:
         _follow_up(result)
         return result
 
-    async def preview(self, request: RunRequest, model: ExtractionModel) -> tuple[Draft, ...]:
-        """What `run` would make of each proposal now; stores nothing but what model calls cost.
+    async def preview(
+        self, request: RunRequest, model: ExtractionModel
+    ) -> tuple[tuple[Draft, ...], Sequence[Malformed]]:
+        """What `run` would make of each proposal now, and the entries that are none.
+
+        Stores nothing but what model calls cost.
 
         Raises:
             What `run` raises before it stores.
@@ -111,7 +117,7 @@ class Pipeline:
             look = SnapshotRepository(db, state, self._rules.saving.threshold(state.embedder))
             snapshot = RunSnapshot(await look.neighbours(), None)
         plan = await self._reconciliation.plan(state, snapshot)
-        return replaced(state.drafts, plan.drafts)
+        return replaced(state.drafts, plan.drafts), state.extraction.malformed
 
     async def _read(self, request: RunRequest, model: ExtractionModel) -> RunState:
         """Everything before the first look at what is remembered."""

@@ -108,7 +108,9 @@ class DraftReconciliation:
         )
 
     def _judged(self, draft: Draft) -> Draft:
-        judged = self._gate.redacted(Proposal(draft.content.text, draft.proposed.confidence))
+        judged = self._gate.redacted(
+            Proposal(draft.content.text, draft.proposed.confidence, extracted=True)
+        )
         if self._gate.check(judged):
             return draft.decided(
                 ReconcileDecision("ADD", reason="the gate refused the reworded text")

@@ -129,7 +129,7 @@ class RereadService:
             return None
         request, old = prepared.request, prepared.old
         if dry_run:
-            drafts = await self._pipeline.preview(replace(request, preview=True), self._model)
+            drafts, _ = await self._pipeline.preview(replace(request, preview=True), self._model)
         else:
             try:
                 result = await self._pipeline.run(

@@ -36,7 +36,7 @@ class GateRejectedError(UnprocessableError):
     code = "gate_rejected"
     title = "The gate refused the memory"
 
-    def __init__(self, reasons: list[JsonValue], decision_id: str) -> None:
+    def __init__(self, reasons: list[JsonValue], decision_id: str | None = None) -> None:
         super().__init__(
             "Nothing was stored but this verdict; `reasons` lists every rule that was broken.",
             reasons=reasons,

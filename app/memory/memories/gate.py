@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from app.identity.tenants.access import Principal
-from app.language.text.injections import addresses_model
+from app.language.text.injections import ATTACKS, addresses_model
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import length, weight
 from app.language.text.sensitive import (
@@ -33,13 +33,16 @@ class Proposal:
     """A statement to be remembered.
 
     `confidence` is 1.0 for what a person saves, and the model's for what was extracted; it is
-    checked either way.
+    checked either way. What was `extracted` or derived may give no order of any kind; what
+    somebody saves as it is may hold a rule ("the assistant should recommend vegan food"), but no
+    attack.
     """
 
     content: str
     confidence: float = 1.0
     source_error: str | None = None
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    extracted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +130,35 @@ class Gate:
 
     def refuses(self, text: str) -> bool:
         """Whether what is said must not be kept, in whatever form: in a profile or a summary."""
-        return (
-            self._stopped(text) is not None
-            or _injection(Proposal(text)) is not None
-            or any(finding.kind in self._kinds("reject") for finding in find_sensitive(text))
+        return bool(self.check_kept(text))
+
+    def check_kept(self, text: str, *, extracted: bool = True) -> list[GateReason]:
+        """The rules that a text breaks which is kept and is no memory: of a block, a profile."""
+        proposal = Proposal(text, extracted=extracted)
+        found = (
+            _sensitive(proposal, self._kinds("reject"), find_sensitive),
+            self._stopped(text),
+            _injection(proposal),
         )
+        return [reason for reason in found if reason is not None]
 
     def cleaned(self, text: str) -> str:
-        """The sentences of a text that may be kept, with what is to be redacted redacted."""
-        kept = [one for one in _SENTENCE_END.split(text) if not self.refuses(one)]
-        return redact("".join(kept), self._kinds("redact")).strip()
+        """The sentences of a text that may be kept, with what is to be redacted redacted.
+
+        Empty where nothing may. A sentence that anything sensitive reaches into goes whole.
+        """
+        kinds = self._kinds("reject")
+        found = [each for each in find_sensitive(text) if each.kind in kinds]
+        kept, start = [], 0
+        for sentence in _SENTENCE_END.split(text):
+            end = start + len(sentence)
+            touched = any(each.start < end and each.end > start for each in found)
+            if not touched and not self.refuses(sentence):
+                kept.append(sentence)
+            start = end
+        result = redact("".join(kept), self._kinds("redact")).strip()
+        # What stood apart may be a secret or an order once it stands together.
+        return "" if self.refuses(result) else result
 
     def _confidence(self, confidence: float) -> GateReason | None:
         if confidence >= self.min_confidence:
@@ -190,7 +212,7 @@ _SENTENCE_END = lazy_pattern(r"(?<=[。！？])|(?<=[.!?]\s)|(?<=\n)")
 def _injection(proposal: Proposal) -> GateReason | None:
     for text in (proposal.content, proposal.source_error or ""):
         rule = addresses_model(text)
-        if rule is not None:
+        if rule is not None and (proposal.extracted or rule in ATTACKS):
             return GateReason(
                 "injection", "It addresses the model instead of telling.", {"rule": rule}
             )

@@ -343,7 +343,10 @@ class Reason(ReadSchema):
 class Outcome(ReadSchema):
     """What became of one statement."""
 
-    index: int = Field(description="Which message of the request; with infer, which proposal.")
+    index: int = Field(
+        description="Which message of the request; with infer, which proposal, and behind them one "
+        "for each message that led to none, its number in `figures.message`."
+    )
     event: Event
     memory_id: str | None = None
     memory: MemoryRead | None = None
@@ -362,7 +365,8 @@ class Outcome(ReadSchema):
 
 class MemoryAdded(ReadSchema):
     results: list[Outcome] = Field(
-        description="One per message, in order; with infer, one per proposal."
+        description="One per message, in order; with infer, one per proposal, then one for each "
+        "message of a user that led to none."
     )
     extractor: str | None = Field(
         default=None, description="With infer: what read the messages.", examples=["rules/2"]

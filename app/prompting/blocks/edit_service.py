@@ -5,6 +5,8 @@ copy of a template (which the first edit makes), or the block that all users sha
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -12,6 +14,9 @@ from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
+from app.language.text.offload import read_text
+from app.memory.memories.errors import GateRejectedError
+from app.memory.memories.gate import Gate
 from app.platform.work.errors import MemoryPausedError
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -20,12 +25,13 @@ from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
 from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline
 from app.prompting.blocks.models import Block
 from app.prompting.blocks.repository import BlockRepository
-from app.prompting.blocks.schemas import BlockRead, Edit
+from app.prompting.blocks.schemas import BlockAppend, BlockInsert, BlockRead, BlockReplace, Edit
 
 
 class BlockEditService:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, gate: Gate) -> None:
         self._work = work
+        self._gate = gate
 
     async def blocks(self, principal: Principal, session_id: str) -> Sequence[ShownBlock]:
         """The blocks that the model of a session sees, in their order in its context.
@@ -57,11 +63,18 @@ class BlockEditService:
             BlockReadOnlyError: it cannot be edited.
             BlockLimitError, LineNumbersError, TextNotFoundError, TextNotUniqueError,
             LineOutOfRangeError: the edit does not fit the text.
+            GateRejectedError: what it brings must not be kept.
             KeyRestrictedError: all users share it, and the key is restricted to a user.
             MemoryPausedError, MemoryDisabledError, DisabledError: writing is switched off for
                 the session or its agent, everywhere, or for its agent or user.
 
         """
+        brought = _brought(edit)
+        reasons = await read_text(
+            len(brought), partial(self._gate.check_kept, extracted=False), brought
+        )
+        if reasons:
+            raise GateRejectedError([asdict(reason) for reason in reasons])
         async with self._work.write(principal, key) as unit:
             session = await _open(unit.db, principal, session_id)
             chosen = await _labelled(unit.db, principal, session, label)
@@ -70,6 +83,13 @@ class BlockEditService:
                 block = await _write(unit.db, principal, session, block, edit)
             answer = BlockRead.model_validate(block)
             return unit.answer(answer, 200, user_id=session.user_id)
+
+
+def _brought(edit: Edit) -> str:
+    """The text that an edit brings into its block."""
+    if isinstance(edit, BlockAppend | BlockInsert):
+        return edit.text
+    return edit.new if isinstance(edit, BlockReplace) else edit.value
 
 
 async def _open(db: AsyncSession, principal: Principal, session_id: str) -> Session:

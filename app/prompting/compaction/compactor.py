@@ -33,6 +33,7 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
+from app.language.text.offload import read_text
 from app.memory.memories.gate import Gate
 from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
@@ -245,7 +246,8 @@ class Compactor:
     ) -> None:
         """Give `row` its text. Raises ModelUnavailableError."""
         summary = await self._ledger.ask(principal, summariser, summariser.summarise(request))
-        row.content, row.shortened = limits.applied(self._gate.cleaned(summary.text), self._counter)
+        text = await read_text(len(summary.text), self._gate.cleaned, summary.text)
+        row.content, row.shortened = limits.applied(text, self._counter)
         if not row.content:
             raise ModelUnavailableError("bad_answer", fault="empty")
         row.tokens = self._counter.count(row.content)
