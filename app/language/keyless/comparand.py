@@ -65,8 +65,7 @@ class Comparand:
     @classmethod
     def of_neighbour(cls, old: Neighbour) -> Self:
         nearness = 1.0 if old.possible_duplicate else old.similarity
-        said = old.said_at or old.create_time
-        return cls(old.content, old.memory_type, old.attribute, said, old.valid_from, nearness)
+        return cls(old.content, old.memory_type, old.attribute, old.said, old.valid_from, nearness)
 
     @cached_property
     def form(self) -> str:

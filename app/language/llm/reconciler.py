@@ -44,6 +44,11 @@ class Neighbour:
     create_time: datetime | None = None
     said_at: datetime | None = None
 
+    @property
+    def said(self) -> datetime | None:
+        """When it was said, as far as is known: as `conflict_sql` tells which one is newer."""
+        return self.said_at or self.valid_from or self.create_time
+
 
 @dataclass(frozen=True, slots=True)
 class ReconcileQuestion:

@@ -156,7 +156,7 @@ def _objection(draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
 
 def _is_later(neighbour: Neighbour, draft: Draft) -> bool:
     """Whether a memory was said after the statement, as in conversations that are imported."""
-    before, after = draft.proposed.said_at, neighbour.said_at
+    before, after = draft.proposed.said_at, neighbour.said
     return before is not None and after is not None and after > before
 
 

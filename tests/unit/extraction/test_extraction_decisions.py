@@ -72,6 +72,21 @@ class TestSaidLater:
         assert (decided.event, decided.conflicts) == ("ADD", ("mem_1",))
         assert decided.reason == SAID_LATER
 
+    @pytest.mark.parametrize(
+        ("times", "event"),
+        [
+            ({"create_time": LATER}, "ADD"),
+            ({"create_time": NOW}, "SUPERSEDE"),
+            ({"valid_from": LATER, "create_time": NOW}, "ADD"),
+            ({"valid_from": NOW, "create_time": LATER}, "SUPERSEDE"),
+            ({"said_at": NOW, "valid_from": LATER, "create_time": LATER}, "SUPERSEDE"),
+        ],
+    )
+    def test_what_has_no_time_of_its_own_goes_by_its_begin_or_its_storing(self, times, event):
+        one = draft(neighbour("mem_1", **times), said_at=NOW)
+
+        assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).event == event
+
     def test_nothing_takes_back_what_is_said_later(self):
         one = draft(neighbour("mem_1", said_at=self.LATER), said_at=NOW, retracts=True)
 
