@@ -90,11 +90,12 @@ def permitted(
     if objection is None and removed and not limits.allow(len(wanted)):
         objection = f"a run ends at most {MOST_REMOVALS} memories"
     if objection is not None:
-        # A statement is kept beside what may not be touched; a retraction changes nothing.
+        # A statement is kept beside what may not be touched, which it contradicts where it was to
+        # take its place; a retraction changes nothing.
         if draft.proposed.retracts:
             return ReconcileDecision("NONE", reason=objection), limits
-        against = replace(decision, conflicts=wanted if objection == SAID_LATER else ())
-        conflicts = _conflicts(draft, against, limits)
+        against = (*wanted, *decision.conflicts) if decision.event in _REPLACES else ()
+        conflicts = _conflicts(draft, replace(decision, conflicts=against), limits)
         return ReconcileDecision("ADD", reason=objection, conflicts=conflicts), limits
     if decision.event == "NONE":
         return ReconcileDecision("NONE", wanted[:1], reason=decision.reason), limits

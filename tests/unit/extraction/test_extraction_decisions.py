@@ -281,6 +281,27 @@ class TestConflicts:
 
         assert settled(draft(saved), ReconcileDecision("ADD", conflicts=("mem_1",))).conflicts
 
+    @pytest.mark.parametrize(
+        ("event", "linked"),
+        [("SUPERSEDE", ("mem_1", "mem_2")), ("DELETE", ("mem_1", "mem_2")), ("UPDATE", ())],
+    )
+    def test_what_it_was_to_replace_and_a_person_saved_is_in_conflict(self, event, linked):
+        saved = neighbour("mem_1", protected=True, saved_by_person=True)
+        one = draft(saved, neighbour("mem_2"))
+        decided = settled(one, ReconcileDecision(event, ("mem_1",), "Text.", conflicts=("mem_2",)))
+
+        assert (decided.event, decided.conflicts) == ("ADD", linked)
+
+    def test_what_a_run_may_no_longer_end_is_in_conflict(self):
+        one = draft(neighbour("mem_1"))
+        wanted = ReconcileDecision("SUPERSEDE", ("mem_1",))
+
+        [last], _ = decide([one], [wanted], DecisionLimits(left=1))
+        [beyond], _ = decide([one], [wanted], DecisionLimits(left=0))
+
+        assert (last.event, last.conflicts) == ("SUPERSEDE", ())
+        assert (beyond.event, beyond.conflicts) == ("ADD", ("mem_1",))
+
     def test_another_value_that_is_in_conflict_is_not_replaced(self):
         old, kept = (neighbour(each, **ROME) for each in ("mem_1", "mem_2"))
         one = draft(old, kept, attribute="user.residence")
