@@ -146,6 +146,26 @@ class TestWordsThatWereReplaced:
         assert await found(client, "bees", **asked) == []
         assert (await house.run(acme.tenant_id))["memories_read"] == 0
 
+    async def test_the_day_on_which_they_were_said_is_read_too(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        said = {"content": TEA, "said_at": "2020-05-08T09:00:00Z"}
+        memory_id = (await save(client, said))["memory_id"]
+        then = datetime.now(UTC).isoformat()
+        asked = {"user_id": "ana", "mode": "lexical"}
+        assert await found(client, "8 May 2020", **asked) == [memory_id]
+
+        ok(await client.patch(f"/memories/{memory_id}", json={"content": "She keeps bees."}))
+        assert await found(client, "8 May 2020", **asked) == [memory_id]
+        for change in (FORGET, past(FORGET)):
+            await execute(dsn, change, acme.tenant_id)
+        assert await found(client, "8 May 2020", **asked) == []
+
+        await MemoryBackfill(runtime.database).read(acme.tenant_id, most=None)
+
+        for time in ({}, {"known_at": then}):
+            assert await found(client, "8 May 2020", **asked, **time) == [memory_id]
+
     async def test_the_bound_of_a_run_counts_them_too(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:

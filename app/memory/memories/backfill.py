@@ -94,9 +94,12 @@ def _with_past_terms(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     read = []
     for row in rows:
         was = row["before"]
-        since = was["valid_from"] and datetime.fromisoformat(was["valid_from"])
-        speaker = was.get("speaker")
-        read.append(row | row_terms(was["content"], was["metadata"], since or None, speaker))
+        valid_from, said_at = (
+            datetime.fromisoformat(was[name]) if was.get(name) else None
+            for name in ("valid_from", "said_at")
+        )
+        terms = row_terms(was["content"], was["metadata"], valid_from, said_at, was.get("speaker"))
+        read.append(row | terms)
     return read
 
 

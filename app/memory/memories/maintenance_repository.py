@@ -264,7 +264,7 @@ class MaintenanceRepository:
         """Some of them: what they say, and their version."""
         columns = (
             Memory.memory_id, Memory.version, Memory.content,
-            Memory.metadata_.label("metadata_"), Memory.valid_from, Memory.speaker,
+            Memory.metadata_.label("metadata_"), Memory.valid_from, Memory.said_at, Memory.speaker,
         )  # fmt: skip
         rows = await self._db.execute(select(*columns).where(*self._unread()).limit(limit))
         return [dict(row) for row in rows.mappings()]

@@ -122,6 +122,7 @@ async def rewrite(
             row.content,
             row.metadata_,
             row.valid_from,
+            row.said_at,
             row.speaker,
         )
         for name, value in terms.items():

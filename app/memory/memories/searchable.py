@@ -1,4 +1,4 @@
-"""What a search reads of a memory: its words, its subject, since when it holds. Pure."""
+"""What a search reads of a memory: its words, its subject, the day it goes by. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
 SPEAKER_KEYS: Final = ("name", "speaker", "subject")
 """Keys of the metadata that may name the speaker or the subject; `name` is a message's."""
 
-DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from", "speaker"})
+DERIVED_FROM: Final = frozenset({"content", "metadata_", "valid_from", "said_at", "speaker"})
 """A change of one of these changes the terms."""
 
 NO_TERMS: Final[Mapping[str, None]] = dict.fromkeys(INDEX_COLUMNS)
@@ -19,12 +19,13 @@ def row_terms(
     content: str,
     metadata: Mapping[str, Any],
     valid_from: datetime | None,
+    said_at: datetime | None = None,
     speaker: str | None = None,
 ) -> dict[str, Any]:
     """What the analyser makes of a memory, by column."""
     names = (speaker, *(metadata.get(key) for key in SPEAKER_KEYS))
     speakers = [name for name in names if isinstance(name, str) and name.strip()]
-    return index_values(content, speakers=speakers, said_at=valid_from)
+    return index_values(content, speakers=speakers, said_at=valid_from or said_at)
 
 
 def with_terms(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -36,6 +37,7 @@ def with_terms(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 row["content"],
                 row.get("metadata_") or {},
                 row.get("valid_from"),
+                row.get("said_at"),
                 row.get("speaker"),
             ),
         }
