@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from app.cli.conversation_messages import (
@@ -117,12 +117,16 @@ def _of_list(record: Record, now: datetime) -> Conversation:
     fields, place = record.fields, record.place
     session_id, user_id = (text_of(fields, name, place) for name in ("session_id", "user_id"))
     conversation = Conversation(session_id or "", place, user_id)
-    start = time_of(fields, "client_time", place, now)
+    conversation.start = time_of(fields, "client_time", place, now)
     for number, message in enumerate(objects(fields, "messages", place), 1):
         at = f"{place}, message {number}"
-        _add(conversation, message, at, time_of(message, "client_time", at, now) or start)
+        _add(conversation, message, at, time_of(message, "client_time", at, now))
     if session_id is None:
-        lines = [f"{one.role} {one.said_at} {one.content}" for one in conversation.messages]
+        times = [message.said_at or conversation.start for message in conversation.messages]
+        lines = [
+            f"{message.role} {time and time.astimezone(UTC)} {message.content}"
+            for message, time in zip(conversation.messages, times, strict=True)
+        ]
         conversation.session_id = f"imported-{digest(chr(0).join([user_id or '', *lines]))}"
     return conversation
 

@@ -52,6 +52,7 @@ class Conversation:
 
     Args:
         left_out: messages that are not imported, counted by why.
+        start: when it began, for messages that do not say when they were said.
         by_line: each of its messages is a record of its own, in any order.
 
     """
@@ -61,6 +62,7 @@ class Conversation:
     user_id: str | None = None
     messages: list[Spoken] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    start: datetime | None = None
     by_line: bool = False
 
     @property
@@ -69,13 +71,24 @@ class Conversation:
         return [one.said_at for one in self.messages if one.said_at is not None]
 
     def put_in_order(self) -> None:
-        """Sort messages that were lines; one without a time gets that of the one before it."""
+        """Sort messages that were lines, and give each a key and a time.
+
+        One without a time gets that of the message before it, else of the conversation. A key is
+        made of what the file says of the message alone, so that others before it do not change it.
+        """
         if self.by_line and len(self.times) == len(self.messages):
             self.messages.sort(key=lambda one: one.said_at or datetime.max.replace(tzinfo=UTC))
-        last = None
-        for number, one in enumerate(self.messages):
-            last = one.said_at or last
-            self.messages[number] = replace(one, said_at=last)
+        last = self.start
+        equals: Counter[str] = Counter()
+        for number, message in enumerate(self.messages):
+            last = message.said_at or last
+            key = message.key
+            if key is None:
+                time = message.said_at and message.said_at.astimezone(UTC)
+                key = f"{time}\0{message.role}\0{message.name}\0{message.content}"
+                equals[key] += 1
+                key += f"\0{equals[key]}"
+            self.messages[number] = replace(message, key=key, said_at=last)
 
     def to_append(self) -> list[dict[str, Any]]:
         """Its messages as the service takes them.
@@ -88,8 +101,8 @@ class Conversation:
         if self.user_id is not None:
             check(_ID.validate_python, self.user_id, f"{self.place}, user_id")
         sent: dict[str, dict[str, Any]] = {}
-        for number, one in enumerate(self.messages):
-            key = digest(f"{self.session_id}\0{number if one.key is None else one.key}")
+        for one in self.messages:
+            key = digest(f"{self.session_id}\0{one.key}")
             message = {
                 "message_id": one.message_id or f"imported-{key}",
                 "role": one.role,

@@ -23,13 +23,15 @@ from app.platform.values.fields import Id
 from app.runtime import utc_now
 from kemem import Memory
 from kemem.errors import ApiError, KememError, NotFoundError
-from kemem.sessions import Extraction
+from kemem.sessions import Extraction, Message
 
 BATCH_BYTES: Final = 512 * 1024
 """Of the texts of a request; the service takes 2 MiB when nothing else is set."""
 
 ROUNDS: Final = 5
 """How many waits of a minute may bring nothing, before the command stops waiting."""
+
+LEFT_OUT: Final = "before stored ones are left out: they were deleted, or are new in the file"
 
 CONVERSATION_CODES: Final = {"id_not_allowed"}
 """Refusals besides 409 and 422 that are about one conversation."""
@@ -154,12 +156,15 @@ def _import(
     """
     try:
         messages = conversation.to_append()
-        known = _known(memory, conversation.session_id)
-        last = max(
-            (at for at, one in enumerate(messages) if one["message_id"] in known), default=-1
-        )
-        counts["there"] += last + 1
-        for batch in _batches(messages[last + 1 :]):
+        stored = _stored(memory, conversation.session_id)
+        known = {message.message_id for message in stored}
+        absent = _absent(messages, stored)
+        counts["there"] += sum(message["message_id"] in known for message in messages)
+        left_out = sum(message["message_id"] not in known for message in messages) - len(absent)
+        if left_out:
+            counts["left_out"] += left_out
+            err.print(f"{conversation.place}: {left_out:,} messages {LEFT_OUT}", markup=False)
+        for batch in _batches(absent):
             memory.append(conversation.session_id, batch, conversation.user_id)
             counts["messages"] += len(batch)
         counts["conversations"] += 1
@@ -170,12 +175,26 @@ def _import(
         raise
 
 
-def _known(memory: Memory, session_id: str) -> set[str]:
-    """Ids of the messages that are stored."""
+def _stored(memory: Memory, session_id: str) -> Sequence[Message]:
     try:
-        return {one.message_id for one in memory.messages(session_id, limit=None)}
+        return memory.messages(session_id, limit=None)
     except NotFoundError:
-        return set()
+        return []
+
+
+def _absent(messages: list[dict[str, Any]], stored: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages to append.
+
+    A message that is not stored although a later one is may be new, or deleted. It is new if no
+    number of a stored message is missing; otherwise nobody can tell, and it is left out.
+    """
+    known = {message.message_id for message in stored}
+    gaps = max((message.sequence_no for message in stored), default=0) > len(stored)
+    behind = 0
+    for number, message in enumerate(messages, 1):
+        if gaps and message["message_id"] in known:
+            behind = number
+    return [message for message in messages[behind:] if message["message_id"] not in known]
 
 
 def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -240,12 +259,15 @@ def _tell_plan(reading: Reading, *, as_json: bool) -> None:
 
 
 def _tell_done(counts: Counter[str], unreadable: int, *, as_json: bool) -> None:
-    told = {name: counts[name] for name in ("conversations", "messages", "there", "refused")}
+    told = {
+        name: counts[name] for name in ("conversations", "messages", "there", "left_out", "refused")
+    }
     if as_json:
         print_json(told | {"unreadable": unreadable})
         return
     err.print(
         f"{told['conversations']:,} conversations, {told['messages']:,} messages imported, "
-        f"{told['there']:,} were there, {told['refused']:,} conversations refused, "
+        f"{told['there']:,} were there, {told['left_out']:,} left out, "
+        f"{told['refused']:,} conversations refused, "
         f"{unreadable:,} unreadable."
     )

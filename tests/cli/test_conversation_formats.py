@@ -196,16 +196,33 @@ class TestShapes:
         assert ids("Yes.", "Yes.", "No.")[:2] == ids("Yes.", "Yes.")
         assert len(set(ids("Yes.", "Yes."))) == 2
 
+    def test_ids_stay_when_a_line_comes_in_between(self, tmp_path: Path) -> None:
+        def ids(*given: dict[str, Any]) -> list[str]:
+            [conversation] = read(tmp_path, lines(*given)).conversations
+            return [message["message_id"] for message in conversation.to_append()]
+
+        timed = [line("Yes.", client_time=f"2024-01-0{day}T00:00:00Z") for day in (1, 2, 3)]
+        assert ids(timed[0], timed[2]) == [ids(*timed)[at] for at in (0, 2)]
+        # What has no time of its own does not go by that of another one.
+        untimed = [line("A.", client_time=1e9), line("B.", client_time=1.1e9), line("C.")]
+        assert ids(untimed[0], untimed[2]) == [ids(*untimed)[at] for at in (0, 2)]
+        by_two = [line("Yes.", name=name) for name in ("Ana", "Ben")]
+        assert ids(*by_two) == ids(*reversed(by_two))[::-1]
+
     def test_what_no_database_keeps_is_replaced(self, tmp_path: Path) -> None:
         assert contents(read(tmp_path, lines(line("half \ud83d, nul \x00.")))) == [
             ["half ?, nul ."]
         ]
 
     def test_message_without_a_time_has_that_of_the_one_before(self, tmp_path: Path) -> None:
-        found = read(tmp_path, lines(line("A."), line("B.", client_time=1e9), line("C.")))
+        def years(*records: dict[str, Any]) -> list[int | None]:
+            [conversation] = read(tmp_path, lines(*records)).conversations
+            return [message.said_at and message.said_at.year for message in conversation.messages]
 
-        [one] = found.conversations
-        assert [said.said_at and said.said_at.year for said in one.messages] == [None, 2001, 2001]
+        between = [line("A."), line("B.", client_time=1e9), line("C.")]
+        assert years(*between) == [None, 2001, 2001]
+        whole = {"session_id": "s", "client_time": 0, "messages": between}
+        assert years(whole) == [1970, 2001, 2001]
 
     def test_conversations_without_a_time_come_last(self, tmp_path: Path) -> None:
         found = read(tmp_path, lines(line("A."), line("B.", "t", client_time="2026-11-24T10:00Z")))

@@ -108,7 +108,7 @@ def test_second_run_appends_nothing(run: Run, service: Service, key: str, tmp_pa
     again = run(file, "--user", "ana", "--json")
 
     assert first.exit_code == again.exit_code == 0, first.stderr
-    told = {"conversations": 2, "refused": 0, "unreadable": 0}
+    told = {"conversations": 2, "left_out": 0, "refused": 0, "unreadable": 0}
     assert json.loads(first.stdout) == told | {"messages": 3, "there": 0}
     assert json.loads(again.stdout) == told | {"messages": 0, "there": 3}
     [new] = got(service, key, "/sessions/new/messages")
@@ -130,9 +130,28 @@ def test_newer_export_goes_on_behind_what_is_stored(
 
     done = run(file_of(tmp_path, talk("s", None, *said)), "--json")
 
-    assert json.loads(done.stdout)["messages"] == 2
+    counts = json.loads(done.stdout)
+    assert (counts["messages"], counts["there"], counts["left_out"]) == (2, 2, 1)
+    assert "chats.jsonl, line 1: 1 messages before stored ones are left out" in done.stderr
     # What was deleted stays deleted.
     assert [one["content"] for one in got(service, key, "/sessions/s/messages")] == said[1:]
+
+
+def test_line_that_comes_in_between_is_added_once(
+    run: Run, service: Service, key: str, tmp_path: Path
+) -> None:
+    one, two, three = (
+        {"session_id": "s", "role": "user", "content": said, "client_time": f"{day}T00:00:00Z"}
+        for said, day in (("One.", "2024-01-01"), ("Two.", "2024-01-02"), ("Three.", "2024-01-03"))
+    )
+    assert run(file_of(tmp_path, one, three)).exit_code == 0
+
+    grown = file_of(tmp_path, one, two, three)
+    counts = [json.loads(run(grown, "--json").stdout) for _ in range(2)]
+
+    assert [(count["messages"], count["there"]) for count in counts] == [(1, 2), (0, 3)]
+    stored = got(service, key, "/sessions/s/messages")
+    assert sorted(message["content"] for message in stored) == ["One.", "Three.", "Two."]
 
 
 def test_since_and_limit_take_whole_conversations(
