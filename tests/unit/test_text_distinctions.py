@@ -540,3 +540,30 @@ def test_long_texts_take_no_quadratic_time(unit):
     # of three, and a limit between the two, keep the noise of a busy machine out.
     at_least = max(min(taken(*short) for _ in range(3)), 0.01)
     assert min(taken(*long) for _ in range(3)) < 40 * at_least
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("My room is 4A.", "My room is 4B."),
+        ("I have a Samsung S21 phone.", "I have a Samsung A21 phone."),
+        ("My phone is a Pixel 6a.", "My phone is a Pixel 6."),
+        ("I fly BA123.", "I fly BA456."),
+        ("我住在4A栋", "我住在4B栋"),
+    ],
+)
+def test_what_letters_and_digits_name_together_differs_by_each(a: str, b: str) -> None:
+    assert differs(a, b) == "number"
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("I run 5km.", "I run 5 km."),
+        ("I earn 85k.", "I earn $85,000."),
+        ("I live on the 3rd floor.", "I live on the third floor."),
+        ("I get up at 7am.", "I get up at 7:00."),
+    ],
+)
+def test_a_number_with_its_unit_is_an_amount(a: str, b: str) -> None:
+    assert differs(a, b) is None

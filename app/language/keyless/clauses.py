@@ -49,8 +49,9 @@ _FENCE: Final = lazy_pattern(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _INLINE_CODE: Final = lazy_pattern(r"`[^`\n]{40,}`")
 # Code, logs, quoted lines and tables, a line at a time.
 _CODE_LINE: Final = lazy_pattern(
-    r"^[ \t]*(?:(?:>|\||\$ |#include|//|/\*|\*/|</?\w+|Traceback|File \"|at [\w.$]+\()[^\n]*"
-    r"|@\w+$"
+    r"^[ \t]*(?:(?:>|#{1,6} |(?i:user|human|assistant|ai|bot|system|用户|助手) ?[:：]"
+    r"|\||\$ |#include|//|/\*|\*/|</?\w+|Traceback|File \"|at [\w.$]+\()[^\n]*"
+    r"|@\w+$|[\w.]+\([^\n]*\);?$"
     r"|(?:def|class|function|public|private|static) \w+[^\n]*[({:]"
     r"|(?:import|from) [\w.]+(?: import [^\n]+)?;?$|(?:const|let|var) \w+ ?=|return [^\n]*[;)]$"
     r"|(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER) [^\n]*(?:FROM|INTO|SET|TABLE|WHERE)\b"

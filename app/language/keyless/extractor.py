@@ -32,8 +32,12 @@ from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import normalise
 from app.language.text.time_expressions import validity
 
-FLOORS: Final = {"english": 0.7, "chinese": 0.8}
+FLOORS: Final = {"english": 0.7, "chinese": 0.72}
 """What is proposed is at least so sure: nine such statements in ten are right on unseen text."""
+
+HANDED_OVER: Final = 3.5
+"""How much greater the odds are of one clause that is given alone to be remembered. Chosen on 90
+short sentences that others tried: those worth keeping are from 0.4 on, the others below 0.3."""
 
 LONGEST: Final = 1_000
 """Characters of a clause; a longer one, without a comma, was hardly said, and is not read."""
@@ -85,7 +89,7 @@ def propose(request: ExtractionRequest) -> list[Proposed]:
     earlier: list[str] = []
     for turn in request.turns:
         if turn.role == "user" and not turn.context:
-            for each in read(turn, earlier):
+            for each in read(turn, earlier, handed_over=request.handed_over):
                 key = normalise(each.content).rstrip(" .。")
                 if key not in seen:
                     seen.add(key)
@@ -94,14 +98,19 @@ def propose(request: ExtractionRequest) -> list[Proposed]:
     return proposals
 
 
-def read(turn: ConversationTurn, earlier: Sequence[str]) -> Iterator[Proposed]:
+def read(
+    turn: ConversationTurn, earlier: Sequence[str], *, handed_over: bool = False
+) -> Iterator[Proposed]:
     """Proposals of one turn; `earlier` is what was said before it, the last one first."""
     before = earlier[0] if earlier else None
     for language, text in by_language(turn.content):
         judged = classifier(language)
         kept: list[tuple[Clause, float]] = []
-        for clause in READERS[language](text, before):
+        clauses = READERS[language](text, before)
+        for clause in clauses:
             sure = 1.0 if clause.cues.get(ASKED) else judged.probability(clause)
+            if handed_over and len(clauses) == 1:
+                sure = _more_likely(sure)
             if sure >= FLOORS[language] and len(clause.text) <= LONGEST:
                 kept.append((clause, round(sure, 3)))
         leads = {clause.lead for clause, _ in kept}
@@ -109,6 +118,12 @@ def read(turn: ConversationTurn, earlier: Sequence[str]) -> Iterator[Proposed]:
             # It stands in front of what explains it.
             if clause.content not in leads:
                 yield _proposed(clause, sure, text, turn, earlier)
+
+
+def _more_likely(probability: float) -> float:
+    """The probability of a clause that is handed over, where more of them are worth keeping."""
+    odds = HANDED_OVER * probability
+    return odds / (odds + 1 - probability)
 
 
 def by_language(text: str) -> Iterator[tuple[str, str]]:

@@ -52,6 +52,7 @@ class ExtractionRequest:
         scopes: for whom a proposal may be meant here.
         recalled: memories that stood in the model's context meanwhile; saying them back is no
             news.
+        handed_over: somebody gave this one message to be remembered, outside of a conversation.
 
     """
 
@@ -60,6 +61,7 @@ class ExtractionRequest:
     prompt: str | None = None
     scopes: Sequence[Scope] = ("user", "session")
     recalled: Sequence[str] = ()
+    handed_over: bool = False
 
 
 SPEAKER: Final = "user"

@@ -65,6 +65,11 @@ _WORD = lazy_pattern(
 _CHINESE = lazy_pattern(
     rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_NUMERAL_CHAR})){_NUMERAL}){_UNIT}"
 )
+# What is named by letters and digits together is no amount: room 4A, an S21, BA123, web1.
+_MARK = lazy_pattern(
+    r"(?<![a-z0-9_.$€£¥-])(?:[a-z]+[0-9][a-z0-9]*"
+    rf"|[0-9]+(?!(?:st|nd|rd|th|k|[ap]m|{_LATIN_UNITS})(?![a-z0-9]))[a-z][a-z0-9]*)(?![a-z0-9_])"
+)
 _MINUS = lazy_pattern(
     rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
     rf"|(?:零下|负)(?=[0-9]|{_NUMERAL_CHAR})"
@@ -228,6 +233,7 @@ def _chinese(match: re.Match[str]) -> Quantity:
 
 _READERS: Final[tuple[tuple[re.Pattern[str], _Read], ...]] = (
     (_TIME, _time),
+    (_MARK, lambda match: (match[0], "mark")),
     (_CHINESE_TIME, _chinese_time),
     (_CHINESE_WEEKDAY, _chinese_weekday),
     (_WEEKDAY, lambda match: (str(WEEKDAYS[match[1]]), "weekday")),

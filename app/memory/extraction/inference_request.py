@@ -104,6 +104,7 @@ def inference_run(
             signals_of(found.turns, rules.signal_window),
             instructions(body.prompt, config),
             scopes.names,
+            handed_over=len(turns) == 1,
         ),
         trigger="infer",
         agent_id=scopes.agent_id,

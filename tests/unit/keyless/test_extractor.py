@@ -60,6 +60,9 @@ def test_third_person_is_kept_as_it_is_and_is_no_quotation():
         "Translate into Spanish: I have lived in Chicago for ten years.",
         "I want to make sure my answer is right, is it?",
         "```\nI live in Rome and I have a dog\n```",
+        "# I love pizza",
+        'print("My name is Alice")',
+        "User: I like skiing\nAssistant: Noted.",
     ],
 )
 def test_what_tells_nothing_is_not_proposed(text):
@@ -189,3 +192,28 @@ async def test_ended_session_is_summarised_by_what_was_decided():
     assert found.memory_type == "experience"
     assert found.content == "In this session the user said: I decided to sell my car in May."
     assert (await RulesExtractor().summarise(ExtractionRequest(turns("hello")))).proposals == ()
+
+
+def handed_over(*said: str) -> list[str]:
+    request = ExtractionRequest(turns(*said), scopes=EVERY_SCOPE, handed_over=True)
+    return [each.content for each in propose(request)]
+
+
+@pytest.mark.parametrize(
+    "text", ["I'm diabetic.", "I am allergic to peanuts.", "I'm left-handed.", "我家有一只狗。"]
+)
+def test_one_plain_statement_that_is_handed_over_is_more_likely_meant_to_be_kept(text: str):
+    assert read(text) == []
+    assert handed_over(text) == [text.rstrip("。")]
+
+
+@pytest.mark.parametrize(
+    "text", ["How are you?", "Thanks!", "I am tired.", "I'll try that.", "今天天气怎么样？"]
+)
+def test_not_everything_that_is_handed_over_is_kept(text: str):
+    assert handed_over(text) == []
+
+
+def test_of_a_longer_text_each_clause_is_as_likely_as_ever():
+    text = "I'm diabetic. I ate an apple and then I went for a walk with nobody. It was nice."
+    assert handed_over(text) == [each.content for each in read(text)]
