@@ -205,6 +205,27 @@ class _Message:
         return _TRAILING.sub("", words.rstrip("?")).lstrip(" ,;:-–—")
 
 
+_ELABORATION: Final = lazy_pattern(
+    r"(?:like|maybe|such as|for example|especially|or|even)\b", re.IGNORECASE
+)
+"""How goes on what was asked: "should I tell them, like I did in April"."""
+
+_POINTER: Final = lazy_pattern(
+    r"\b(?:it|they|them|those|these|him|he|she)\b|\b(?:one|that|this|her)\b(?= with|[.,!;]|$)",
+    re.IGNORECASE,
+)
+_ANTECEDENT: Final = lazy_pattern(
+    r"\b(?:my|our|an?|the|some|his|their|two|three|[0-9]+) \w|(?<=[a-z,] )[A-Z][a-z]"
+    r"|\b\w{3,}(?:ing|s|ed) "
+)
+
+
+def _dangles(words: str) -> bool:
+    """Tell whether a clause points at something that it has not named: "I bring it with me"."""
+    pointer = _POINTER.search(words)
+    return pointer is not None and not _ANTECEDENT.search(words, 0, pointer.start())
+
+
 def english_clauses(text: str, before: str | None) -> list[Clause]:
     """Clauses in the order of the text; none for a text without any.
 
@@ -244,7 +265,10 @@ def _units(message: _Message, start: int, end: int) -> list[list[_Piece]]:
             keeps = False
             continue
         opens = _OWN.match(message.said, message.opening(piece.start, piece.end))
-        if piece.part == "goes_on" and not keeps:
+        if not keeps and (
+            piece.part == "goes_on"
+            or _ELABORATION.match(message.said, message.opening(piece.start, piece.end))
+        ):
             continue
         begin = units[-1][0].start if units else start
         introduced = piece.start - begin <= LONGEST_INTRODUCTION and all(
@@ -295,7 +319,7 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     start, end = message.opening(unit[0].start, unit[0].end), unit[-1].end
     cues = english_cues(words.replace("’", "'"), before)
     lead = ""
-    if _PRONOUN.match(words):
+    if _PRONOUN.match(words) or _dangles(words):
         lead = told if len(told) <= LONGEST_LEAD else ""
         cues["led" if lead else "dangling"] = 1.0
     if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start) or _FORGET.match(words):
