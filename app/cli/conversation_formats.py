@@ -47,7 +47,7 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
     """Sort records into conversations, and check them.
 
     Args:
-        user_id: whose they are that do not say so.
+        user_id: whose they are of which no part says so.
         now: nothing was said later.
 
     """
@@ -56,9 +56,7 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
     unreadable = []
     for record in records:
         try:
-            one = _conversation(record, now)
-            one.user_id = one.user_id or user_id
-            _put(found, one)
+            _put(found, _conversation(record, now))
         except UnreadableError as error:
             unreadable.append(str(error))
             if "session_id" in record.fields:
@@ -66,6 +64,7 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
     whole = []
     left_out: Counter[str] = Counter()
     for session_id, one in found.items():
+        one.user_id = one.user_id or user_id
         one.put_in_order()
         try:
             one.to_append()
@@ -84,7 +83,8 @@ def _put(found: dict[str, Conversation], one: Conversation) -> None:
     before = found.setdefault(one.session_id, one)
     if before is one:
         return
-    if before.user_id != one.user_id:
+    before.user_id = before.user_id or one.user_id
+    if one.user_id not in {None, before.user_id}:
         raise UnreadableError(one.place, f"the session is another user's in {before.place}")
     if before.by_line and one.by_line:
         before.messages += one.messages

@@ -309,6 +309,16 @@ class TestUnreadable:
             assert told.startswith("a.jsonl, line 7")
             assert reason in told
 
+    def test_line_without_a_user_has_that_of_its_session(self, tmp_path: Path) -> None:
+        def users(*given: dict[str, Any]) -> list[str | None]:
+            found = read(tmp_path, lines(*given), user="ben")
+            assert found.unreadable == []
+            return [conversation.user_id for conversation in found.conversations]
+
+        named, unnamed = line("A.", user_id="ana"), line("B.", role="assistant")
+        assert users(named, unnamed) == users(unnamed, named) == ["ana"]
+        assert users(unnamed) == ["ben"]
+
     def test_two_users_cannot_have_one_session(self, tmp_path: Path) -> None:
         found = read(tmp_path, lines(line("A.", user_id="ana"), line("B.", user_id="ben")))
 

@@ -356,3 +356,15 @@ async def test_erasure_of_the_user_takes_their_words_and_name(
     query = "SELECT count(*) FROM memories WHERE tenant_id = $1 AND speaker IS NOT NULL"
     [row] = await execute(dsn, query, client.tenant_id)
     assert row["count"] == 0
+
+
+async def test_another_speaker_of_the_session_is_somebody_else(client: AsyncClient) -> None:
+    def spoken(name: str, content: str) -> dict[str, Any]:
+        return said(content, JUNE, name=name)
+
+    await infer(client, spoken("Ana", "I live in Lisbon."), spoken("Ben", "I live in Rome."))
+    await infer(client, spoken("Ana", "I live in Porto."))
+
+    rows = await every_page(client, "/memories", user_id="ana")
+    live = {(row["speaker"], row["content"]) for row in rows if row["status"] == "active"}
+    assert live == {("Ana", "I live in Porto."), ("Ben", "I live in Rome.")}

@@ -83,16 +83,17 @@ async def _proposals(request: ExtractionRequest) -> list[Proposed]:
 
 
 def propose(request: ExtractionRequest) -> list[Proposed]:
-    """What the user's turns say, once each, without what stood in the model's context."""
-    seen = {normalise(each).rstrip(" .。") for each in request.recalled}
+    """What the turns say, once of each speaker, without what stood in the model's context."""
+    recalled = {normalise(each).rstrip(" .。") for each in request.recalled}
+    seen: set[tuple[str | None, str]] = set()
     proposals: list[Proposed] = []
     earlier: list[str] = []
     for turn in request.turns:
         if turn.role == "user" and not turn.context:
             for each in read(turn, earlier, handed_over=request.handed_over):
                 key = normalise(each.content).rstrip(" .。")
-                if key not in seen:
-                    seen.add(key)
+                if key not in recalled and (turn.name, key) not in seen:
+                    seen.add((turn.name, key))
                     proposals.append(replace(each, scope=_scope(each, request.scopes)))
         earlier.insert(0, turn.content)
     return proposals

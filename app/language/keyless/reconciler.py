@@ -68,7 +68,7 @@ def decide(question: ReconcileQuestion) -> ReconcileDecision:
     new = Comparand.of_proposed(proposed)
     found: dict[Relation, list[str]] = {each: [] for each in Relation}
     for rank, near in enumerate(question.neighbours):
-        if rank >= MOST_COMPARED and near.attribute is None:
+        if near.is_by_another(proposed) or (rank >= MOST_COMPARED and near.attribute is None):
             continue
         old = Comparand.of_neighbour(near)
         if proposed.retracts:

@@ -112,6 +112,7 @@ class Proposed:
         quoted: the content is the speaker's own words ("I moved to Lisbon last month").
         said_at: when the newest turn of the evidence was said. Not the extractor's to give: it is
             filled in from the turns.
+        speaker: whose words a quotation is, filled in as well; None in the third person.
 
     """
 
@@ -129,6 +130,7 @@ class Proposed:
     relations: tuple[ProposedRelation, ...] = ()
     quoted: bool = False
     said_at: datetime | None = None
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

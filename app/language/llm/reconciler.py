@@ -27,6 +27,7 @@ class Neighbour:
             nothing else; but a correction may mend an earlier one that nobody saved by hand.
         saved_by_person: it was not extracted.
         said_at: when the newest message that says it was said; None where it was saved as it is.
+        speaker: whose own words it is in; None in the third person.
 
     """
 
@@ -43,6 +44,11 @@ class Neighbour:
     valid_to: datetime | None = None
     create_time: datetime | None = None
     said_at: datetime | None = None
+    speaker: str | None = None
+
+    def is_by_another(self, new: Proposed) -> bool:
+        """Tell whether each is in the own words of somebody else, whose "I" is not the same."""
+        return None not in {self.speaker, new.speaker} and self.speaker != new.speaker
 
     @property
     def said(self) -> datetime | None:

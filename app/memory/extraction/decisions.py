@@ -119,6 +119,7 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
         and near.memory_id not in limits.changed
         and not _protected(near, draft)
         and not _is_later(near, draft)
+        and not near.is_by_another(draft.proposed)
         and give_other_values(draft.proposed.content, near.content, attribute)
     ]
 
@@ -255,6 +256,7 @@ class ConflictGroups:
             valid_from=proposed.valid_from,
             valid_to=proposed.valid_to,
             said_at=proposed.said_at,
+            speaker=earlier.quotes,
         )
 
 

@@ -146,9 +146,9 @@ def _judged(
     reasons += _hostile(proposed, context, turns)
     said_by = [turns[message_id] for message_id in proposed.evidence if message_id in turns]
     said_at = max((turn.said_at for turn in said_by), default=None)
-    proposed = replace(proposed, said_at=said_at)
     owner = owner or scopes.usual
     speaker = _speaker(said_by, owner) if proposed.quoted else None
+    proposed = replace(proposed, said_at=said_at, speaker=speaker)
     text = proposed.content
     if reasons:
         own = EmbeddedText(text)

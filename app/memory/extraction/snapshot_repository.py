@@ -62,7 +62,7 @@ REST = timedelta(days=7)
 _NEIGHBOUR: tuple[Any, ...] = (
     Memory.memory_id, Memory.version, Memory.content, Memory.content_hash, Memory.memory_type,
     Memory.confidence, Memory.source, Memory.attribute, Memory.valid_from, Memory.valid_to,
-    Memory.create_time, Memory.said_at,
+    Memory.create_time, Memory.said_at, Memory.speaker,
 )  # fmt: skip
 
 _FRESH = func.greatest(Memory.update_time, Memory.valid_from, Memory.reviewed_at)
@@ -314,6 +314,7 @@ def _neighbour(row: Row[Any], similarity: float, duplicate_from: float, *, kept:
         valid_to=row.valid_to,
         create_time=row.create_time,
         said_at=row.said_at,
+        speaker=row.speaker,
     )
 
 

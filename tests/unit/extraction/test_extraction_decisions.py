@@ -259,6 +259,14 @@ def test_what_gives_the_same_value_or_none_that_can_be_read_stays(same):
     assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1",)
 
 
+@pytest.mark.parametrize(("speaker", "ended"), [("Ana", 2), (None, 2), ("Ben", 1)])
+def test_a_value_of_another_speaker_stays(speaker, ended):
+    first, other = neighbour("mem_1"), neighbour("mem_2", **ROME, speaker=speaker)
+    one = draft(first, other, attribute="user.residence", speaker="Ana")
+
+    assert len(settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids) == ended
+
+
 class TestConflicts:
     def test_what_was_shown_stays_linked(self):
         one = draft(neighbour("mem_1"), neighbour("mem_2"))
