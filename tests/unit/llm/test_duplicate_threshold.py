@@ -42,4 +42,4 @@ async def test_vectors_of_openai_models_have_more_than_the_words(client: AsyncOp
 
 def test_wordllama_has_its_measured_numbers(wordllama: WordLlamaEmbedder):
     assert wordllama.dense_share == DenseShare(latin=0.5, cjk=0.2)
-    assert wordllama.duplicate_threshold == DuplicateThreshold(latin=0.75, cjk=0.75)
+    assert wordllama.duplicate_threshold == DuplicateThreshold(latin=0.75, cjk=0.85)
