@@ -49,7 +49,7 @@ def test_every_pattern_of_the_language_layer_compiles() -> None:
 
     found = {(each.pattern, each._flags) for each in lazy_pattern_module._MADE}
 
-    assert len(found) > 1000
+    assert len(found) > 500
     for pattern, flags in found:
         re.compile(pattern, flags)
 

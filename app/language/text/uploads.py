@@ -102,6 +102,9 @@ LOOKALIKES: Final = (
 
 _CACHED_TAGS: Final = 64
 
+MOST_UNCLOSED: Final = 8
+"""Blocks of a text that are never closed and take their paragraph; one more takes the rest."""
+
 _BLANK_LINE = lazy_pattern(r"\n[ \t]*\n")
 
 _PATH = lazy_pattern("|".join(PATHS))
@@ -148,12 +151,17 @@ def strip_blocks(text: str, tags: Collection[str]) -> Stripped:
     return Stripped(said, tuple(block for block in blocks if block), found=position > 0)
 
 
-def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield where each outermost block begins, its inside begins and ends, and it ends."""
+def _blocks(
+    text: str, tags: Collection[str], start: int = 0, unclosed: int = 0
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield where each outermost block begins, its inside begins and ends, and it ends.
+
+    Each that is never closed has the rest of the text read again, so there are not many.
+    """
     tag = _tag_of(tuple(tags))
     opened: tuple[re.Match[str], str] | None = None
     depth = 0
-    for match in tag.finditer(text):
+    for match in tag.finditer(text, start):
         name = match["name"].lower()
         alone = match[0].endswith("/>") and not match["close"]
         if opened is None:
@@ -167,9 +175,11 @@ def _blocks(text: str, tags: Collection[str]) -> Iterator[tuple[int, int, int, i
                 yield opened[0].start(), opened[0].end(), match.start(), match.end()
                 opened = None
     if opened is not None:
-        blank = _BLANK_LINE.search(text, opened[0].end())
+        blank = None if unclosed == MOST_UNCLOSED else _BLANK_LINE.search(text, opened[0].end())
         end = blank.start() if blank else len(text)
         yield opened[0].start(), opened[0].end(), end, end
+        if blank:
+            yield from _blocks(text, tags, end, unclosed + 1)
 
 
 @lru_cache(_CACHED_TAGS)
