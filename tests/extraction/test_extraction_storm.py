@@ -302,10 +302,9 @@ async def test_what_the_rules_find_is_remembered_once_whoever_is_killed(storm_ds
         await blown.assert_all_read()
         await blown.assert_spans_meet()
         memories = await blown.rows(
-            "SELECT user_id, content, status FROM memories WHERE tenant_id = $1"
+            "SELECT user_id, content, status, version FROM memories WHERE tenant_id = $1"
         )
-        # Their versions rise: statements so close are linked as in conflict.
-        assert {row["status"] for row in memories} == {"active"}
+        assert {(row["status"], row["version"]) for row in memories} == {("active", 1)}
         kept = Counter((row["user_id"], row["content"]) for row in memories)
         assert set(kept.values()) == {1}
         assert len(kept) == size.users * len(ALLERGENS)

@@ -277,7 +277,9 @@ _NAMED: Final = lazy_pattern(r"\b(?:named|called|name)\b|名")
 # A number that is part of a name counts nothing.
 _LABEL: Final = lazy_pattern(r"[a-z]{2,}[0-9]")
 _SOME: Final = lazy_pattern(r"\b(?:has|have|got) an?\b|有[一几两三]?[个只位条]")
+# "My locker is A12" has one value; one may be allergic to this and to that, and be doing both.
 _MY_IS: Final = lazy_pattern(
-    r"(?:my|our|the user's) [\w' ]+? (?:is|lives in|works at|is called)\b"
+    r"(?:my|our|the user's) [\w' ]+? (?:is called|lives in|works at"
+    r"|is(?! \w+ (?:to|of|with|at|in|on|about|for|from)\b| \w+ing\b))\b"
     r"|(?:我|用户)(?:的|家)?[^，是叫住在有]{1,6}(?:是|叫|住在)"
 )

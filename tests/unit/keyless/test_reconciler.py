@@ -295,6 +295,15 @@ def test_another_word_in_one_place_is_in_conflict_when_the_rest_is_the_same():
     assert became("I like tea", "I like coffee", similarity=0.9) == "beside"
 
 
+def test_what_may_be_so_of_several_things_is_in_no_conflict():
+    for new, old in (
+        ("My daughter is allergic to shrimp.", "My daughter is allergic to peanuts."),
+        ("My son is learning the violin.", "My son is learning the piano."),
+    ):
+        assert became(new, old, similarity=0.65) == "beside"
+    assert became("My locker is B12.", "My locker is A12.", similarity=0.65) == "in conflict"
+
+
 def test_what_has_more_to_say_is_no_repetition():
     old = near("I'm still volunteering at the homeless shelter.", similarity=0.9)
     new = "Last week was wild - I volunteered at the homeless shelter and they gave me a medal!"
