@@ -51,6 +51,18 @@ class TestCapture:
         assert answer["extraction"]["reason"] == reason
         assert ok(await client.get("/jobs"))["items"] == []
 
+    @pytest.mark.parametrize("answer", ["Exactly!", "完全正确！"])
+    async def test_reply_that_only_confirms_is_read(self, client, answer):
+        told = await append(client, "talk", {"role": "assistant", "content": "You like tea."})
+        assert told["extraction"]["reason"] == "no_user_message"
+        told = await append(client, "talk", "ok")
+        assert told["extraction"]["reason"] == "trivial"
+
+        told = await append(client, "talk", answer)
+
+        assert told["extraction"]["scheduled"] is True
+        assert told["extraction"]["signals"] == ["reinforcement"]
+
     async def test_signals_are_told_and_kept_with_the_job(self, client):
         answer = await append(client, "talk", "No, that's wrong: I live in Hamburg.", REPLY)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.language.text.normal_forms import simplify
 from app.language.text.signal_patterns import CHINESE, ENGLISH, Signal
-from app.language.text.signals import find_signals
+from app.language.text.signals import confirms, find_signals
 
 SAID: dict[Signal, list[str]] = {
     "correction": [
@@ -320,6 +320,64 @@ class TestPatterns:
 
     def test_both_languages_know_every_signal(self) -> None:
         assert ENGLISH.keys() == CHINESE.keys() == SAID.keys() == ALIKE.keys()
+
+
+CONFIRMING = [
+    "Exactly!",
+    "EXACTLY.",
+    "that’s right!!",
+    "Correct",
+    "correct 👍",
+    "👍 exactly",
+    "✅Correct!",
+    "Yes, that's it.",
+    "Exactly, thanks!",
+    "exactly :)",
+    "Ｅｘａｃｔｌｙ！",
+    "完全正确!",
+    "完全正確！",
+    "对的",
+    "对的👍",
+    "对的对的",
+    "没错",
+    "沒錯～",
+    "就是这样。",
+    "嗯，就是这样",
+    "👍完全正确",
+    "你说得对",
+]
+
+
+class TestConfirming:
+    @pytest.mark.parametrize("text", CONFIRMING)
+    def test_confirmation_is_seen(self, text: str) -> None:
+        assert confirms(text)
+        assert "reinforcement" in find_signals(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["ok", "thanks", "yes", "👍", "got it", "right", "好的", "谢谢", "是的", "嗯嗯", "好的👍"],
+    )
+    def test_acknowledgement_is_none(self, text: str) -> None:
+        assert not confirms(text)
+        assert not find_signals(text)
+
+    @pytest.mark.parametrize("text", ["Perfect!", "great job!", "太好了", "说得很好"])
+    def test_praise_is_none(self, text: str) -> None:
+        assert not confirms(text)
+        assert "reinforcement" in find_signals(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["Correct?", "not exactly", "Is that right?", "incorrect", "Exactly! 不对，是周五",
+         "对的吗？", "正确吗", "不对", "不完全正确", "对的话就走"],
+    )  # fmt: skip
+    def test_doubt_and_correction_are_none(self, text: str) -> None:
+        assert not confirms(text)
+
+    def test_emoji_ends_a_clause_and_joins_no_words(self) -> None:
+        assert "identity" in find_signals("🎉 我是护士 🎉")
+        assert find_signals("that's 🙂 right") == frozenset()
 
 
 class TestTogether:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from app.language.text.acknowledgements import is_trivial
-from app.language.text.signals import find_signals
+from app.language.text.signals import confirms, find_signals
 from app.language.text.uploads import strip_blocks
 from app.platform.values.fields import in_utc
 
@@ -116,12 +117,14 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessage
 def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | None:
     """Why these messages start no extraction, or None when they do.
 
-    They do when the user says anything in them that is more than an acknowledgement.
+    They do when the user says anything in them that is more than an acknowledgement, or that
+    confirms what the assistant said: the first turn follows what is not among them, most often
+    a reply.
     """
     reading = readable(messages, tags)
-    by_user = [turn for turn in reading.turns if turn.role == "user"]
-    if any(not is_trivial(turn.text) for turn in by_user):
+    if any(_tells(turn, before) for before, turn in pairwise([None, *reading.turns])):
         return None
+    by_user = any(turn.role == "user" for turn in reading.turns)
     if by_user:
         return "trivial"
     if any(message.role == "user" and is_hidden(message) for message in messages):
@@ -131,6 +134,15 @@ def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | N
     if "tool_traffic" in reading.skipped and not reading.turns:
         return "tool_traffic"
     return "no_user_message"
+
+
+def _tells(turn: CapturedTurn | None, before: CapturedTurn | None) -> bool:
+    """Whether the user says something here, if only that the assistant's turn before is so."""
+    if turn is None or turn.role != "user":
+        return False
+    return not is_trivial(turn.text) or (
+        (before is None or before.role != "user") and confirms(turn.text)
+    )
 
 
 def signals_of(turns: Sequence[CapturedTurn], window: int) -> frozenset[str]:

@@ -15,7 +15,7 @@ CLAUSE = r"(?:^|(?<=[,.!?;:。、 ]))"
 """Where a Chinese clause begins; the folded comma stands for both commas."""
 END = r"(?= ?(?:[.!,;:)]|$))"
 """Where a statement ends that is no question."""
-CHINESE_END = r"(?=[吧啊呀哦喔啦呢的了]{0,2}(?:[ ,.!;。、]|$))"
+CHINESE_END = r"(?=[吧啊呀哦喔啦呢的了]{0,2}(?:[ ,.!;。、~]|$))"
 
 _IT = r"(?:that|this|it)"
 _RELATIVE = (
@@ -26,6 +26,28 @@ _CHINESE_RELATIVE = (
     "妻子|太太|老婆|丈夫|先生|老公|女朋友|男朋友|儿子|女儿|孩子|爸爸|父亲|妈妈|母亲|爸|妈|哥哥"
     "|姐姐|弟弟|妹妹|爷爷|奶奶|狗|猫"
 )
+
+ENGLISH_CONFIRMATIONS: Final = (
+    r"yes,? (?:exactly|precisely|that's (?:right|correct|it)|correct)",
+    rf"{_IT}(?:'s| is) exactly it{END}",
+    r"exactly what i meant",
+    rf"{START}(?:exactly|precisely|correct|spot on)(?: right| correct)?{END}",
+    rf"{_IT}(?:'s| is| was)(?: exactly| absolutely| just| totally)? (?:right|correct|spot on)",
+    rf"you(?:'re| are)(?: absolutely| exactly| completely| totally)? (?:right|correct)"
+    rf"(?: about (?:that|this|it))?{END}",
+    rf"you got (?:it|that)(?: exactly)?(?: right)?{END}",
+)
+CHINESE_CONFIRMATIONS: Final = (
+    r"(?:完全|非常|十分|很|说得)(?:正确|对|没错)",
+    rf"(?:{CLAUSE}|是|对)(?:没错){{1,3}}{CHINESE_END}",
+    rf"{CLAUSE}(?:对的|正确){{1,3}}{CHINESE_END}",
+    rf"{CLAUSE}(?:对对?|是的|嗯),?(?:就是这样|就是这个意思|就是它|正是)",
+    rf"{CLAUSE}(?:就是这样|就是这个意思|正是这样|正是如此){CHINESE_END}",
+    r"正是我(?:想)?(?:要|说|需要|想要)的",
+    r"(?:你)?说得(?:很|太|非常|都)?对",
+    r"你(?:是|说)对的?|你说得?没错",
+)
+"""Those of `reinforcement` by which a reply says that what was said before is so."""
 
 ENGLISH: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "correction": (
@@ -77,21 +99,18 @@ ENGLISH: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "reinforcement": (
         (
-            r"yes,? (?:exactly|perfect|precisely|that's (?:right|correct|it|perfect)|correct)",
-            rf"{_IT}(?:'s| is) exactly it{END}",
-            r"exactly what i (?:needed|wanted|meant|was looking for)",
+            *ENGLISH_CONFIRMATIONS,
+            r"yes,? (?:perfect|that's perfect)",
+            r"exactly what i (?:needed|wanted|was looking for)",
             rf"(?:that|this|it) worked(?: perfectly| great)?{END}",
-            rf"{START}(?:perfect|exactly|precisely|spot on|well done|great job|good job|nice work"
-            rf"|great work|excellent|brilliant|bingo)(?: right| correct)?{END}",
-            rf"{_IT}(?:'s| is| was)(?: exactly| absolutely| just| totally)? (?:right|correct"
-            r"|perfect|spot on|what i (?:wanted|needed|meant|was looking for))",
+            rf"{START}(?:perfect|well done|great job|good job|nice work|great work|excellent"
+            rf"|brilliant|bingo)(?: right| correct)?{END}",
+            rf"{_IT}(?:'s| is| was)(?: exactly| absolutely| just| totally)? (?:perfect"
+            r"|what i (?:wanted|needed|meant|was looking for))",
             rf"{_IT}(?:'s| is| was)(?: really| very| so)? (?:great|helpful|useful"
             rf"|excellent){END}",
             r"keep (?:doing (?:it|that|this)|it up|it (?:that way|like (?:this|that))|that up)",
             rf"(?:{START}|(?:do|keep|want|like) it )(?:exactly|just) like (?:that|this)",
-            rf"you(?:'re| are)(?: absolutely| exactly| completely| totally)? (?:right|correct)"
-            rf"(?: about (?:that|this|it))?{END}",
-            rf"you got (?:it|that)(?: exactly)?(?: right)?{END}",
             r"(?:that|this|it) (?:works|worked) (?:perfectly|great|really well|much better)",
             r"i (?:really )?(?:love|like) (?:this|that|it|how you|the way you)",
             rf"(?:that|this) (?:helps|helped)(?: a lot| so much)?{END}",
@@ -240,14 +259,9 @@ CHINESE: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "reinforcement": (
         (
-            r"(?:完全|非常|十分|很|说得)(?:正确|对|没错)",
-            rf"(?:{CLAUSE}|是|对)没错{CHINESE_END}",
-            rf"{CLAUSE}(?:对对?|是的|嗯),?(?:就是这样|就是这个意思|就是它|正是)",
-            rf"{CLAUSE}(?:就是这样|就是这个意思|正是这样|正是如此){CHINESE_END}",
-            r"正是我(?:想)?(?:要|说|需要|想要)的",
+            *CHINESE_CONFIRMATIONS,
             r"正合我意",
-            r"(?:你)?说得(?:很|太|非常|都)?(?:对|好)(?!像)",
-            r"你(?:是|说)对的?|你说得?没错",
+            r"说得(?:很|太|非常|都)?好(?!像)",
             r"继续保持|(?:请|就)?保持(?:这样|下去)",
             r"(?:做|干|写|答|回答|总结|解释)得(?:很|真|太|非常|特别)?(?:好|棒|不错|漂亮|清楚)",
             rf"{CLAUSE}(?:这|这个|这样)?(?:真是|真|太|很|非常|简直)?(?:太)?(?:好|棒|完美|不错|赞)"

@@ -9,7 +9,16 @@ from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import fold_lines
-from app.language.text.signal_patterns import CHINESE, ENGLISH, Signal
+from app.language.text.signal_patterns import (
+    CHINESE,
+    CHINESE_CONFIRMATIONS,
+    ENGLISH,
+    ENGLISH_CONFIRMATIONS,
+    Signal,
+)
+
+_Expressions = tuple[tuple[str, ...], tuple[str, ...]]
+_Patterns = tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...]
 
 BLANK: Final = "\x00"
 """Stands where a lookalike stood, so that its neighbours do not become one phrase."""
@@ -21,17 +30,32 @@ def find_signals(text: str) -> frozenset[Signal]:
     A text that corrects does not also confirm; of several texts the union is taken, and
     may hold both. Takes time linear in the length of the text.
     """
-    form = fold_lines(text)
-    found = {signal for signal in ENGLISH if _says(form, signal)}
+    form = _folded(text)
+    found = {signal for signal in ENGLISH if _says(form, _PATTERNS[signal])}
     if "correction" in found:
         found.discard("reinforcement")
     return frozenset(found)
 
 
-def _says(form: str, signal: Signal) -> bool:
+def confirms(text: str) -> bool:
+    """Whether a text says that what was said before is so: "Exactly!", 没错.
+
+    That is `reinforcement` without praise ("Perfect!", 太好了), and not where the text corrects.
+    """
+    form = _folded(text)
+    return _says(form, _CONFIRMATIONS) and not _says(form, _PATTERNS["correction"])
+
+
+def _folded(text: str) -> str:
+    """Folded, with a full stop for every emoji: a sentence may begin or end with one."""
+    form = fold_lines(text)
+    return form if form.isascii() else _EMOJI.sub(". ", form)
+
+
+def _says(form: str, patterns: _Patterns) -> bool:
     return any(
         said.search(form if lookalike is None else lookalike.sub(BLANK, form))
-        for said, lookalike in _PATTERNS[signal]
+        for said, lookalike in patterns
     )
 
 
@@ -40,14 +64,19 @@ def _whole_words(alternatives: tuple[str, ...]) -> str:
     return rf"(?<![a-z0-9'])(?:{'|'.join(alternatives)})(?:(?<![a-z0-9])|(?![a-z0-9]))"
 
 
-def _compiled(signal: Signal) -> tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...]:
+def _compiled(english: _Expressions, chinese: _Expressions) -> _Patterns:
     return tuple(
         (
             lazy_pattern(join(said), re.MULTILINE),
             lazy_pattern(join(alike), re.MULTILINE) if alike else None,
         )
-        for (said, alike), join in ((ENGLISH[signal], _whole_words), (CHINESE[signal], "|".join))
+        for (said, alike), join in ((english, _whole_words), (chinese, "|".join))
     )
 
 
-_PATTERNS: Final = {signal: _compiled(signal) for signal in ENGLISH}
+_PATTERNS: Final = {signal: _compiled(ENGLISH[signal], CHINESE[signal]) for signal in ENGLISH}
+_CONFIRMATIONS: Final = _compiled(
+    (ENGLISH_CONFIRMATIONS, ENGLISH["reinforcement"][1]),
+    (CHINESE_CONFIRMATIONS, CHINESE["reinforcement"][1]),
+)
+_EMOJI: Final = lazy_pattern(r" *[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f]+ *")

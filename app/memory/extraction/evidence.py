@@ -127,7 +127,7 @@ def _judged(
     context: EvidenceContext,
     gate: Gate,
     turns: Mapping[str, ConversationTurn],
-    confirmed: set[str],
+    confirmed: Mapping[str, ConversationTurn],
 ) -> Draft:
     content = scrub_upload_mentions(proposed.content).strip()
     redacted = gate.redacted(
@@ -166,7 +166,9 @@ def _speaker(said_by: Sequence[ConversationTurn], owner: MemoryOwner) -> str | N
 
 
 def _unsupported(
-    proposed: Proposed, turns: Mapping[str, ConversationTurn], confirmed: set[str]
+    proposed: Proposed,
+    turns: Mapping[str, ConversationTurn],
+    confirmed: Mapping[str, ConversationTurn],
 ) -> list[GateReason]:
     """Whether messages that exist say so, and somebody who may."""
     unknown = sum(message_id not in turns for message_id in proposed.evidence)
@@ -179,7 +181,7 @@ def _unsupported(
             )
         ]
     said_by = [turns[message_id] for message_id in proposed.evidence]
-    if all(turn.context for turn in said_by):
+    if all(turn.context and _is_read(confirmed.get(turn.message_id)) for turn in said_by):
         return [GateReason("evidence_missing", "It rests on messages read before.", {"read": True})]
     by_user = any(turn.role == "user" or turn.message_id in confirmed for turn in said_by)
     if by_user or proposed.memory_type in SAID_BY_EITHER:
@@ -191,12 +193,16 @@ def _unsupported(
     ]
 
 
-def _confirmed(turns: Sequence[ConversationTurn]) -> set[str]:
-    """Assistant turns that the user's next words confirm."""
-    pairs = pairwise(turns)
+def _is_read(answer: ConversationTurn | None) -> bool:
+    """Whether an answer brings nothing new: there is none, or it was read before."""
+    return answer is None or answer.context
+
+
+def _confirmed(turns: Sequence[ConversationTurn]) -> dict[str, ConversationTurn]:
+    """By the id of an assistant's turn that the user's next words confirm, these words."""
     return {
-        said.message_id
-        for said, answer in pairs
+        said.message_id: answer
+        for said, answer in pairwise(turns)
         if said.role == "assistant"
         and answer.role == "user"
         and "reinforcement" in find_signals(answer.content)

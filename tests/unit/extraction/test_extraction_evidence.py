@@ -93,11 +93,32 @@ class TestWhoSaysSo:
 
         assert codes(one, turns=self.ASSISTANT) == [("REJECT", ["unconfirmed"])]
 
-    @pytest.mark.parametrize("answer", ["Yes, exactly!", "完全正确"])
-    def test_unless_the_user_confirms_it(self, answer):
-        one = proposed("The user loves jazz.", evidence=("m2",))
+    @pytest.mark.parametrize(
+        "answer", ["Yes, exactly!", "Exactly", "correct 👍", "完全正确", "对的", "没错～"]
+    )
+    @pytest.mark.parametrize("evidence", [("m2",), ("m2", "m3")])
+    def test_unless_the_user_confirms_it(self, answer, evidence):
+        one = proposed("The user loves jazz.", evidence=evidence)
 
         assert codes(one, turns=[*self.ASSISTANT, turn("m3", answer)]) == [(None, [])]
+
+    @pytest.mark.parametrize("answer", ["ok", "thanks", "好的", "谢谢"])
+    def test_acknowledging_it_confirms_nothing(self, answer):
+        one = proposed("The user loves jazz.", evidence=("m2",))
+
+        assert codes(one, turns=[*self.ASSISTANT, turn("m3", answer)]) == [
+            ("REJECT", ["unconfirmed"])
+        ]
+
+    def test_confirming_what_was_read_before_is_new(self):
+        read = [replace(one, context=True) for one in self.ASSISTANT]
+        one = proposed("The user loves jazz.", evidence=("m2",))
+        answer = turn("m3", "Exactly!")
+
+        assert codes(one, turns=[*read, answer]) == [(None, [])]
+        assert codes(one, turns=[*read, replace(answer, context=True)]) == [
+            ("REJECT", ["evidence_missing"])
+        ]
 
     @pytest.mark.parametrize("memory_type", ["decision", "event"])
     def test_decisions_and_events_may_come_from_either(self, memory_type):
