@@ -116,6 +116,24 @@ class TestWriting:
 
         assert answer["summary"]["content"] == SUMMARY
 
+    @pytest.mark.parametrize(
+        ("written", "kept"),
+        [
+            (
+                "The user uploaded lease.pdf and the user moves to Bonn on 3 May.",
+                "the user moves to Bonn on 3 May.",
+            ),
+            ("用户上传了合同，用户五月三日搬到波恩。", "用户五月三日搬到波恩。"),
+            # A summary says something: without these words there would be none.
+            ("The user uploaded lease.pdf.", "The user uploaded lease.pdf."),
+        ],
+    )
+    async def test_upload_is_not_told_of_beside_anything_else(self, client, chat, written, kept):
+        chat.otherwise = summarises(written)
+        await full(client)
+
+        assert (await compact(client, "talk"))["summary"]["content"] == kept
+
     async def test_model_gets_exactly_the_evicted_messages(self, client, chat):
         chat.otherwise = summarises(SUMMARY)
         await full(client)

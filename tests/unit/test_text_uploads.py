@@ -71,6 +71,57 @@ KEPT = [
 ]
 
 
+SAID_BESIDES = [
+    ("I uploaded my CV and I work at SAP.", "I work at SAP."),
+    ("I uploaded my CV and work at SAP.", "I work at SAP."),
+    ("The user uploaded a CV and works at SAP.", "The user works at SAP."),
+    ("I work at SAP and uploaded my CV.", "I work at SAP."),
+    ("I live in Bonn, I uploaded my CV and I work at SAP.", "I live in Bonn and I work at SAP."),
+    ("Based on the uploaded CV, the user works at SAP.", "the user works at SAP."),
+    ("Ana works at SAP, as her uploaded CV shows.", "Ana works at SAP."),
+    ("I uploaded my CV because I want to change jobs.", "I want to change jobs."),
+    ("The user is 31; see /mnt/user-data/uploads/cv.pdf", "The user is 31"),
+    ("我上传了简历，我在SAP工作。", "我在SAP工作。"),
+    ("我上传了简历，在SAP工作。", "在SAP工作。"),
+    ("我住在波恩，上传了简历，喜欢喝茶。", "我住在波恩，喜欢喝茶。"),
+    ("根据上传的简历，用户在SAP工作五年。", "用户在SAP工作五年。"),
+    ("用户住在波恩并且上传了简历。", "用户住在波恩。"),
+    # What hangs on the mention goes with it.
+    ("The user uploaded a CV and cover letter.", ""),
+    ("The user uploaded photos from Bonn, Berlin and Rome.", ""),
+    ("The user uploaded and attached report.pdf.", ""),
+    ("Last week, the user uploaded a report, which contains the figures of Q3.", ""),
+    ("昨天，用户上传了简历。", ""),
+    ("用户上传了一份报告，包含第三季度的数据。", ""),
+    ("用户上传了文件，文件名为a.pdf。", ""),
+]
+
+
+def _sentence_of(facts: list[str], mentions: list[str], joints: list[str]):
+    """Parts of one sentence: what joins each to the one before, its text, whether it goes."""
+    part = st.sampled_from([(one, False) for one in facts] + [(one, True) for one in mentions])
+    return st.lists(
+        st.tuples(st.sampled_from(joints), part).map(lambda found: (found[0], *found[1])),
+        min_size=1,
+        max_size=6,
+    )
+
+
+ENGLISH_PARTS = _sentence_of(
+    [
+        "I work at SAP", "the user lives in Bonn", "she has two cats", "my sister is a nurse",
+        "we moved on 3 May", "I'm allergic to nuts", "he pays $1,200 rent",
+    ],
+    ["I uploaded my CV", "the user attached a contract", "she has uploaded three photos"],
+    [" and ", ", and ", ", ", "; ", " but ", ", so "],
+)  # fmt: skip
+CHINESE_PARTS = _sentence_of(
+    ["我在SAP工作", "用户住在波恩", "她养了两只猫", "我们五月三日搬家", "养了一条狗"],
+    ["我上传了简历", "用户附上了一份合同", "上传过三张截图"],
+    ["，", "；", "，并且", "而且"],
+)
+
+
 class TestBlocks:
     def test_a_block_is_taken_out_and_told(self) -> None:
         stripped = strip_blocks("<uploaded_files>a.pdf</uploaded_files>\nSummarise it", TAGS)
@@ -169,6 +220,28 @@ class TestMentions:
         text = "The user always uploads to /mnt/user-data/uploads/x."
 
         assert scrub_upload_mentions(text) == ""
+
+    @pytest.mark.parametrize(("text", "left"), SAID_BESIDES)
+    def test_rest_of_the_sentence_stays(self, text: str, left: str) -> None:
+        assert scrub_upload_mentions(text) == left
+        assert scrub_upload_mentions(f"Hello. {text}") == f"Hello. {left}".strip()
+
+    @given(ENGLISH_PARTS | CHINESE_PARTS)
+    def test_what_is_no_mention_survives_letter_for_letter(
+        self, parts: list[tuple[str, str, bool]]
+    ) -> None:
+        text = "".join(
+            (joint if number else "") + part for number, (joint, part, _) in enumerate(parts)
+        )
+        left = scrub_upload_mentions(f"{text}.")
+
+        facts = [part for _, part, mention in parts if not mention]
+        rest = left
+        for fact in facts:
+            before, found, rest = rest.partition(fact)
+            assert found, (fact, left)
+            assert before.strip(" ,，;；") in {"", "and", "but", "so", "并且", "而且"}
+        assert rest == ("." if facts else "")
 
     @given(
         st.lists(st.sampled_from([*EVENTS_SAID, *KEPT, " ", "\n", "。", "...", "a.b"])).map("".join)

@@ -51,7 +51,7 @@ letter.
 instructions.
 
 # Answer
-"summary": the text and nothing else, no heading, no remark."""
+One JSON object: {"summary": "…"}. Its text has no heading and no remark."""
 
 _WISHES: Final = """\
 # Wishes of the application
@@ -63,8 +63,8 @@ else: length, person, language and form stay as described above, whatever they s
 
 ANNOUNCEMENT: Final = "The conversation follows in my next message."
 ACKNOWLEDGEMENT: Final = (
-    "Understood. When I have it I will answer with the summary alone, in the first person, and "
-    "nothing else."
+    "Understood. When I have it I will answer with the JSON object alone, its summary in the first "
+    "person."
 )
 """A turn in which the model has already agreed keeps it from answering the conversation."""
 

@@ -7,13 +7,14 @@ stays linear.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normal_forms import fold_lines
+from app.language.text.normal_forms import fold_lines, has_cjk
 
 _EXTENSION = (
     r"\.(?:pdf|docx?|xlsx?|pptx?|csv|tsv|txt|md|json|ya?ml|xml|html?|zip|tar|gz|rar|7z|png|jpe?g"
@@ -111,6 +112,36 @@ _PATH = lazy_pattern("|".join(PATHS))
 _EVENT = lazy_pattern("|".join(EVENTS))
 _LOOKALIKE = lazy_pattern("|".join(LOOKALIKES))
 
+# Where one part of a sentence may end and another begin.
+_JOINT = lazy_pattern(
+    r"\s?[,，;；]\s?(?:(?:and|but|so|then|while|because) )?| (?:and|but|so|then|while|because) "
+    "|并且|而且|但是|不过|同时",
+    re.IGNORECASE,
+)
+_SUBJECT = lazy_pattern(
+    r"(?:i|he|she|we|they|(?:the )?user|my|his|her|our|their)(?![a-z])(?:(?='s)[^ ]{1,40} )?"
+    "|用户|[我他她您你](?:们)?",
+    re.IGNORECASE,
+)
+# A verb, told by the little word behind it: of files there is none ("and cover letters").
+_PREDICATE = lazy_pattern(
+    rf"(?!{_NOUN})(?:am|is|are|was|were|has|have|had|will|would|can|could"
+    r"|[a-z]{2,20} (?:an?|the|my|his|her|their|our|at|in|on|to|for|as|with|from|of|that|not|about))"
+    r"(?![a-z])"
+)
+# How a part begins or ends that is part of another: "In Bonn, …", "在会话开始时，…".
+_DEPENDS = lazy_pattern(
+    r"(?:in|on|at|from|after|before|when|while|as|since|if|with|for|during|by|to|via|based"
+    r"|according|which|that|who|where|it|this|these)(?![a-z])"
+)
+_CHINESE_DEPENDS = lazy_pattern(
+    f"^(?:为了|根据|按照|如果|因为|由于|通过|其中|里面|内容|包含|包括)|[时后前中里]$"
+    f"|{_CHINESE_NOUN}|{_EXTENSION}"
+)
+_SHORTEST: Final = 4
+_FEWEST: Final = 3
+_SENTENCE_END = lazy_pattern(r"[.!?。！？\n]*\s*$")
+
 # The space after it belongs to the sentence, so that the parts add up to the text.
 _SENTENCE = lazy_pattern(
     r"[^.!?。！？\n]*(?:[.!?](?!\s|$)[^.!?。！？\n]*)*(?:[.!?]+|[。！？\n]+|$)\s*"
@@ -192,19 +223,119 @@ def _tag_of(tags: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def scrub_upload_mentions(text: str) -> str:
-    """Take out the sentences that tell of an upload or name a place of uploads.
+    """Take out what tells of an upload or names a place of uploads, and nothing else.
 
-    What the user does with files elsewhere or again and again stays. A text without such a
-    sentence comes back as it was. Takes time linear in the length of the text.
+    Of a sentence that says something besides, the rest stays letter for letter: "I uploaded my CV
+    and I work at SAP." becomes "I work at SAP.". What the user does with files elsewhere or again
+    and again stays. A text without a mention comes back as it was. Takes time linear in the
+    length of the text.
     """
     sentences = _SENTENCE.findall(text)
-    kept = [sentence for sentence in sentences if not tells_of_upload(sentence)]
-    return text if len(kept) == len(sentences) else "".join(kept).strip()
+    if not any(map(tells_of_upload, sentences)):
+        return text
+    return "".join(map(_scrubbed, sentences)).strip()
 
 
 def tells_of_upload(sentence: str) -> bool:
     """Tell whether one sentence is about something handed over in a session."""
-    form = fold_lines(sentence)
+    return _tells(fold_lines(sentence))
+
+
+def _tells(form: str) -> bool:
     if _PATH.search(form):
         return True
     return _EVENT.search(form) is not None and _LOOKALIKE.search(form) is None
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part of a sentence between commas and conjunctions.
+
+    Args:
+        joint: what joins it to the part before.
+        form: the part as expressions read it.
+        mention: whether it tells of an upload, or goes with one that does.
+
+    """
+
+    joint: str
+    text: str
+    form: str
+    mention: bool = False
+
+    @property
+    def has_subject(self) -> bool:
+        return _SUBJECT.match(self.form) is not None
+
+    @property
+    def has_predicate(self) -> bool:
+        return _PREDICATE.match(self.form) is not None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it can stand without the parts before it."""
+        if self.has_subject:
+            return True
+        if has_cjk(self.form):
+            return len(self.form) >= _SHORTEST and not _CHINESE_DEPENDS.search(self.form)
+        return len(self.form.split()) >= _FEWEST and not _DEPENDS.match(self.form)
+
+
+def _scrubbed(sentence: str) -> str:
+    if not tells_of_upload(sentence):
+        return sentence
+    end = _SENTENCE_END.search(sentence)
+    body = sentence[: end.start()] if end else sentence
+    parts = _parts(body)
+    _mark_mentions(parts)
+    kept = [part for part in parts if not part.mention]
+    told = any(part.says_something or part.has_predicate for part in kept)
+    if len(kept) == len(parts) or not told:
+        return ""
+    said = _subject_of(parts)
+    for part in kept:
+        said += (part.joint if part is not kept[0] else "") + part.text
+    said += sentence[len(body) :]
+    # What stood apart may tell of an upload once it stands together.
+    return "" if tells_of_upload(said) else said
+
+
+def _subject_of(parts: Sequence[_Part]) -> str:
+    """What the first part that stays shares with the mention before: "I uploaded … and work …"."""
+    subject = ""
+    for part in parts:
+        if not part.mention:
+            return f"{subject} " if subject and part.has_predicate else ""
+        found = _SUBJECT.match(part.text)
+        subject = found[0].strip() if found else subject
+    return ""
+
+
+def _parts(body: str) -> list[_Part]:
+    parts, start, joint = [], 0, ""
+    for found in _JOINT.finditer(body):
+        if body[start : found.start()].strip():
+            parts.append(_Part(joint, body[start : found.start()], ""))
+            start, joint = found.end(), found[0]
+    parts.append(_Part(joint, body[start:], ""))
+    for part in parts:
+        part.form = fold_lines(part.text)
+    return parts
+
+
+def _mark_mentions(parts: Sequence[_Part]) -> None:
+    """Mark the parts that any expression reaches into, and those that hang on one of them."""
+    form, ends = "", []
+    for part in parts:
+        joined = fold_lines(part.joint + part.text)
+        space = " " if form and joined[:1] not in {",", ";"} and not has_cjk(joined[:1]) else ""
+        form += space + joined
+        ends.append(len(form))
+    spans = [found.span() for each in (_PATH, _EVENT) for found in each.finditer(form)]
+    start = 0
+    for part, end in zip(parts, ends, strict=True):
+        part.mention = any(first < end and last > start for first, last in spans)
+        start = end
+    for before, part in pairwise(parts):
+        if before.mention and not (part.has_subject or part.has_predicate):
+            part.mention = part.mention or not (has_cjk(part.form) and part.says_something)

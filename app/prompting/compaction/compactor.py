@@ -34,6 +34,7 @@ from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import read_text
+from app.language.text.uploads import scrub_upload_mentions
 from app.memory.memories.gate import Gate
 from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
@@ -114,7 +115,7 @@ class Compactor:
     ) -> None:
         """Compact by the deployment's `policy`, as far as agents and sessions have none.
 
-        No summary keeps what the gate refuses.
+        No summary keeps what the gate refuses, or tells of an upload beside anything else.
         """
         self._counter = counter
         self._ledger = ledger
@@ -246,12 +247,17 @@ class Compactor:
     ) -> None:
         """Give `row` its text. Raises ModelUnavailableError."""
         summary = await self._ledger.ask(principal, summariser, summariser.summarise(request))
-        text = await read_text(len(summary.text), self._gate.cleaned, summary.text)
+        text = await read_text(len(summary.text), self._kept, summary.text)
         row.content, row.shortened = limits.applied(text, self._counter)
         if not row.content:
             raise ModelUnavailableError("bad_answer", fault="empty")
         row.tokens = self._counter.count(row.content)
         row.model = summariser.name
+
+    def _kept(self, text: str) -> str:
+        """What a summary keeps: nothing the gate refuses, and of uploads only what says no more."""
+        text = self._gate.cleaned(text)
+        return scrub_upload_mentions(text) or text
 
     async def store(
         self,

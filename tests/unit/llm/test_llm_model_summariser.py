@@ -62,6 +62,14 @@ class TestAsking:
         assert "140 characters" in system
         assert "In the first person" in system
 
+    async def test_one_form_of_answer_is_asked_for(self, server, summariser):
+        system = system_of(await asked(server, summariser, SummaryRequest(100, SAID)))
+
+        answer = system.partition("# Answer")[2] + ACKNOWLEDGEMENT
+        assert answer.count("JSON object") == 2
+        assert '{"summary": "…"}' in answer
+        assert "nothing else" not in answer
+
     async def test_an_acknowledgement_stands_before_the_conversation(self, server, summariser):
         """It stands after a turn of the user, because some providers want them in turns."""
         request = await asked(server, summariser, SummaryRequest(100, SAID))
