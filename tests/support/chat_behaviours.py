@@ -39,12 +39,13 @@ def entry(content: Any, /, *evidence: str, **members: Any) -> dict[str, Any]:
         "type": "fact",
         "confidence": 0.95,
         "evidence": list(evidence),
-        "scope": "user",
         "attribute": None,
         "valid_from": None,
         "valid_to": None,
+        "due": None,
         "source_error": None,
         "retracts": False,
+        "relations": [],
     }
     return {**usual, **members}
 

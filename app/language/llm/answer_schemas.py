@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 
 from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import MEMORY_TYPES, Scope
+from app.language.llm.model_relations import ENTITY_TYPES
 from app.language.llm.reconciler import Agenda, ReconcileEvent, ReviewVerdict
 
 
@@ -38,32 +39,31 @@ _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _NUMBER: Final = {"type": "number"}
 
 
-_RELATION: Final = _object(
-    source=_TEXT,
-    source_type=_TEXT,
-    relation=_TEXT,
-    destination=_TEXT,
-    destination_type=_TEXT,
-)
+_RELATION: Final = _object(source=_TEXT, relation=_TEXT, destination=_TEXT)
+_ENTITY: Final = _object(name=_TEXT, type=_one_of(ENTITY_TYPES))
 
 
 def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
-    """A reflection, and a list of entries that name these scopes alone."""
+    """A reflection, entries, and what the names in their relations are.
+
+    An entry names one of `scopes`, where there are several to choose from.
+    """
+    members: dict[str, JsonSchema] = {"scope": _one_of(scopes)} if len(scopes) > 1 else {}
     entry = _object(
         content=_TEXT,
         type=_one_of(MEMORY_TYPES),
         confidence=_NUMBER,
         evidence=_list(_TEXT),
-        scope=_one_of(scopes),
+        **members,
         attribute=_TEXT_OR_NULL,
         valid_from=_TEXT_OR_NULL,
         valid_to=_TEXT_OR_NULL,
-        expected_valid_days={"type": ["integer", "null"]},
+        due=_TEXT_OR_NULL,
         source_error=_TEXT_OR_NULL,
         retracts={"type": "boolean"},
         relations=_list(_RELATION),
     )
-    return _object(reflection=_TEXT, memories=_list(entry))
+    return _object(reflection=_TEXT, memories=_list(entry), entities=_list_or_null(_ENTITY))
 
 
 EXPERIENCE_SCHEMA: Final[JsonSchema] = _object(

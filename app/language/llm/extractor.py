@@ -53,6 +53,7 @@ class ExtractionRequest:
         recalled: memories that stood in the model's context meanwhile; saying them back is no
             news.
         handed_over: somebody gave this one message to be remembered, outside of a conversation.
+        user_name: of the user, where the application knows it; others may speak beside them.
 
     """
 
@@ -62,6 +63,7 @@ class ExtractionRequest:
     scopes: Sequence[Scope] = ("user", "session")
     recalled: Sequence[str] = ()
     handed_over: bool = False
+    user_name: str | None = None
 
 
 SPEAKER: Final = "user"

@@ -1,16 +1,16 @@
 """One entry of a model's answer, made strict: what a value may be, and what is made of it.
 
 Values that only describe a statement are mended (no confidence is 0.5, no date is none); without
-words or a scope there is no statement. A relation that cannot be kept is left out and named, and
-neither its entry nor the other relations suffer. Pure.
+words, or with a scope that does not exist, there is no statement. What a model cannot know is
+computed: for how long a plan holds, from its day and that of the message. Pure.
 """
 
 import math
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from calendar import monthrange
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Final, Self, TypeVar
-from unicodedata import combining, normalize
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
@@ -18,95 +18,10 @@ from app.language.llm.embedder import encodable
 from app.language.llm.extractor import (
     LONGEST_VALID_DAYS,
     MEMORY_TYPES,
-    MOST_RELATIONS,
+    ConversationTurn,
     Proposed,
-    ProposedRelation,
     Scope,
 )
-
-LONGEST_NAME: Final = 255
-_LONGEST_TYPE: Final = 50
-_LONGEST_RELATION: Final = 100
-_ANYTHING: Final = "thing"
-
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_BETWEEN: Final = re.compile(r"[\s_./-]+")
-_SNAKE: Final = re.compile(r"[a-z][a-z0-9_]*")
-
-
-class MalformedRelationError(ValueError):
-    """The message names members, never their values."""
-
-
-def read_relations(value: Any) -> tuple[tuple[ProposedRelation, ...], list[str]]:
-    """The relations of an entry, each once, and what was wrong with the others.
-
-    An entry without the member has none: an endpoint that knows no schema may leave it out.
-    """
-    if value is None:
-        return (), []
-    if not isinstance(value, list):
-        return (), ["relations: no list"]
-    found: dict[ProposedRelation, None] = {}
-    faults: list[str] = []
-    for number, relation in enumerate(value[:MOST_RELATIONS], 1):
-        try:
-            found[_relation(relation)] = None
-        except MalformedRelationError as error:
-            faults.append(f"relation {number} unusable: {error}")
-    surplus = len(value) - MOST_RELATIONS
-    if surplus > 0:
-        faults.append(f"{surplus} relations beyond the {MOST_RELATIONS} that are read")
-    return tuple(found), faults
-
-
-def snake(text: str) -> str | None:
-    """Words as lower snake_case in ASCII, or None where they are no Latin text."""
-    plain = "".join(char for char in normalize("NFKD", text) if not combining(char))
-    name = _BETWEEN.sub("_", _HUMP.sub("_", plain.strip())).strip("_").lower()
-    return name if _SNAKE.fullmatch(name) else None
-
-
-def _relation(value: Any) -> ProposedRelation:
-    """One relation of an entry.
-
-    Raises:
-        MalformedRelationError: it cannot be kept; says which members are missing.
-
-    """
-    if not isinstance(value, dict):
-        raise MalformedRelationError("not an object")
-    wanting = [name for name in ("source", "destination") if _name(value.get(name)) is None]
-    said = value.get("relation")
-    relation = snake(said) if isinstance(said, str) else None
-    if relation is None or len(relation) > _LONGEST_RELATION:
-        wanting.append("relation")
-    source, destination = _name(value.get("source")), _name(value.get("destination"))
-    if wanting or relation is None or source is None or destination is None:
-        raise MalformedRelationError(", ".join(wanting))
-    if source == destination:
-        raise MalformedRelationError("it joins a name with itself")
-    return ProposedRelation(
-        source,
-        relation,
-        destination,
-        _entity_type(value.get("source_type")),
-        _entity_type(value.get("destination_type")),
-    )
-
-
-def _name(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return None
-    text = " ".join(encodable(value.replace("\x00", "")).split())
-    return text if 0 < len(text) <= LONGEST_NAME else None
-
-
-def _entity_type(value: Any) -> str:
-    """One word; the names count, so an unusable type is any thing."""
-    name = snake(value) if isinstance(value, str) else None
-    return name if name is not None and len(name) <= _LONGEST_TYPE else _ANYTHING
-
 
 # As if the model had hesitated: it fails the gate.
 _NO_CONFIDENCE: Final = 0.5
@@ -123,6 +38,11 @@ _NO_ID: Final = "unknown"
 _MOST_EVIDENCE: Final = 50
 
 _ALIASES: Final = {"behavior": "habit", "behaviour": "habit"}
+
+# What counts from when it is said on and is not over by itself: a goal whose day has come is
+# looked at again, and what happened is worth knowing afterwards. A time of validity would hide
+# both.
+_WITHOUT_END: Final = frozenset({"goal", "constraint", "decision", "event"})
 
 
 def storable(text: str) -> str:
@@ -189,10 +109,23 @@ def _moment(value: Any) -> datetime | None:
         text = f"{text}-01-01" if len(text) == 4 else f"{text}-01"
     try:
         time = datetime.fromisoformat(text)
-        # Without a zone it is the user's, which nobody knows.
+        # Without a zone it is a day, which has the same date for everybody.
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def _day(value: Any) -> date | None:
+    """The day of a time; of a year or month its last."""
+    time = _moment(value)
+    if time is None:
+        return None
+    match len(value.strip()):
+        case 4:
+            return date(time.year, 12, 31)
+        case 7:
+            return date(time.year, time.month, monthrange(time.year, time.month)[1])
+    return time.date()
 
 
 def _days(value: Any) -> int | None:
@@ -239,10 +172,12 @@ class _StatementEntry(BaseModel):
 
 class _ExtractionEntry(_StatementEntry):
     type: Annotated[str, BeforeValidator(_type)] = "fact"
-    scope: Annotated[Scope, BeforeValidator(_scope)]
+    scope: Annotated[Scope | None, BeforeValidator(_scope)] = None
     attribute: Annotated[str | None, BeforeValidator(_attribute)] = None
     valid_from: Annotated[datetime | None, BeforeValidator(_moment)] = None
     valid_to: Annotated[datetime | None, BeforeValidator(_moment)] = None
+    due: Annotated[date | None, BeforeValidator(_day)] = None
+    # Asked for instead of `due` once, and of a model that was told so still.
     expected_valid_days: Annotated[int | None, BeforeValidator(_days)] = None
     source_error: Annotated[str | None, BeforeValidator(remark)] = None
     retracts: Annotated[bool, BeforeValidator(_truth)] = False
@@ -262,48 +197,69 @@ class MalformedEntryError(ValueError):
     """An entry that is no statement; the message names members, never their values."""
 
 
-def read_entry(value: Any, message_ids: Mapping[str, str]) -> Proposed:
+def read_entry(value: Any, turns: Mapping[str, ConversationTurn], scope: Scope) -> Proposed:
     """The proposal that one entry of an extraction makes.
 
     Args:
         value: as it stands in the answer.
-        message_ids: by the short id in the prompt; evidence under another id stays as it is,
-            for whoever checks it.
+        turns: the new ones, in order, by the short id in the prompt; evidence under another id
+            stays as it is, for whoever checks it.
+        scope: of an entry that names none.
 
     Raises:
-        MalformedEntryError: it has no words, or no scope, or one that does not exist.
+        MalformedEntryError: it has no words, or a scope that does not exist.
 
     """
     entry = _checked(_ExtractionEntry, value)
+    said_by = [turns[name] for name in entry.evidence if name in turns] or [*turns.values()][-1:]
+    begins, ends, days = _validity(entry, max(turn.said_at for turn in said_by))
     return Proposed(
         content=entry.content,
         memory_type=entry.type,
         confidence=entry.confidence,
-        evidence=_messages(entry, message_ids),
-        scope=entry.scope,
+        evidence=_message_ids(entry.evidence, turns),
+        scope=entry.scope or scope,
         attribute=entry.attribute,
-        valid_from=entry.valid_from,
-        valid_to=entry.valid_to,
+        valid_from=begins,
+        valid_to=ends,
         source_error=entry.source_error,
         retracts=entry.retracts,
-        expected_valid_days=entry.expected_valid_days,
+        expected_valid_days=days,
     )
 
 
-def read_experience(value: Any, message_ids: Mapping[str, str], scope: Scope) -> Proposed:
+def read_experience(value: Any, turns: Mapping[str, ConversationTurn], scope: Scope) -> Proposed:
     """The proposal that an experience summary makes; arguments and errors as for an entry."""
     statement = _checked(_StatementEntry, value)
     return Proposed(
         content=statement.content,
         memory_type="experience",
         confidence=statement.confidence,
-        evidence=_messages(statement, message_ids),
+        evidence=_message_ids(statement.evidence, turns),
         scope=scope,
     )
 
 
-def _messages(statement: _StatementEntry, message_ids: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(message_ids.get(name, name) for name in statement.evidence))
+def _validity(
+    entry: _ExtractionEntry, said_at: datetime
+) -> tuple[datetime | None, datetime | None, int | None]:
+    """From when and until when it holds, and in how many days it is looked at again."""
+    begins, ends, due = entry.valid_from, entry.valid_to, entry.due
+    if entry.type in _WITHOUT_END:
+        due = due or (ends and ends.date())
+        ends = None
+        if begins and (begins > said_at or begins.date() > said_at.date()):
+            # It is known now; its day stands in the words.
+            due, begins = due or begins.date(), None
+    days = None if due is None else (due - said_at.date()).days
+    if days is None:
+        return begins, ends, entry.expected_valid_days
+    # What was over when it was said is told as past, and lasts.
+    return begins, ends, min(max(days, 1), LONGEST_VALID_DAYS) if days >= 0 else None
+
+
+def _message_ids(names: Sequence[str], turns: Mapping[str, ConversationTurn]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(turns[name].message_id if name in turns else name for name in names))
 
 
 def _checked(form: type[_S], value: Any) -> _S:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema
-from app.language.llm.chat import ChatModel
+from app.language.llm.chat import ChatAnswer, ChatModel
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import (
+    ConversationTurn,
     Extraction,
     ExtractionRequest,
     Malformed,
@@ -19,12 +20,8 @@ from app.language.llm.extractor import (
     Proposed,
     Scope,
 )
-from app.language.llm.model_entries import (
-    MalformedEntryError,
-    read_entry,
-    read_experience,
-    read_relations,
-)
+from app.language.llm.model_entries import MalformedEntryError, read_entry, read_experience
+from app.language.llm.model_relations import read_entity_types, read_relations
 from app.language.llm.prompt_lines import conversation
 from app.language.llm.prompts import (
     EXTRACTION_VERSION,
@@ -70,18 +67,15 @@ class ModelExtractor:
         if all(turn.context for turn in request.turns):
             return Extraction(())
         read = conversation(request)
+        scopes = _scopes(request)
         answer = await self._chat.answer(
-            extraction_prompt(
-                scopes=request.scopes, signals=request.signals, wishes=request.prompt
-            ),
+            extraction_prompt(scopes=scopes, signals=request.signals, wishes=request.prompt),
             read.text,
-            schema=extraction_schema(request.scopes),
+            schema=extraction_schema(scopes),
             schema_name="memories",
             max_output_tokens=_MOST_TOKENS,
         )
-        entries = answer.data["memories"]
-        # A model without schemas may write null for an empty list.
-        return _read(_list(entries, answer.use), read.message_ids, answer.use)
+        return _read(answer, read.turns, scopes[0])
 
     async def summarise(self, request: ExtractionRequest) -> Extraction:
         """As the port says; for the user, where that is a scope."""
@@ -98,12 +92,22 @@ class ModelExtractor:
         found = answer.data["experience"]
         if found is None:
             return Extraction((), use=answer.use)
-        scope: Scope = "user" if "user" in request.scopes else request.scopes[0]
         try:
-            proposed = _not_ours(read_experience(found, read.message_ids, scope))
+            proposed = _not_ours(read_experience(found, read.turns, _scopes(request)[0]))
         except MalformedEntryError as error:
             return Extraction((), (Malformed(0, str(error)),), answer.use)
         return Extraction((proposed,), use=answer.use)
+
+
+def _scopes(request: ExtractionRequest) -> Sequence[Scope]:
+    """Those that a model chooses from, the usual one first.
+
+    What matters in one conversation only is in that conversation, so its scope is for what a
+    caller saves there, unless there is no other.
+    """
+    lasting = [scope for scope in request.scopes if scope != "session"]
+    lasting.sort(key=lambda scope: scope != "user")
+    return lasting or request.scopes
 
 
 def _list(entries: Any, use: ModelUse) -> list[Any]:
@@ -113,6 +117,7 @@ def _list(entries: Any, use: ModelUse) -> list[Any]:
         ModelUnavailableError: there is no list.
 
     """
+    # A model without schemas may write null for an empty list.
     if entries is None:
         return []
     if not isinstance(entries, list):
@@ -120,16 +125,18 @@ def _list(entries: Any, use: ModelUse) -> list[Any]:
     return entries
 
 
-def _read(entries: Sequence[Any], message_ids: Mapping[str, str], use: ModelUse) -> Extraction:
+def _read(answer: ChatAnswer, turns: Mapping[str, ConversationTurn], scope: Scope) -> Extraction:
+    entries = _list(answer.data["memories"], answer.use)
+    types = read_entity_types(answer.data.get("entities"))
     proposals: list[Proposed] = []
     malformed: list[Malformed] = []
     for index, entry in enumerate(entries[:MOST_ENTRIES]):
         try:
-            proposed = _not_ours(read_entry(entry, message_ids))
+            proposed = _not_ours(read_entry(entry, turns, scope))
         except MalformedEntryError as error:
             malformed.append(Malformed(index, str(error)))
             continue
-        relations, faults = read_relations(entry.get("relations"))
+        relations, faults = read_relations(entry.get("relations"), types)
         proposals.append(replace(proposed, relations=relations))
         malformed += [Malformed(index, fault) for fault in faults]
     surplus = len(entries) - MOST_ENTRIES
@@ -137,7 +144,7 @@ def _read(entries: Sequence[Any], message_ids: Mapping[str, str], use: ModelUse)
         malformed.append(
             Malformed(MOST_ENTRIES, f"{surplus} entries beyond the {MOST_ENTRIES} that are read")
         )
-    return Extraction(tuple(proposals), tuple(malformed), use)
+    return Extraction(tuple(proposals), tuple(malformed), answer.use)
 
 
 def _not_ours(proposed: Proposed) -> Proposed:

@@ -27,10 +27,10 @@ _ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>\x85\u2028\u2
 
 @dataclass(frozen=True, slots=True)
 class PromptConversation:
-    """The lines for a request, and which message each short id means."""
+    """The lines for a request, and which new turn each short id means, in order."""
 
     text: str
-    message_ids: Mapping[str, str]
+    turns: Mapping[str, ConversationTurn]
 
 
 def line(**members: object) -> str:
@@ -53,15 +53,16 @@ def conversation(
     request: ExtractionRequest, *, longest: Mapping[str, int] = _LONGEST
 ) -> PromptConversation:
     """What a request gives to read; only new turns get an id, so only they can be cited."""
-    lines = [line(kind="known", text=text) for text in request.recalled]
-    message_ids: dict[str, str] = {}
+    lines = [line(kind="user", name=request.user_name)] if request.user_name else []
+    lines += [line(kind="known", text=text) for text in request.recalled]
+    turns: dict[str, ConversationTurn] = {}
     for turn in request.turns:
         short = None
         if not turn.context:
-            short = f"t{len(message_ids) + 1}"
-            message_ids[short] = turn.message_id
+            short = f"t{len(turns) + 1}"
+            turns[short] = turn
         lines.append(_turn(turn, short, longest[turn.role]))
-    return PromptConversation("\n".join(lines), message_ids)
+    return PromptConversation("\n".join(lines), turns)
 
 
 def _turn(turn: ConversationTurn, short: str | None, longest: int) -> str:

@@ -13,7 +13,7 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/3"
+EXTRACTION_VERSION: Final = "extraction/4"
 RECONCILE_VERSION: Final = "reconcile/2"
 
 _DATA: Final = """\
@@ -31,64 +31,69 @@ rule.
 """
     + _DATA
     + """ Do not record it either.
-- kind "known": remembered already, and shown to the assistant. Never report it again in any \
-words; report only what the user changes about it.
+- kind "user": what the user is called. Entries say "the user" all the same; never make up a name.
+- kind "known": remembered already. Never report it again in any words. When the user changes or \
+ends it, report the new statement.
 - kind "earlier": a message read before. It helps to understand the rest; report nothing from it.
-- kind "message": a new message with its id, role and time.
+- kind "message": a new message with its id, role and local time.
 
 # What counts
 - Only what the user states, or clearly confirms after the assistant said it: about themselves, \
-the people and things around them, their work, plans and wishes.
-- Assistant messages are context. What only the assistant said, advised, guessed or repeated does \
-not count. For a confirmation, cite the assistant's message and the user's. Only a decision they \
-reached together, or an event that the assistant reports, may rest on the assistant's message.
-- Leave out greetings, thanks, questions, requests that are done once answered, general \
-knowledge, pasted documents and code, jokes, role-play, quotes, and what is only supposed. Leave \
-out passwords, keys, card and identity numbers. Leave out these instructions and how the \
-assistant works.
+the people and things around them, their work, plans and wishes. What they tell of themselves \
+inside a question or request counts, and a wish that outlives the answer is a goal or a \
+preference; the request itself does not count.
+- What only the assistant said, advised, guessed or repeated does not count. When the user \
+confirms it, however briefly, evidence names both messages. Only a decision they reached \
+together, or an event that the assistant reports, may rest on the assistant's message.
+- A message of role user under another person's name is theirs: what they say of themselves is \
+about them, by that name, and not about the user.
+- Leave out greetings, thanks, general knowledge, pasted documents and code, jokes, role-play, \
+quotes, what is only supposed, passwords, keys, card and identity numbers, these instructions and \
+how the assistant works.
 - Most conversations hold nothing to remember: then the list is empty. Never invent, complete or \
-guess, and never take anything from these instructions.
+guess.
 
 # How to write an entry
 - content: one statement in one sentence that can be understood alone, about the user in the \
-third person, in the language of the message that says it. Never translate. Keep names, titles, \
-numbers and units letter for letter. Instead of "it" or "there", write what is meant. Instead of \
-relative times, write the date, worked out from the time of that message.
+third person, in the language of the message that says it. Two facts (an employer, years of \
+experience) are two entries, and what they share stands in each; things of a kind (hobbies) may \
+be one. Never translate. Keep names, titles, numbers and units letter for letter. Instead of "it" \
+or "there", write what is meant; instead of a relative time, the date, counted from the time of \
+the message that says it.
 - type: preference (what they like or want done in a certain way), fact (what is so), skill (what \
 they can do, and how well), habit (how they usually act), event (what happened or will happen), \
 context (what they are busy with at present), constraint (what must or must not be), decision \
 (what was settled), goal (what they want to reach), correction (what the assistant got wrong and \
 how it really is), knowledge (what they taught about a field), experience (what was learnt from \
 doing something).
-- confidence: 0.9 to 1.0 for what was said in so many words, 0.7 to 0.8 for what follows \
-strongly, 0.5 to 0.6 for what is inferred. A correction has 0.95 or more; what the user confirmed \
-has 0.9 or more.
+- confidence: 0.9 or more for what was said in so many words or confirmed, 0.95 for a correction, \
+0.7 to 0.8 for what follows strongly, 0.5 to 0.6 for what is inferred.
 - evidence: ids of the kind "message" lines that say so.
-- scope: one of the scopes listed below.
 - attribute: when only one value can hold at a time, the name of what it is the value of, in \
 English snake_case, as subject.property (user.name, user.residence, user.occupation, \
 user.employer, user.partner, user.birthday); the same thing has the same name in every language. \
 Otherwise null.
-- valid_from, valid_to: ISO 8601 dates from which and until which it holds; for an event, when \
-it takes place. null when nothing was said about it.
-- expected_valid_days: for what passes by itself (a trip, a cold, a task, a plan for next week), \
-in how many days from that message it has most likely passed, 1 to 3650. null for what lasts, and \
-when you cannot tell.
+- valid_from: the ISO 8601 date since which it holds, or on which an event takes place; the first \
+day where only a month or year was said. null when no time was said: never the day of the message \
+instead.
+- valid_to: only when the statement itself stops being true on a known date (a contract, a stay).
+- due: the date by which a goal or task is to be reached, of an appointment, on which an event of \
+several days ends, or by which what passes by itself (a trip, a cold) has most likely passed. The \
+date of a deadline stands in content too. Otherwise null.
 - source_error: for a correction, the mistake it mends, in few words. Otherwise null.
-- retracts: true when it only says that something holds no longer, with nothing in its place. \
-Otherwise false.
+- retracts: true when it only says that something holds no longer, with nothing in its place.
 - relations: which named people, organizations, places and things the entry joins, one for each \
-pair; an empty list when it joins none. Nothing that content does not say. source and \
-destination: the two names, letter for letter as in the message and never translated; "user" for \
-the user, in every language. source_type and destination_type: one English word each (person, \
-organization, place, field, product, pet). relation: how the first stands to the second, in \
-English snake_case and the present tense (lives_in, works_at, studies_at, studies, advised_by, \
-expert_in, married_to, child_of, friend_of, member_of, owns); the same relation has the same name \
-in every language.
+pair; nothing that content does not say. source and destination: the names, letter for letter as \
+in the message and never translated; "user" for the user, in every language. relation: how the \
+first stands to the second, in English snake_case and the present tense (lives_in, works_at, \
+studies_at, studies, advised_by, expert_in, married_to, child_of, friend_of, member_of, owns); \
+the same relation has the same name in every language.
 
 # Answer
 First "reflection", two short sentences at most: what the user said or confirmed, what changed, \
-and what was only context. Then "memories", the entries in the order of the conversation."""
+and what was only context. Then "memories", the entries in the order of the conversation. Then \
+"entities": each name in relations but "user", once, with what it is: person, organization, \
+place, product, pet, field (of study or work), work (a book, a film), event, or else thing."""
 )
 
 _SCOPES: Final[dict[Scope, str]] = {
@@ -98,6 +103,10 @@ _SCOPES: Final[dict[Scope, str]] = {
     "conversations too.",
     "agent": "knowledge of the assistant's field, about no user.",
 }
+
+_SCOPE: Final = """\
+# Scopes
+scope of an entry is one of:"""
 
 _SIGNALS: Final = {
     "correction": "The user seems to correct the assistant. Look for what was wrong and how it "
@@ -226,13 +235,15 @@ def extraction_prompt(
     """What to do with a piece of conversation.
 
     Args:
-        scopes: the only ones that may be named.
+        scopes: the only ones that may be named; a single one need not be.
         signals: what was noticed; a name not known here is left out. All of them may stand.
         wishes: the caller's own, put where it cannot end our part or pass for it.
 
     """
     parts = [_EXTRACTION]
-    parts.append("# Scopes\n" + "\n".join(f"- {scope}: {_SCOPES[scope]}" for scope in scopes))
+    if len(scopes) > 1:
+        listed = "\n".join(f"- {scope}: {_SCOPES[scope]}" for scope in scopes)
+        parts.append(f"{_SCOPE}\n{listed}")
     hints = [sentence for name, sentence in _SIGNALS.items() if name in signals]
     if {"correction", "reinforcement"} <= set(signals):
         hints.append(_BOTH)

@@ -1,6 +1,6 @@
 """One run, from what was said to what is remembered, as the list of its stages.
 
-    filter -> extract -> filter -> evidence and gate -> embed
+    filter -> look up what is known -> extract -> filter -> evidence and gate -> embed
            -> (find neighbours -> reconcile -> apply), up to three times -> follow up
 
 Each stage takes the run's state and returns the next one; only apply stores. Nothing waits for a
@@ -25,6 +25,7 @@ from app.language.text.offload import read_text
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.evidence import judge
 from app.memory.extraction.graph_writer import names_in
+from app.memory.extraction.known_memories import KnownMemories
 from app.memory.extraction.model_calls import ModelCalls
 from app.memory.extraction.processors import ProcessorFilter
 from app.memory.extraction.reconciliation import DraftReconciliation
@@ -76,6 +77,7 @@ class Pipeline:
         self._rules = rules
         gate = rules.saving.gate
         self._filter = ProcessorFilter(processing)
+        self._known = KnownMemories(database)
         self._calls = ModelCalls(database)
         self._reconciliation = DraftReconciliation(self._calls, gate, rules.reconciler)
         self._transaction = RunTransaction(
@@ -123,6 +125,7 @@ class Pipeline:
         """Everything before the first look at what is remembered."""
         state = RunState(request, model)
         state = await self._filter.turns(state)
+        state = await self._known.add(state)
         state = await self._calls.extract(state)
         state = await self._filter.proposals(state)
         state = await self._judge(state)

@@ -18,9 +18,11 @@ from app.language.llm.extractor import (
     ExtractionRequest,
     Malformed,
     Proposed,
+    ProposedRelation,
     Scope,
 )
 from app.language.llm.model_extractor import MOST_ENTRIES, ModelExtractor
+from app.language.llm.model_relations import ENTITY_TYPES
 from app.language.llm.openai_chat import OpenAIChat
 from app.language.llm.prompts import INSTRUCTIONS, extraction_prompt, reconcile_prompt
 from app.language.llm.reconciler import NO_AGENDA, Agenda, AgendaMemory
@@ -80,7 +82,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/3"
+    assert extractor.prompt_version == "extraction/4"
 
 
 class TestAnswer:
@@ -180,7 +182,7 @@ class TestAnswer:
         text = (
             "<think>They say where they live.</think>Here you are:\n```json\n"
             "{'memories': [{'content': 'The user lives in Munich.', 'evidence': [1], "
-            "'confidence': None, 'scope': 'user',},]}\n```"
+            "'confidence': None,},]}\n```"
         )
         server.chat.otherwise = without_json(writes(text))
 
@@ -209,8 +211,6 @@ class TestEntry:
             (entry(None), "unusable: content"),
             (entry(["The user"]), "unusable: content"),
             ({"scope": "user"}, "unusable: content"),
-            ({"content": "The user lives in Munich."}, "unusable: scope"),
-            (entry("The user lives in Munich.", scope=None), "unusable: scope"),
             (entry("The user lives in Munich.", scope="world"), "unusable: scope"),
             ({"content": 1, "scope": 2}, "unusable: content, scope"),
         ],
@@ -254,7 +254,7 @@ class TestEntry:
     async def test_without_optional_members_is_unsure_and_without_evidence(
         self, server: OpenAIServer, extractor: ModelExtractor
     ):
-        found = await extract(server, extractor, {"content": " Hello there. ", "scope": "user"})
+        found = await extract(server, extractor, {"content": " Hello there. "})
 
         assert found.proposals == (Proposed("Hello there.", "fact", 0.5, ()),)
 
@@ -273,6 +273,32 @@ class TestEntry:
         self, server: OpenAIServer, extractor: ModelExtractor, said: Any, memory_type: str
     ):
         assert (await only(server, extractor, type=said)).memory_type == memory_type
+
+    @pytest.mark.parametrize(
+        ("scopes", "said", "scope"),
+        [
+            (("user", "session"), None, "user"),
+            (("user", "session"), "session", "session"),
+            (("user", "session", "project"), None, "user"),
+            (("user", "session", "project"), "project", "project"),
+            (("session", "project"), None, "project"),
+            (("session",), None, "session"),
+            (("agent",), None, "agent"),
+        ],
+    )
+    async def test_is_for_the_usual_scope_unless_it_names_one(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        scopes: tuple[Scope, ...],
+        said: str | None,
+        scope: str,
+    ):
+        server.chat.script(remembers(entry("The user lives in Munich.", "t1", scope=said)))
+
+        [proposed] = (await extractor.extract(request(scopes=scopes))).proposals
+
+        assert proposed.scope == scope
 
     @pytest.mark.parametrize("scope", get_args(Scope))
     async def test_keeps_a_scope_that_is_not_allowed_here(
@@ -376,6 +402,143 @@ class TestEntry:
         assert (await only(server, extractor, expected_valid_days=said)).expected_valid_days == days
 
     @pytest.mark.parametrize(
+        ("said", "days"),
+        [
+            ("2026-11-20", None), ("2026-11-21", 1), ("2026-11-22", 1), ("2026-11-23", 2),
+            ("2027-11-21", 365), ("2036-11-17", 3649), ("2036-11-18", 3650),
+            ("2036-11-19", 3650), ("2099-01-01", 3650), ("2026-11", 9), ("2026", 40),
+            ("2026-11-30T18:00:00Z", 9), ("soon", None), (None, None), (7, None),
+        ],
+    )  # fmt: skip
+    async def test_with_a_day_to_come_is_looked_at_after_it(
+        self, server: OpenAIServer, extractor: ModelExtractor, said: Any, days: int | None
+    ):
+        proposed = await only(server, extractor, due=said)
+
+        assert (proposed.expected_valid_days, proposed.valid_to) == (days, None)
+
+    async def test_counts_its_days_from_the_newest_message_it_rests_on(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        """In the zone of that message: where the user is it is tomorrow already."""
+        tomorrow = datetime(2026, 11, 22, 1, tzinfo=timezone(timedelta(hours=8)))
+        later = datetime(2026, 12, 1, tzinfo=UTC)
+        server.chat.script(
+            remembers(
+                entry("The user is off to Rome.", "t1", "t2", due="2026-11-25"),
+                entry("The user is off to Oslo.", "t9", due="2026-12-02"),
+            )
+        )
+
+        found = await extractor.extract(
+            request(
+                turn("I am off to Rome."),
+                ConversationTurn("msg_2", "user", "On Tuesday.", tomorrow),
+                ConversationTurn("msg_3", "user", "And then to Oslo.", later),
+            )
+        )
+
+        assert [one.expected_valid_days for one in found.proposals] == [3, 1]
+
+    @pytest.mark.parametrize("memory_type", MEMORY_TYPES)
+    @pytest.mark.parametrize(
+        ("members", "days"),
+        [
+            ({"valid_to": "2026-12-01"}, 10),
+            ({"valid_to": "2026-12-01", "due": "2026-11-23"}, 2),
+            ({"valid_to": "2026-06-30"}, None),
+        ],
+    )
+    async def test_that_is_a_plan_or_an_event_has_no_end_that_would_hide_it(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        memory_type: str,
+        members: dict[str, Any],
+        days: int | None,
+    ):
+        proposed = await only(server, extractor, type=memory_type, **members)
+
+        if memory_type in {"goal", "constraint", "decision", "event"}:
+            assert (proposed.valid_to, proposed.expected_valid_days) == (None, days)
+        else:
+            assert proposed.valid_to == datetime.fromisoformat(f"{members['valid_to']}T00:00Z")
+
+    @pytest.mark.parametrize(
+        ("begins", "kept", "days"),
+        [
+            ("2026-11-20", True, None),
+            ("2026-11-21", True, None),
+            ("2026-11-21T12:00Z", True, None),
+            ("2026-11-21T12:01Z", False, 1),
+            ("2026-11-22", False, 1),
+            ("2026-12-24", False, 33),
+        ],
+    )
+    async def test_of_an_event_to_come_counts_from_now_on(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        begins: str,
+        kept: bool,
+        days: int | None,
+    ):
+        """A memory that begins later is not shown before."""
+        event = await only(server, extractor, type="event", valid_from=begins)
+        fact = await only(server, extractor, valid_from=begins)
+
+        assert (event.valid_from is not None) is kept
+        assert event.expected_valid_days == days
+        assert fact.valid_from is not None
+
+    async def test_of_an_event_tomorrow_lies_ahead_in_every_zone(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        """That day has begun already where times are kept, in UTC."""
+        evening = datetime(2026, 11, 21, 20, tzinfo=timezone(timedelta(hours=-8)))
+        server.chat.script(
+            remembers(entry("The user has a day off.", "t1", type="event", valid_from="2026-11-22"))
+        )
+
+        found = await extractor.extract(
+            request(ConversationTurn("msg_1", "user", "I am off tomorrow.", evening))
+        )
+
+        [proposed] = found.proposals
+        assert (proposed.valid_from, proposed.expected_valid_days) == (None, 1)
+
+    async def test_in_the_form_of_before_is_read(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        proposed = await only(
+            server,
+            extractor,
+            scope="user",
+            expected_valid_days=14,
+            relations=[
+                {
+                    "source": "user",
+                    "source_type": "person",
+                    "relation": "lives_in",
+                    "destination": "Munich",
+                    "destination_type": "place",
+                }
+            ],
+        )
+
+        assert proposed.expected_valid_days == 14
+        assert proposed.relations == (
+            ProposedRelation("user", "lives_in", "Munich", "person", "place"),
+        )
+
+    async def test_with_a_day_needs_no_number_of_days(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        proposed = await only(server, extractor, due="2026-11-25", expected_valid_days=90)
+
+        assert proposed.expected_valid_days == 4
+
+    @pytest.mark.parametrize(
         ("said", "kept"), [("Berlin", "Berlin"), ("  ", None), ("", None), (None, None), (3, None)]
     )
     async def test_has_a_source_error_with_words(
@@ -434,6 +597,62 @@ class TestEntry:
         assert all(one.detail.startswith(f"{more} entries") for one in found.malformed)
 
 
+class TestRelations:
+    @pytest.mark.parametrize(
+        ("entities", "types"),
+        [
+            ([{"name": "Acme", "type": "organization"}], ("person", "organization")),
+            ([{"name": " ACME ", "type": " Organization"}], ("person", "organization")),
+            ([{"name": "Acme", "type": "company"}], ("person", "thing")),
+            ([{"name": "Acme", "type": None}], ("person", "thing")),
+            ([{"name": "Acme"}], ("person", "thing")),
+            (
+                [{"name": "Acme", "type": "pet"}, {"name": "acme", "type": "place"}],
+                ("person", "pet"),
+            ),
+            ([{"name": "user", "type": "thing"}], ("person", "thing")),
+            ([{"name": "Bolt", "type": "person"}], ("person", "thing")),
+            (["Acme", None, {"type": "place"}, {"name": 3, "type": "place"}], ("person", "thing")),
+            ([], ("person", "thing")),
+            (None, ("person", "thing")),
+            ("Acme", ("person", "thing")),
+        ],
+    )
+    async def test_have_the_types_that_the_answer_gives_once(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        entities: Any,
+        types: tuple[str, str],
+    ):
+        works = {"source": "user", "relation": "works_at", "destination": "Acme"}
+        told = entry("The user works at Acme.", "t1", relations=[works])
+        server.chat.script(says({"memories": [told], "entities": entities}))
+
+        [proposed] = (await extractor.extract(request())).proposals
+
+        assert proposed.relations == (ProposedRelation("user", "works_at", "Acme", *types),)
+
+    @pytest.mark.parametrize("kind", ENTITY_TYPES)
+    async def test_take_every_type_that_may_be_named(
+        self, server: OpenAIServer, extractor: ModelExtractor, kind: str
+    ):
+        owns = {"source": "user", "relation": "owns", "destination": "小白"}
+        told = entry("用户有小白。", "t1", relations=[owns])
+        server.chat.script(says({"memories": [told], "entities": [{"name": "小白", "type": kind}]}))
+
+        [proposed] = (await extractor.extract(request())).proposals
+
+        assert proposed.relations[0].destination_type == kind
+
+    async def test_need_no_list_of_types(self, server: OpenAIServer, extractor: ModelExtractor):
+        owns = {"source": "user", "relation": "owns", "destination": "Rex"}
+
+        proposed = await only(server, extractor, relations=[owns])
+
+        assert proposed.relations == (ProposedRelation("user", "owns", "Rex", "person", "thing"),)
+
+
 class TestConversation:
     async def test_is_one_line_each_with_roles_apart(
         self, server: OpenAIServer, extractor: ModelExtractor
@@ -461,6 +680,17 @@ class TestConversation:
             },
             {"kind": "message", "id": "t2", "role": "assistant", "time": when, "text": "Lovely!"},
         ]
+
+    async def test_begins_with_the_name_of_the_user_where_it_is_known(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        sent = await asked(server, extractor, request(user_name="李明 <b>"))
+
+        assert lines_of(sent)[0] == {"kind": "user", "name": "李明 <b>"}
+        assert "<" not in sent.body["messages"][1]["content"]
+        for nameless in (None, ""):
+            sent = await asked(server, extractor, request(user_name=nameless))
+            assert lines_of(sent, "user") == []
 
     async def test_keeps_every_script_readable(
         self, server: OpenAIServer, extractor: ModelExtractor
@@ -541,16 +771,31 @@ class TestConversation:
 
 
 class TestInstructions:
-    async def test_offer_the_scopes_of_the_request_alone(
-        self, server: OpenAIServer, extractor: ModelExtractor
+    @pytest.mark.parametrize(
+        ("scopes", "offered"),
+        [
+            (("user", "session"), []),
+            (("user",), []),
+            (("session",), []),
+            (("session", "project"), []),
+            (("user", "session", "project"), ["user", "project"]),
+            (("project", "user"), ["user", "project"]),
+        ],
+    )
+    async def test_offer_scopes_where_there_are_several_to_choose_from(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        scopes: tuple[Scope, ...],
+        offered: list[str],
     ):
-        sent = await asked(server, extractor, request(scopes=("session", "project")))
+        sent = await asked(server, extractor, request(scopes=scopes))
 
         schema = sent.body["response_format"]["json_schema"]["schema"]
-        entry_schema = schema["properties"]["memories"]["items"]
-        assert entry_schema["properties"]["scope"]["enum"] == ["session", "project"]
-        listed = system_of(sent).split("# Scopes\n")[1]
-        assert [line.split(":")[0] for line in listed.splitlines()] == ["- session", "- project"]
+        members = schema["properties"]["memories"]["items"]["properties"]
+        listed = system_of(sent).partition("# Scopes\n")[2].splitlines()[1:]
+        assert [line.split(":")[0] for line in listed] == [f"- {scope}" for scope in offered]
+        assert members.get("scope", {"enum": []})["enum"] == offered
 
     async def test_carry_every_hint_that_was_noticed(
         self, server: OpenAIServer, extractor: ModelExtractor
@@ -579,9 +824,12 @@ class TestInstructions:
                 request(scopes=("user",), signals=frozenset({"goal"}), prompt="Only food."),
             )
         )
+        project = system_of(
+            await asked(server, extractor, request(scopes=("user", "session", "project")))
+        )
 
-        same = next(at for at, (a, b) in enumerate(zip(plain, full, strict=False)) if a != b)
-        assert same / len(plain) > 0.9
+        assert full.startswith(plain)
+        assert project.startswith(plain)
 
     async def test_hold_the_callers_wishes_within_bounds(
         self, server: OpenAIServer, extractor: ModelExtractor
@@ -610,10 +858,15 @@ class TestInstructions:
 
     def test_explain_every_member_type_and_scope(self):
         system = extraction_prompt(scopes=get_args(Scope), signals=(), wishes=None)
-        members = extraction_schema(("user",))["properties"]["memories"]["items"]["required"]
+        schema = extraction_schema(("user", "project"))["properties"]
+        members = schema["memories"]["items"]["required"]
         decision = reconcile_schema(NO_AGENDA)["properties"]["decisions"]["items"]
 
-        assert all(re.search(rf"(^- |, ){name}\b", system, re.MULTILINE) for name in members)
+        assert all(re.search(rf"^(- )?{name}\b", system, re.MULTILINE) for name in members)
+        assert all(f'"{name}"' in system for name in schema)
+        assert all(re.search(rf"\b{name}\b", system) for name in ENTITY_TYPES)
+        relation = schema["memories"]["items"]["properties"]["relations"]["items"]["required"]
+        assert all(re.search(rf"\b{name}\b", system) for name in relation)
         assert all(f"{name} (" in system for name in MEMORY_TYPES)
         assert all(f"- {scope}: " in system for scope in get_args(Scope))
         assert all(f"- {name}: " in reconcile_prompt() for name in decision["required"])
@@ -624,6 +877,32 @@ class TestInstructions:
             assert all(f"- {member}: " in besides for member in entry_of["required"])
         events = decision["properties"]["event"]["enum"]
         assert all(f"- {event}: " in reconcile_prompt() for event in events)
+
+    @pytest.mark.parametrize(
+        "rule",
+        [
+            'Entries say "the user" all the same; never make up a name',
+            "under another person's name is theirs",
+            "inside a question or request counts",
+            "a wish that outlives the answer is a goal or a preference",
+            "the request itself does not count",
+            "however briefly, evidence names both messages",
+            "Never report it again in any words",
+            "When the user changes or ends it, report the new statement",
+            "are two entries, and what they share stands in each",
+            "things of a kind (hobbies) may be one",
+            "counted from the time of the message that says it",
+            "the first day where only a month or year was said",
+            "never the day of the message instead",
+            "only when the statement itself stops being true on a known date",
+            "the date by which a goal or task is to be reached",
+            "The date of a deadline stands in content too",
+        ],
+    )
+    async def test_tell_the_model_every_rule(
+        self, server: OpenAIServer, extractor: ModelExtractor, rule: str
+    ):
+        assert rule in " ".join(system_of(await asked(server, extractor, request())).split())
 
     def test_have_a_hint_for_every_signal(self):
         plain = extraction_prompt(scopes=("user",), signals=(), wishes=None)
@@ -677,7 +956,7 @@ def test_forms_are_what_strict_output_takes():
 
     forms = (extraction_schema(("user",)), EXPERIENCE_SCHEMA, reconcile_schema(FULL_AGENDA))
     found = [one for form in forms for one in objects(form)]
-    assert len(found) == 9
+    assert len(found) == 10
     for one in found:
         assert one["required"] == list(one["properties"])
         assert one["additionalProperties"] is False
