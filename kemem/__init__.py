@@ -14,6 +14,7 @@ from kemem._sync.graph import Graph
 from kemem._sync.memory import Memory
 from kemem._sync.profiles import Profiles
 from kemem._sync.projects import Projects
+from kemem.answers import RequestWarning
 from kemem.blocks import Block, BlockChange, BlockDeleted, BlockHistory, BlockList
 from kemem.checkpoints import (
     Approval,
@@ -252,6 +253,7 @@ __all__ = [
     "Reason",
     "Relation",
     "RelationList",
+    "RequestWarning",
     "Restored",
     "Scheduled",
     "ScoreParts",

@@ -32,6 +32,15 @@ class Answer:
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestWarning(Answer):
+    """Something in a request that was not used."""
+
+    code: str
+    location: tuple[str, ...] = ()
+    detail: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Listing(Answer, Sequence[Item]):
     """A sequence of items in the order of the service. `str()` has one line per item."""

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kemem.answers import HEADER, Answer, Listing, escape_line, memory_line, quoted
+from kemem.answers import (
+    HEADER,
+    Answer,
+    Listing,
+    RequestWarning,
+    escape_line,
+    memory_line,
+    quoted,
+)
 from kemem.deprecated import OldExtractionName
 
 
@@ -180,6 +188,8 @@ class Added(OldExtractionName, Listing[Outcome]):
     """What extracted the memories; None without `infer`."""
     extraction_id: str | None = None
     """The run in the log; None without `infer`."""
+    warnings: tuple[RequestWarning, ...] = ()
+    """With `infer`: what of the request was not used; of a job in `raw`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

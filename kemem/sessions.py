@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
-from kemem.answers import Answer, Listing, escape_line
+from kemem.answers import Answer, Listing, RequestWarning, escape_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +141,8 @@ class Appended(Answer):
     messages: tuple[Message, ...] = ()
     sensitive: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By `message_id`, the kinds of sensitive data found in it, without the data."""
+    warnings: tuple[RequestWarning, ...] = ()
+    """What of the request was not used, such as a `client_time` that is no time."""
     extraction: Scheduled = field(default_factory=Scheduled)
     pressure: Pressure | None = None
     state_version: int | None = None

@@ -239,6 +239,37 @@ class TestTimeOfARequest:
 
         assert datetime.fromisoformat(memory["said_at"]) > datetime.now(UTC) - timedelta(hours=1)
 
+    @pytest.mark.parametrize("path", ["/memories", "/memories?async=true", "/memories/validate"])
+    @pytest.mark.parametrize(
+        ("body", "locations"),
+        [
+            ({"messages": LISBON, "metadata": {"client_time": "last week"}}, ["metadata"]),
+            ({"messages": {"content": LISBON, "metadata": {"client_time": "1899-12-31"}}},
+             ["messages.metadata"]),
+            ({"messages": [{"content": LISBON},
+                           {"content": LISBON, "metadata": {"client_time": 3}}],
+              "metadata": {"client_time": "2999-01-01"}}, ["messages.1.metadata", "metadata"]),
+            # Nothing goes by them.
+            ({"messages": LISBON, "valid_from": JUNE, "metadata": {"client_time": "?"}}, []),
+            ({"messages": {"content": LISBON, "said_at": JUNE, "metadata": {"client_time": "?"}}},
+             []),
+            ({"messages": [{"content": LISBON, "metadata": {"client_time": JUNE}}],
+              "metadata": {"client_time": "?"}}, []),
+            ({"messages": LISBON, "metadata": {"client_time": "?"}, "infer": False}, []),
+        ],
+    )  # fmt: skip
+    async def test_client_time_that_is_not_used_is_named(
+        self, client: AsyncClient, path: str, body: dict[str, Any], locations: list[str]
+    ) -> None:
+        response = await client.post(path, json=body | {"user_id": "ana"})
+
+        assert response.is_success, response.text
+        told = response.json().get("warnings", [])
+        assert {warning["code"] for warning in told} <= {"client_time_ignored"}
+        assert [".".join(warning["location"]) for warning in told] == [
+            f"body.{location}.client_time" for location in locations
+        ]
+
 
 async def test_older_value_ends_when_the_newer_one_was_said(client: AsyncClient) -> None:
     first = await infer(client, said("I live in Munich.", "2024-01-10T00:00:00Z"))

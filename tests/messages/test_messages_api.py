@@ -36,6 +36,26 @@ async def numbers(client: AsyncClient) -> list[int]:
     return [row["sequence_no"] for row in await every_page(client, PATH)]
 
 
+WRONG_TIMES = ["last week", "1899-12-31T23:59:59Z", "2999-01-01", 1_717_600_000]
+
+
+@pytest.mark.parametrize("told", WRONG_TIMES)
+async def test_client_time_that_is_not_used_is_named(client: AsyncClient, told: object) -> None:
+    right = {"metadata": {"client_time": "2024-06-02T10:00:00Z"}}
+    wrong = {"metadata": {"client_time": told}}
+    batch = [said("One.", "m1", **right), said("Two.", "m2", **wrong), said("Three.", "m3")]
+
+    for _ in range(2):
+        # What is sent again gets the same answer.
+        answer = await append(client, "s1", *batch)
+
+        [warning] = answer["warnings"]
+        assert warning["code"] == "client_time_ignored"
+        assert warning["location"] == ["body", "messages", "1", "metadata", "client_time"]
+        assert str(told) not in warning["detail"]
+    assert (await append(client, "s1", said("Four.", **right)))["warnings"] == []
+
+
 async def refused(client: AsyncClient, status: int, code: str, *messages: dict, **fields) -> dict:
     """The problem of an append that must fail, and must have stored nothing."""
     before = (await client.get(PATH)).json()

@@ -13,6 +13,7 @@ from app.conversation.messages.capture import (
     HIDDEN_FLAGS,
     TEXT_LENGTH,
     Said,
+    client_time_fault,
     readable,
     said_text,
     signals_of,
@@ -218,6 +219,34 @@ class TestContent:
         parts = [{"type": "text", "text": UPLOAD}, {"type": "text", "text": "看看这个"}]
 
         assert texts(user("", parts=parts)) == [("user", "看看这个")]
+
+
+class TestClientTime:
+    @pytest.mark.parametrize(
+        ("told", "used"),
+        [
+            (None, True),
+            ("2024-06-05", True),
+            ("1900-01-01T00:00:00Z", True),
+            ("1899-12-31T23:59:59Z", False),
+            ((NOW + CLOCKS_APART - timedelta(seconds=1)).isoformat(), True),
+            ((NOW + CLOCKS_APART).isoformat(), True),
+            ((NOW + CLOCKS_APART + timedelta(seconds=1)).isoformat(), False),
+            ("last week", False),
+            ("上周", False),
+            ("", False),
+            (1_717_600_000, False),
+        ],
+    )
+    def test_fault_is_told_exactly_where_it_is_not_used(self, told: Any, *, used: bool) -> None:
+        message = user("I live in Bonn", metadata={"client_time": told})
+        [turn] = readable([message], TAGS).turns
+
+        assert (client_time_fault(message.metadata, NOW) is None) is used
+        assert told is None or (turn.said_at != NOW) is used
+
+    def test_nothing_told_is_no_fault(self) -> None:
+        assert client_time_fault({}, NOW) is None
 
 
 class TestWorth:

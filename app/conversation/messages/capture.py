@@ -227,6 +227,21 @@ def said_at(message: Said) -> datetime:
     return told
 
 
+def client_time_fault(metadata: Mapping[str, Any], now: datetime) -> str | None:
+    """Why memories do not go by the client time of a message of `now`; None where they do."""
+    if metadata.get(CLIENT_TIME) is None:
+        return None
+    told = client_time(metadata)
+    if told is None:
+        return "It is no ISO 8601 time, so that the message counts as said now."
+    if not could_be_said(told, now):
+        return (
+            f"It lies before {FIRST_YEAR} or more than a day ahead, so that what is remembered "
+            "counts as said now."
+        )
+    return None
+
+
 def could_be_said(time: datetime, now: datetime) -> bool:
     """Whether a message of `now` may say that it was said then."""
     return time.year >= FIRST_YEAR and time <= now + CLOCKS_APART

@@ -197,6 +197,14 @@ class PressureRead(ReadSchema):
     )
 
 
+class RequestWarning(ReadSchema):
+    """Something in a request that was not used."""
+
+    code: Literal["client_time_ignored"]
+    location: list[str] = Field(examples=[["body", "messages", "0", "metadata", "client_time"]])
+    detail: str
+
+
 class MessageAppended(ReadSchema):
     session_id: str
     created: int = Field(description="Messages stored now.")
@@ -206,6 +214,9 @@ class MessageAppended(ReadSchema):
     sensitive: dict[str, list[str]] = Field(
         description="By message_id, what was seen in its text: names of detectors, no values. "
         "A message is stored as it was said; a memory with it would be refused."
+    )
+    warnings: list[RequestWarning] = Field(
+        default=[], description="What of the request was not used, and why."
     )
     extraction: ExtractionScheduled
     pressure: PressureRead | None = None

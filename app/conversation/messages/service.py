@@ -8,6 +8,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.batch import Batch, StoredBatch, store
+from app.conversation.messages.capture import CLIENT_TIME, client_time_fault
 from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.extraction_schedule import CaptureRules, as_said, notice, schedule
 from app.conversation.messages.message_index import Indexer
@@ -24,6 +25,7 @@ from app.conversation.messages.schemas import (
     MessageRead,
     MessagesDeleted,
     PressureRead,
+    RequestWarning,
 )
 from app.conversation.messages.window import closure
 from app.conversation.messages.window_repository import WindowRepository
@@ -137,8 +139,8 @@ class MessageService:
                 state_version = await self._keep(unit.db, principal, session, body, stored, policy)
                 extraction = await schedule(unit.db, principal, opened, noticed, self._capture)
             shown = _appended(messages, stored, session_id, seen, extraction)
-            shown.dropped = taken.dropped
-            shown.state_version = state_version
+            shown.dropped, shown.state_version = taken.dropped, state_version
+            shown.warnings = _warnings(body.messages, self._now())
             shown.pressure = await self._pressure(
                 unit.db, principal, session, policy, before, stored
             )
@@ -351,6 +353,21 @@ def _tokens_of(counter: TokenCounter, messages: Sequence[MessageCreate]) -> list
             name=one.name,
         )
         for one in messages
+    ]
+
+
+def _warnings(batch: Sequence[MessageCreate], now: datetime) -> list[RequestWarning]:
+    faults = (
+        (place, client_time_fault(message.metadata, now)) for place, message in enumerate(batch)
+    )
+    return [
+        RequestWarning(
+            code="client_time_ignored",
+            location=["body", "messages", str(place), "metadata", CLIENT_TIME],
+            detail=fault,
+        )
+        for place, fault in faults
+        if fault is not None
     ]
 
 

@@ -10,10 +10,12 @@ from typing import Any, Final
 from app.conversation.messages.capture import (
     CLIENT_TIME,
     Said,
+    client_time_fault,
     could_be_said,
     readable,
     signals_of,
 )
+from app.conversation.messages.schemas import RequestWarning
 from app.conversation.sessions.jobs import ATTEMPTS
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.extractor import ExtractionRequest
@@ -131,6 +133,34 @@ def refuse_unusable(body: MemoryCreate, now: datetime) -> None:
             raise ImpossibleTimeError("messages", *listed, "said_at")
     if body.infer and body.valid_from is not None and not could_be_said(body.valid_from, now):
         raise ImpossibleTimeError("valid_from")
+
+
+def warnings_of(body: MemoryCreate, now: datetime) -> list[RequestWarning]:
+    """A warning for each client time that would say when something was said, and cannot."""
+    if not body.infer:
+        return []
+    batch = body.batch
+    own = [
+        (place, message.metadata)
+        for place, message in enumerate(batch)
+        if message.said_at is None and CLIENT_TIME in message.metadata
+    ]
+    given: list[tuple[list[str], Mapping[str, Any]]] = [
+        (["messages", *([str(place)] if isinstance(body.messages, list) else [])], metadata)
+        for place, metadata in own
+    ]
+    silent = sum(message.said_at is None for message in batch) > len(own)
+    if silent and body.valid_from is None:
+        given.append(([], body.metadata))
+    return [
+        RequestWarning(
+            code="client_time_ignored",
+            location=["body", *location, "metadata", CLIENT_TIME],
+            detail=fault,
+        )
+        for location, metadata in given
+        if (fault := client_time_fault(metadata, now)) is not None
+    ]
 
 
 def said_messages(body: MemoryCreate, at: datetime) -> list[Said]:

@@ -28,6 +28,7 @@ from app.memory.extraction.inference_request import (
     refuse_unusable,
     said_messages,
     unremembered,
+    warnings_of,
 )
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.run_policy import model_for, principal_of, writable_project
@@ -45,7 +46,7 @@ from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_service import SaveService, check_owner
 from app.memory.memories.schemas import (
-    JobAccepted,
+    AddAccepted,
     MemoryAdded,
     MemoryCreate,
     MemoryRead,
@@ -122,6 +123,7 @@ class InferenceService:
                 answer = await outcomes(db, principal.access, result)
                 silent = unremembered(said_messages(body, self._now()), request, result.drafts)
                 answer.results += await _recorded(db, request, result, silent)
+                answer.warnings = warnings_of(body, self._now())
                 status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & result.events.keys() else 200
                 unit.answer(answer, status, user_id=owner.user_id)
             answers.append((answer, status))
@@ -161,12 +163,14 @@ class InferenceService:
         said = said_messages(body, self._now())
         results += _silent(unremembered(said, request, drafts), len(results))
         return MemoryValidated(
-            valid=all(outcome.event != "REJECT" for outcome in results), results=results
+            valid=all(outcome.event != "REJECT" for outcome in results),
+            results=results,
+            warnings=warnings_of(body, self._now()),
         )
 
     async def order(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
-    ) -> JobAccepted:
+    ) -> AddAccepted:
         """Put the same into the queue, whole and durable, and answer at once.
 
         Raises:
@@ -185,7 +189,8 @@ class InferenceService:
                 infer_order(principal, told, owner)
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
-            answer = JobAccepted.model_validate(scheduled)
+            answer = AddAccepted.model_validate(scheduled)
+            answer.warnings = warnings_of(body, self._now())
             return unit.answer(answer, 202, user_id=owner.user_id)
 
     async def work_off(self, job: ClaimedJob) -> dict[str, Any] | None:

@@ -48,8 +48,8 @@ from app.memory.memories.errors import (
 )
 from app.memory.memories.filters import InvalidFilterError
 from app.memory.memories.schemas import (
+    AddAccepted,
     AddQuery,
-    JobAccepted,
     MemoryAdded,
     MemoryCreate,
     MemoryPatch,
@@ -127,7 +127,7 @@ ServiceDep = Annotated[MemoryService, provided(MemoryService)]
     response_model=MemoryAdded,
     responses={
         200: {"model": MemoryAdded, "description": "Nothing new was stored, or a list was saved."},
-        202: {"model": JobAccepted, "description": "With async: the work is in the queue."},
+        202: {"model": AddAccepted, "description": "With async: the work is in the queue."},
         **responses_for(
             *PLACE_ERRORS,
             *SETTLING_ERRORS,

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from app.conversation.messages.capture import said_text
+from app.conversation.messages.schemas import RequestWarning
 from app.platform.values.fields import (
     METADATA_BYTES,
     TEXT_OR_PARTS,
@@ -375,11 +376,15 @@ class MemoryAdded(ReadSchema):
         default=None, description="With infer: the run in the log, `GET /v1/extractions/{id}`."
     )
     run_id: OldExtractionId = None
+    warnings: list[RequestWarning] = Field(
+        default=[], description="With infer: what of the request was not used, and why."
+    )
 
 
 class MemoryValidated(ReadSchema):
     valid: bool = Field(description="Whether every statement would be stored.")
     results: list[Outcome]
+    warnings: list[RequestWarning] = Field(default=[], description="As adding it would give.")
 
 
 class AddQuery(Schema):
@@ -398,3 +403,9 @@ class JobAccepted(ReadSchema):
         description="running: the present run is followed by another."
     )
     due_at: Timestamp
+
+
+class AddAccepted(JobAccepted):
+    """The job that adds memories, and what of the request it will not use."""
+
+    warnings: list[RequestWarning] = []

@@ -32,7 +32,7 @@ from app.memory.memories.owner import permit
 from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import (
-    JobAccepted,
+    AddAccepted,
     MemoryAdded,
     MemoryCreate,
     MemoryRead,
@@ -419,5 +419,5 @@ class MemoryCreation(Protocol):
 
     async def order(
         self, principal: Principal, body: MemoryCreate, *, key: IdempotencyKey | None = None
-    ) -> JobAccepted:
+    ) -> AddAccepted:
         """Leave the same to a job, and return that job."""

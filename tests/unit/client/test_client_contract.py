@@ -13,6 +13,7 @@ from app.conversation.messages.schemas import (
     MessageQuery,
     MessageRead,
     PressureRead,
+    RequestWarning,
 )
 from app.conversation.sessions.schemas import SessionRead
 from app.governance.operations.schemas import JobRead
@@ -33,6 +34,7 @@ ANSWERS = [
     (kemem.ScoreParts, searched.ScoreExplained),
     (kemem.Outcome, memories.Outcome),
     (kemem.Reason, memories.Reason),
+    (kemem.RequestWarning, RequestWarning),
     (kemem.Added, memories.MemoryAdded),
     (kemem.Restored, memories.MemoryRestored),
     (kemem.HistoryEntry, searched.HistoryRead),
