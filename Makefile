@@ -100,6 +100,8 @@ bench: $(READY) ## Measure everything beside references in the same run; args="-
 	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.context_tokens --locomo "$(LOCOMO)"; \
 		else echo "Left out: what a context saves; give the data set with LOCOMO=/path/to/locomo10.json."; fi
 	@$(BIN)/python -m benchmarks.extraction_quality $(if $(DATA),--data "$(DATA)")
+	@if [ -n "$(DATA)" ]; then $(BIN)/python -m benchmarks.model_calls --data "$(DATA)"; \
+		else echo "Left out: what a model is asked; give the data sets with DATA=/path/to/data."; fi
 	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.extraction_cost "$(LOCOMO)"; \
 		else echo "Left out: what extraction costs; give the data set with LOCOMO=/path/to/locomo10.json."; fi
 
