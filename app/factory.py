@@ -31,17 +31,18 @@ from app.identity.erasure import Eraser
 from app.identity.projects.service import ProjectService
 from app.identity.tenants.service import Identification, TenantService
 from app.identity.usage.ledger import ModelLedger
-from app.identity.usage.service import UsageService
+from app.identity.usage.service import ModelNames, UsageService
 from app.identity.users.service import UserService
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
 from app.language.keyless.reconciler import RulesReconciler
+from app.language.llm.errors import UnknownModelError
 from app.memory.extraction.inference_request import InferenceRules
 from app.memory.extraction.inference_service import InferenceService
 from app.memory.extraction.jobs import SessionJobs
 from app.memory.extraction.pipeline import Pipeline, PipelineRules
 from app.memory.extraction.reread_service import RereadService
-from app.memory.extraction.run_policy import RunLimits
+from app.memory.extraction.run_policy import RunLimits, model_for
 from app.memory.extraction.service import ExtractionService
 from app.memory.feedback.service import FeedbackService
 from app.memory.graph.edit_service import GraphEditService
@@ -53,13 +54,14 @@ from app.memory.memories.save_service import SaveService
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryCreation, MemoryService
 from app.memory.profiles.document_service import MemoryDocumentService
+from app.memory.profiles.jobs import chosen as chosen_profiler
 from app.memory.profiles.service import ProfileService
 from app.platform.http.health import Probe
 from app.prompting.blocks.creation import AgentWithBlocksService
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.service import BlockService
 from app.prompting.checkpoints.service import ApprovalService, CheckpointService
-from app.prompting.compaction.compactor import Compactor
+from app.prompting.compaction.compactor import Compactor, chosen_summariser
 from app.prompting.compaction.service import CompactionService
 from app.prompting.context.service import (
     ContextRules,
@@ -152,6 +154,24 @@ def _compactor(_: Factory, at: Runtime) -> Compactor:
     )
 
 
+def _usage(_: Factory, at: Runtime) -> UsageService:
+    def models(config: Mapping[str, Any]) -> ModelNames:
+        configs = (config,)
+        try:
+            reading = model_for(at.models, *configs)
+            return {
+                "extraction": reading.extractor.model,
+                "reconciliation": reading.reconciler.model,
+                "profile": chosen_profiler(at.profilers, configs).model,
+                "summary": chosen_summariser(at.summarisers, configs).model,
+            }
+        except UnknownModelError:
+            # Stored before its endpoint was removed from the deployment.
+            return models({})
+
+    return UsageService(at.work, at.quota, at.prices, models)
+
+
 def _context(factory: Factory, at: Runtime) -> ContextService:
     settings = at.settings
     rules = ContextRules(
@@ -216,7 +236,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         AgentService: _agents,
         UserService: lambda _, at: UserService(at.work, auto_create=at.settings.auto_create),
         ProjectService: lambda _, at: ProjectService(at.work, auto_create=at.settings.auto_create),
-        UsageService: lambda _, at: UsageService(at.work, at.quota),
+        UsageService: _usage,
         # Conversation.
         SessionService: lambda _, at: SessionService(
             at.work, at.checkpoint_store, auto_create=at.settings.auto_create, now=at.now

@@ -29,6 +29,7 @@ from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
 from app.identity.usage.ledger import EmbeddingLedger
+from app.identity.usage.prices import Price, parsed_prices
 from app.identity.usage.quota import Quota
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
@@ -81,6 +82,7 @@ class Runtime:
     checkpoint_store: CheckpointStore
     identification: Identification
     quota: Quota
+    prices: Mapping[str, Price]
     export_slots: ExportSlots
     key_use: KeyUse
     memory_use: MemoryUse
@@ -161,6 +163,7 @@ def _build(
         checkpoint_store=SessionCheckpointStore(),
         identification=Identification(directory, key_use, now, settings.default_user_id),
         quota=Quota(settings.daily_calls, settings.daily_tokens),
+        prices=parsed_prices(settings.model_prices),
         export_slots=ExportSlots(settings.database_pool_size),
         key_use=key_use,
         memory_use=MemoryUse(database),

@@ -68,6 +68,7 @@ class Settings(BaseSettings):
 
     extraction_model: str = "rules"
     summary_model: str = "extractive"
+    model_prices: str = ""
 
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None

@@ -90,7 +90,17 @@ from kemem.graph import (
     Relation,
     RelationList,
 )
-from kemem.jobs import Allowance, Figures, Job, Today, Usage, UsageOfDay
+from kemem.jobs import (
+    Allowance,
+    Figures,
+    Job,
+    ModelPrice,
+    Today,
+    Usage,
+    UsageOfDay,
+    UsedModel,
+    UsedModels,
+)
 from kemem.memories import (
     Added,
     Deleted,
@@ -229,6 +239,7 @@ __all__ = [
     "MessageHits",
     "MessageScoreParts",
     "Messages",
+    "ModelPrice",
     "Neighbour",
     "Neighbours",
     "NotFoundError",
@@ -280,6 +291,8 @@ __all__ = [
     "UsageOfDay",
     "UsedExcerpt",
     "UsedMemory",
+    "UsedModel",
+    "UsedModels",
     "UsedPassage",
     "Window",
     "WindowPolicy",

@@ -63,6 +63,8 @@ class Figures(Answer):
     failures: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: float | None = None
+    """In the currency of the service's prices; None if a model has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,32 @@ class Today(Answer):
     resets_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice(Answer):
+    """Money for a million tokens read and written."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedModel(Answer):
+    """A model of the service; `price` is None if nobody has told it one."""
+
+    model: str
+    price: ModelPrice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedModels(Answer):
+    """Models that are asked, by their work; None where the service asks none."""
+
+    extraction: UsedModel | None = None
+    reconciliation: UsedModel | None = None
+    profile: UsedModel | None = None
+    summary: UsedModel | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Usage(Listing[UsageOfDay]):
     """Use of models by day, newest first, with totals and what is left of today's quota."""
@@ -104,6 +132,7 @@ class Usage(Listing[UsageOfDay]):
     until: date
     totals: Figures = field(default_factory=Figures)
     today: Today
+    models: UsedModels = field(default_factory=UsedModels)
 
 
 class HasJob(Protocol):

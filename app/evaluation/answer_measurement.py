@@ -1,7 +1,7 @@
 """Answers measured: a model reads what the service shows, and another grades what it says."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from app.evaluation.kept_answers import KeptAnswers, ModelAnswer, Prompt
 from app.evaluation.measurement import keep_report
 from app.evaluation.reader import Reading, readings_of
 from app.evaluation.run import Plan
+from app.identity.usage.prices import Price, parsed_prices
 from app.language.llm.chat import ChatModel
 from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ChatCatalogue
@@ -72,7 +73,7 @@ async def measure_answers(
         report = report_conversations(gathered, ks)
         readings = readings_of(gathered, wishes.variants, wishes.window)
         price = price_of(readings, reader, judge)
-        print_price(price, reader, judge)
+        print_price(price, reader, judge, parsed_prices(settings.model_prices))
         report["answers"] = {"reader": reader.model, "judge": judge.model, "price": price}
         failed = gathered.failed or bool(gathered.evaluation.left)
         if not wishes.dry_run:
@@ -136,13 +137,22 @@ def _known_grading(
     return None if judge.find(grading) else grading
 
 
-def print_price(price: dict[str, dict[str, int]], reader: KeptAnswers, judge: KeptAnswers) -> None:
-    """What is to come, before it does."""
+def print_price(
+    price: dict[str, dict[str, int]],
+    reader: KeptAnswers,
+    judge: KeptAnswers,
+    prices: Mapping[str, Price],
+) -> None:
+    """What is to come, before it does; in money too where the model has a price."""
     for name, asked in (("reader", reader), ("judge", judge)):
         calls, tokens = price[name]["calls"], price[name]["tokens"]
+        each = prices.get(asked.model.removeprefix("openai/"))
+        money = (
+            "" if each is None else f", about {each.of(tokens, calls * ANSWER_TOKENS):.2g} in money"
+        )
         out.print(
             f"To ask of the {name} {asked.model}: {calls:,} calls, about {tokens:,} tokens of "
-            "prompts.",
+            f"prompts{money}.",
             markup=False,
         )
 

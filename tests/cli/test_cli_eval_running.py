@@ -224,13 +224,17 @@ def test_answers_are_graded_and_kept(service, data):
     asked = ("--answers", "openai/m", "--judge", "openai/n", "--budget", "300")
     with openai_server() as server:
         server.chat.otherwise = answers_or_grades
-        env = {"OPENAI_BASE_URL": server.base_url}
+        env = {"OPENAI_BASE_URL": server.base_url, "MEMORY_MODEL_PRICES": "m=0/5000"}
 
         dry, done = evaluated(service, data, *asked, "--dry-run", env=env)
         assert server.chat.requests == []
         # Ten messages are the whole conversation here, and the same prompt is sent once.
         assert dry["answers"]["price"]["reader"]["calls"] == 6
         assert "To ask of the reader openai/m: 6 calls" in done.stdout
+        # Answers of 200 tokens; the judge has no price.
+        assert (
+            done.stdout.count(" in money.") == done.stdout.count("prompts, about 6 in money.") == 1
+        )
         _, unasked = evaluated(service, data, *asked, env=env, code=2)
         assert "give --yes, or --dry-run" in unasked.stderr
 

@@ -9,16 +9,20 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.identity.tenants.schemas import TenantPatch
+from app.identity.usage.prices import parsed_prices
 from app.identity.usage.quota import Quota
 from app.identity.usage.repository import UsageRepository
 from app.identity.usage.schemas import UsageQuery
 from app.identity.usage.service import UsageService
-from app.runtime import Runtime
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
 from tests.support.api import execute, fields, ok, problem
+from tests.support.model_service import app_of
 from tests.support.service import client_of
-from tests.support.tenants import Caller, make_key, tenants
+from tests.support.tenants import Caller, make_key, make_tenant, tenants
 
 TODAY = datetime.now(UTC).date()
+NO_MODELS = dict.fromkeys(("extraction", "reconciliation", "profile", "summary"))
 
 
 async def note(
@@ -44,7 +48,7 @@ async def test_a_tenant_that_used_nothing_has_an_empty_ledger(client: AsyncClien
 
     assert answer["items"] == []
     assert answer["totals"] == {
-        "calls": 0, "failures": 0, "input_tokens": 0, "output_tokens": 0,
+        "calls": 0, "failures": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0,
     }  # fmt: skip
     assert answer["until"] == answer["today"]["day"] == str(TODAY)
     assert answer["since"] == str(TODAY - timedelta(days=29))
@@ -68,10 +72,10 @@ async def test_notes_of_one_day_operation_and_model_are_one_row(
     ]  # fmt: skip
     assert answer["items"][0] == {
         "day": str(TODAY), "operation": "extract", "model": "m",
-        "calls": 3, "failures": 1, "input_tokens": 40, "output_tokens": 5,
+        "calls": 3, "failures": 1, "input_tokens": 40, "output_tokens": 5, "cost": None,
     }  # fmt: skip
     assert answer["totals"] == {
-        "calls": 5, "failures": 1, "input_tokens": 40, "output_tokens": 5,
+        "calls": 5, "failures": 1, "input_tokens": 40, "output_tokens": 5, "cost": None,
     }  # fmt: skip
 
 
@@ -175,10 +179,56 @@ async def test_the_deployments_quota_holds_where_the_tenants_is_malformed(
     await execute(dsn, statement, acme.tenant_id)
     principal = await runtime.identification.identify(acme.key)
 
-    service = UsageService(runtime.work, Quota(daily_calls=7, daily_tokens=70))
+    quota = Quota(daily_calls=7, daily_tokens=70)
+    service = UsageService(runtime.work, quota, {}, lambda _: NO_MODELS)
     today = (await service.get(principal, UsageQuery())).today
 
     assert (today.calls.limit, today.tokens.limit) == (7, 70)
+
+
+async def test_costs_are_told_by_the_prices_of_the_deployment(
+    runtime: Runtime, acme: Caller
+) -> None:
+    await note(runtime, acme, model="priced", input_tokens=2_000_000, output_tokens=500_000)
+    principal = await runtime.identification.identify(acme.key)
+    prices = parsed_prices("openai/priced=0.15/0.6")
+    names = NO_MODELS | {"extraction": "priced"}
+    service = UsageService(runtime.work, Quota(), prices, lambda _: names)
+
+    [row] = (await service.get(principal, UsageQuery())).items
+    await note(runtime, acme, model="unpriced", input_tokens=1)
+    whole = await service.get(principal, UsageQuery())
+
+    assert row.cost == pytest.approx(0.6)
+    assert [one.cost for one in whole.items] == [row.cost, None]
+    # Part of a sum is not the sum.
+    assert whole.totals.cost is None
+    assert whole.models.profile is None
+    assert whole.models.extraction is not None
+    assert whole.models.extraction.model_dump() == {
+        "model": "priced", "price": {"input": 0.15, "output": 0.6},
+    }  # fmt: skip
+
+
+async def test_models_are_those_that_the_tenant_names(dsn: str) -> None:
+    given = Settings(
+        _env_file=None,
+        openai_base_url="http://127.0.0.1:9/v1",
+        extraction_model="openai/m",
+        model_prices="m=1/2",
+    )
+    async with open_runtime(given, dsn) as runtime, app_of(runtime) as app:
+        caller = await make_tenant(runtime)
+        async with client_of(app, caller.key) as client:
+            deployments = ok(await client.get("/usage"))["models"]
+            await configure(runtime, caller, model="rules", profile_model="openai/n")
+            own = ok(await client.get("/usage"))["models"]
+
+    priced = {"model": "m", "price": {"input": 1.0, "output": 2.0}}
+    assert deployments == NO_MODELS | dict.fromkeys(
+        ("extraction", "reconciliation", "profile"), priced
+    )
+    assert own == NO_MODELS | {"profile": {"model": "n", "price": None}}
 
 
 async def test_another_tenant_sees_nothing_of_it(

@@ -29,6 +29,10 @@ class Figures(ReadSchema):
     input_tokens: int
     output_tokens: int
 
+    cost: float | None = Field(
+        description="Money by MEMORY_MODEL_PRICES, in its currency; null if a model has no price."
+    )
+
 
 class UsageRead(Figures):
     day: date
@@ -66,9 +70,31 @@ class TodayRead(ReadSchema):
     resets_at: Timestamp
 
 
+class PriceRead(ReadSchema):
+    """Of a million tokens."""
+
+    input: float
+    output: float
+
+
+class ModelRead(ReadSchema):
+    model: str
+    price: PriceRead | None = Field(description="Null if MEMORY_MODEL_PRICES has none.")
+
+
+class ModelsRead(ReadSchema):
+    """Models that are asked for an agent that names no other; null where none is asked."""
+
+    extraction: ModelRead | None = Field(description="Reads conversations.")
+    reconciliation: ModelRead | None = Field(description="Compares with what is remembered.")
+    profile: ModelRead | None = Field(description="Derives profiles.")
+    summary: ModelRead | None = Field(description="Summarises what leaves a window.")
+
+
 class UsageAnswer(ReadSchema):
     since: date
     until: date
     items: list[UsageRead] = Field(description="Newest day first, by operation and model.")
     totals: Figures = Field(description="Of all items.")
     today: TodayRead
+    models: ModelsRead

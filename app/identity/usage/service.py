@@ -1,17 +1,22 @@
 """Use cases of the ledger: what was used, and what is left of today's quota."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from typing import Any
 
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.usage.errors import InvalidDaysError
 from app.identity.usage.models import Usage
+from app.identity.usage.prices import Price
 from app.identity.usage.quota import Quota, Totals, exhausted
 from app.identity.usage.repository import UsageRepository
 from app.identity.usage.schemas import (
     Figures,
     LimitRead,
+    ModelRead,
+    ModelsRead,
+    PriceRead,
     TodayRead,
     UsageAnswer,
     UsageQuery,
@@ -24,12 +29,33 @@ DAYS = 30
 
 MOST_DAYS = 100
 
+COUNTED = ("calls", "failures", "input_tokens", "output_tokens")
+
+
+ModelNames = Mapping[str, str | None]
+"""The model of each kind of work in `ModelsRead`, by its field; None where none is asked."""
+
 
 class UsageService:
-    def __init__(self, work: Work, quota: Quota) -> None:
-        """`quota` is the deployment's own."""
+    def __init__(
+        self,
+        work: Work,
+        quota: Quota,
+        prices: Mapping[str, Price],
+        models: Callable[[Mapping[str, Any]], ModelNames],
+    ) -> None:
+        """Show usage.
+
+        Args:
+            quota: the deployment's own.
+            prices: by model.
+            models: the models for a tenant's config.
+
+        """
         self._work = work
         self._quota = quota
+        self._prices = prices
+        self._models = models
 
     async def get(self, principal: Principal, query: UsageQuery) -> UsageAnswer:
         """What the tenant used, by day, operation and model, and today against its quota.
@@ -51,10 +77,41 @@ class UsageService:
         return UsageAnswer(
             since=since,
             until=until,
-            items=[UsageRead.model_validate(row) for row in rows],
-            totals=_sum(rows),
+            items=[self._shown(row) for row in rows],
+            totals=self._sum(rows),
             today=_against(today, self._quota.overridden(principal.config)),
+            models=ModelsRead(
+                **{
+                    work: None if model is None else self._model(model)
+                    for work, model in self._models(principal.config).items()
+                }
+            ),
         )
+
+    def _shown(self, row: Usage) -> UsageRead:
+        figures = {name: getattr(row, name) for name in COUNTED}
+        return UsageRead(
+            day=row.day,
+            operation=row.operation,
+            model=row.model,
+            cost=self._cost(row),
+            **figures,
+        )
+
+    def _sum(self, rows: Sequence[Usage]) -> Figures:
+        figures = {name: sum(getattr(row, name) for row in rows) for name in COUNTED}
+        costs = [self._cost(row) for row in rows]
+        known = [cost for cost in costs if cost is not None]
+        return Figures(**figures, cost=sum(known) if len(known) == len(costs) else None)
+
+    def _cost(self, row: Usage) -> float | None:
+        price = self._prices.get(row.model)
+        return None if price is None else price.of(row.input_tokens, row.output_tokens)
+
+    def _model(self, model: str) -> ModelRead:
+        price = self._prices.get(model)
+        shown = None if price is None else PriceRead(input=price.input, output=price.output)
+        return ModelRead(model=model, price=shown)
 
 
 def _days(query: UsageQuery, today: date) -> tuple[date, date]:
@@ -66,12 +123,6 @@ def _days(query: UsageQuery, today: date) -> tuple[date, date]:
     if not 0 <= (until - since).days < MOST_DAYS:
         raise InvalidDaysError(MOST_DAYS)
     return since, until
-
-
-def _sum(rows: Sequence[Usage]) -> Figures:
-    return Figures(
-        **{name: sum(getattr(row, name) for row in rows) for name in Figures.model_fields}
-    )
 
 
 def _against(today: Totals, quota: Quota) -> TodayRead:
