@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from httpx import AsyncClient
@@ -19,6 +20,7 @@ from tests.support.chat_behaviours import (
     extracts,
     lines_of,
     remembers,
+    schema_name_of,
     slowly,
     writes,
 )
@@ -620,7 +622,6 @@ class TestOneRun:
             extracts(lambda found: [city("Hamburg", 0)(found)]),
             extracts(lambda found: [city("Munich", -3)(found), city("Berlin", -2)(found)]),
             decides(latest),
-            decides(latest),
         )
         await read(client, "I live in Hamburg.", REPLY)
         await read(client, "I moved to Munich.", "And now to Berlin.", REPLY)
@@ -644,6 +645,151 @@ class TestOneRun:
         await read(client, "I like green tea.", "Forget that, not any more.", REPLY)
 
         assert await texts(client) == []
+
+
+class TestOneReconciliation:
+    """A model is asked once about all statements of a run."""
+
+    async def test_ten_statements_with_neighbours_are_one_call(self, client, worker, chat):
+        chat.script(extracts(everything), decides(lambda *_: {"event": "ADD"}))
+        said = [f"The user owns book number {n}." for n in range(10)]
+        await read(client, *said, REPLY)
+        chat.requests.clear()
+        chat.script(
+            extracts(everything),
+            decides(lambda _, near: {"event": "SUPERSEDE", "memories": [near[0]["id"]]}),
+        )
+        later = [f"The user owns book number {n} no more." for n in range(10)]
+        await read(client, *later, REPLY)
+
+        asked = [schema_name_of(request) for request in chat.requests]
+        assert asked == ["memories", "decisions"]
+        assert len(lines_of(chat.requests[1], "statement")) == 10
+
+    async def test_what_ends_several_memories_ends_them_all(self, client, worker, chat):
+        chat.script(
+            extracts(everything),
+            decides(lambda *_: {"event": "ADD"}),
+            extracts(everything),
+            decides(
+                lambda _, near: {"event": "SUPERSEDE", "memories": [one["id"] for one in near]}
+            ),
+        )
+        await read(client, "The user swims on Monday.", "The user swims on Friday.", REPLY)
+        await read(client, "The user swims no more.", REPLY)
+
+        assert await texts(client) == ["The user swims no more."]
+        assert len(await texts(client, status="superseded")) == 2
+
+    async def test_a_retraction_takes_back_all_that_it_names(self, client, worker, chat):
+        chat.script(
+            extracts(everything),
+            decides(lambda *_: {"event": "ADD"}),
+            extracts(
+                lambda found: [entry("The user has no cats.", found[-2]["id"], retracts=True)]
+            ),
+            decides(lambda _, near: {"event": "DELETE", "memories": [one["id"] for one in near]}),
+        )
+        await read(client, "The user has a black cat.", "The user has a white cat.", REPLY)
+        await read(client, "No cats any more.", REPLY)
+
+        assert await texts(client) == []
+
+    async def test_the_rest_of_a_memory_that_ends_is_kept(self, client, worker, chat):
+        old = "The user works at Siemens and has three years of experience."
+        rest = "The user has three years of experience."
+        chat.script(
+            extracts(lambda found: [entry(old, found[0]["id"], attribute="user.employer")]),
+            extracts(
+                lambda found: [
+                    entry("The user works at SAP.", found[-2]["id"], attribute="user.employer")
+                ]
+            ),
+            decides(
+                lambda _, near: {
+                    "event": "SUPERSEDE",
+                    "memories": [near[0]["id"]],
+                    "content": rest,
+                }
+            ),
+        )
+        await read(client, "I work at Siemens, for three years in the trade.", REPLY)
+        [before] = await every_page(client, "/memories", user_id="ana")
+        await read(client, "I changed to SAP.", REPLY)
+
+        assert await texts(client) == [rest, "The user works at SAP."]
+        rows = {row["content"]: row for row in await every_page(client, "/memories", user_id="ana")}
+        kept = rows[rest]
+        assert (kept["attribute"], kept["evidence"]) == (None, before["evidence"])
+        assert (kept["said_at"], kept["confidence"]) == (before["said_at"], before["confidence"])
+        assert await texts(client, status="superseded") == [old]
+        found = ok(
+            await client.post("/memories/search", json={"query": "experience", "user_id": "ana"})
+        )
+        assert rest in [hit["content"] for hit in found["results"]]
+
+    async def test_what_begins_later_ends_nothing_today(self, client, worker, chat):
+        begins = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()
+        chat.script(
+            extracts(everything),
+            extracts(
+                lambda found: [entry("The user works at SAP.", found[-2]["id"], valid_from=begins)]
+            ),
+            decides(lambda _, near: {"event": "SUPERSEDE", "memories": [near[0]["id"]]}),
+        )
+        await read(client, "The user works at Siemens.", REPLY)
+        await read(client, "Next week I begin at SAP.", REPLY)
+
+        [old] = await every_page(client, "/memories", user_id="ana")
+        assert (old["content"], old["status"]) == ("The user works at Siemens.", "active")
+        assert old["valid_to"][:10] == begins
+        assert await texts(client, as_of=f"{begins}T12:00:00Z") == ["The user works at SAP."]
+
+        chat.requests.clear()
+        chat.script(extracts(everything), decides(lambda *_: {"event": "ADD"}))
+        await read(client, "The user no more works at Siemens, but at SAP.", REPLY)
+        [question] = [one for one in chat.requests if schema_name_of(one) == "decisions"]
+        times = {line["text"]: line for line in lines_of(question, "memory")}
+        assert times["The user works at SAP."]["valid_from"] == begins
+        assert times["The user works at Siemens."]["valid_to"] == begins
+
+    async def test_what_ends_later_holds_until_then(self, client, worker, chat):
+        ends = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()
+        chat.script(
+            extracts(everything),
+            extracts(
+                lambda found: [
+                    entry(
+                        "The user works at Siemens no more.",
+                        found[-2]["id"],
+                        valid_from=ends,
+                        retracts=True,
+                    )
+                ]
+            ),
+            decides(lambda _, near: {"event": "DELETE", "memories": [near[0]["id"]]}),
+        )
+        await read(client, "The user works at Siemens.", REPLY)
+        await read(client, "Next week I leave.", REPLY)
+
+        [row] = await every_page(client, "/memories", user_id="ana")
+        assert (row["content"], row["status"]) == ("The user works at Siemens.", "active")
+        assert row["valid_to"][:10] == ends
+
+    async def test_what_shares_words_is_shown_though_its_vector_is_far(self, client, worker, chat):
+        chat.script(extracts(everything), decides(lambda *_: {"event": "ADD"}))
+        said = [
+            "用户想去爬四姑娘山。",
+            *(f"用户的第{n}个同事姓{name}。" for n, name in enumerate("赵钱孙李周吴郑王冯陈", 1)),
+        ]
+        await read(client, *said, REPLY)
+        chat.requests.clear()
+        chat.script(extracts(everything), decides(lambda *_: {"event": "ADD"}))
+        await read(client, "上个月的登顶很顺利，四姑娘山二峰下了雪。", REPLY)
+
+        [question] = [one for one in chat.requests if schema_name_of(one) == "decisions"]
+        shown = [line["text"] for line in lines_of(question, "memory")]
+        assert "用户想去爬四姑娘山。" in shown
 
 
 class TestWhatAModelCannotRead:

@@ -10,8 +10,9 @@ import pytest
 import app.memory.extraction
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
-from app.memory.extraction.decisions import ConflictGroups, DecisionLimits, decide, pending_id
+from app.memory.extraction.decisions import DecisionLimits, decide
 from app.memory.extraction.drafts import Draft, EmbeddedText, barred, by_owner
+from app.memory.extraction.related_drafts import RelatedDrafts
 from app.memory.memories.owner import MemoryOwner
 
 HER = MemoryOwner("user", "ana", "ana", None, None, None)
@@ -74,11 +75,11 @@ def test_buckets_come_in_one_order_for_all_runs():
     ] == [("project", [1]), ("user", [2, 3])]
 
 
-def test_later_statement_waits_for_the_earlier_one_it_conflicts_with():
+def test_later_statement_has_what_became_of_the_earlier_one_it_concerns():
     first, apart, second = draft(0), draft(1, vector=[0.0, 1.0]), draft(2)
-    groups = ConflictGroups([first, apart, second], floor=0.5)
-
-    assert [[one.index for one in batch] for batch in groups.batches()] == [[0, 1], [2]]
+    related = RelatedDrafts([first, apart, second], floor=0.5)
     added = first.decided(ReconcileDecision("ADD"))
-    [near] = groups.neighbours(second, (), {0: added, 1: apart})
-    assert (near.memory_id, near.similarity) == (pending_id(first), 1.0)
+
+    [near] = related.decided(second, (), {0: added, 1: apart.decided(ReconcileDecision("ADD"))})
+    assert (near.memory_id, near.similarity) == (first.pending_id, 1.0)
+    assert [near.memory_id for near in related.undecided(second, ())] == [first.pending_id]

@@ -80,19 +80,22 @@ def extracts(entries_of: Callable[[list[Line]], Sequence[Mapping[str, Any]]]) ->
 
 
 def decides(decision_of: Callable[[Line, list[Line]], Mapping[str, Any]]) -> Behaviour:
-    """Answers a reconciliation: `decision_of` gets a statement and the memories near to it."""
+    """Answers a reconciliation: `decision_of` gets a statement that something is near to, and the
+    memories and earlier statements that are.
+    """
 
     async def behave(request: Request) -> Answer:
-        memories = {memory["id"]: memory for memory in lines_of(request, "memory")}
+        shown = {one["id"]: one for one in lines_of(request, "memory", "statement")}
         decisions = [
             {
                 "statement": statement["id"],
                 "reason": "Because.",
                 "memories": [],
                 "content": None,
-                **decision_of(statement, [memories[name] for name in statement["near"]]),
+                **decision_of(statement, [shown[name] for name in statement["near"]]),
             }
             for statement in lines_of(request, "statement")
+            if "near" in statement
         ]
         return completion(json.dumps({"decisions": decisions}, ensure_ascii=False))
 

@@ -1,8 +1,9 @@
-"""The reconciler that asks a model, once for all statements that have neighbours.
+"""The reconciler that asks a model, once for all statements of a run.
 
-The model sees short names for memories and answers with them. An inconsistent answer never removes
-or drops anything: the statement is added, and the reason says why. Limits and protection are
-applied by the caller.
+The model sees short names for memories and statements and answers with them; a statement may name
+an earlier one, which stands for what becomes of it. An inconsistent answer never removes or drops
+anything: the statement is added, and the reason says why. Limits and protection are applied by the
+caller.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from app.language.llm.prompts import RECONCILE_VERSION, reconcile_prompt
 from app.language.llm.reconciler import (
     NO_AGENDA,
     Agenda,
+    Neighbour,
     ReconcileDecision,
     ReconcileQuestion,
     Reconciliation,
@@ -56,10 +58,10 @@ class ModelReconciler:
         self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
     ) -> Reconciliation:
         """As the port says; nobody is asked when no question has neighbours."""
-        asked = [question for question in questions if question.neighbours]
+        asked = _asked(questions)
         if not asked:
             return Reconciliation(tuple(_alone(question) for question in questions))
-        sheet, maintenance = _Sheet.of(asked), MaintenanceSheet.of(agenda)
+        sheet, maintenance = _Sheet.of(list(asked.values())), MaintenanceSheet.of(agenda)
         tokens = 400 + _TOKENS_PER_DECISION * len(asked) + maintenance.tokens
         answer = await self._chat.answer(
             reconcile_prompt(due=bool(agenda.due), parts=bool(agenda.parts)),
@@ -69,13 +71,13 @@ class ModelReconciler:
             max_output_tokens=min(tokens, _MOST_TOKENS),
         )
         entries = _entries(answer.data["decisions"], answer.use)
-        decided = iter(
-            _decision(question, entries.get(f"q{number}"), sheet.memory_ids)
-            for number, question in enumerate(asked, start=1)
-        )
+        names = {place: f"q{number}" for number, place in enumerate(asked, start=1)}
         return Reconciliation(
             tuple(
-                next(decided) if question.neighbours else _alone(question) for question in questions
+                _decision(question, entries.get(names[place]), sheet.known_to(names[place]))
+                if place in asked
+                else _alone(question)
+                for place, question in enumerate(questions)
             ),
             answer.use,
             maintenance.reviews(answer.data),
@@ -83,55 +85,86 @@ class ModelReconciler:
         )
 
 
+def _asked(questions: Sequence[ReconcileQuestion]) -> dict[int, ReconcileQuestion]:
+    """Those with neighbours, and those that are one, by their place."""
+    named = {near.memory_id for question in questions for near in question.neighbours}
+    return {
+        place: question
+        for place, question in enumerate(questions)
+        if question.neighbours or (question.statement_id and question.statement_id in named)
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """What the model reads, and which memory each short name means."""
+    """What the model reads, and what each short name means: a memory, or a statement."""
 
     text: str
-    memory_ids: Mapping[str, str]
+    memories: Mapping[str, str]
+    statements: Mapping[str, str]
 
     @classmethod
     def of(cls, questions: Sequence[ReconcileQuestion]) -> "_Sheet":
         """Each memory once, before the statements that it is near to."""
-        names: dict[str, str] = {}
-        memories: list[str] = []
-        statements: list[str] = []
-        for number, question in enumerate(questions, start=1):
+        statements = {
+            question.statement_id or f"q{number}": f"q{number}"
+            for number, question in enumerate(questions, start=1)
+        }
+        memories: dict[str, str] = {}
+        lines: list[str] = []
+        for question in questions:
             for near in question.neighbours:
-                if near.memory_id in names:
-                    continue
-                names[near.memory_id] = f"n{len(names) + 1}"
-                memories.append(
-                    line(
-                        kind="memory",
-                        id=names[near.memory_id],
-                        text=near.content,
-                        type=near.memory_type,
-                        attribute=near.attribute,
-                        valid_from=day(near.valid_from),
-                        valid_to=day(near.valid_to),
-                        since=day(near.said_at or near.create_time),
-                        fixed=near.protected,
-                    )
-                )
-            said = question.proposed
-            statements.append(
-                line(
-                    kind="statement",
-                    id=f"q{number}",
-                    text=said.content,
-                    type=said.memory_type,
-                    attribute=said.attribute,
-                    valid_from=day(said.valid_from),
-                    valid_to=day(said.valid_to),
-                    since=day(said.said_at),
-                    mends=said.source_error,
-                    retracts=said.retracts,
-                    near=[names[near.memory_id] for near in question.neighbours],
-                )
-            )
-        text = "\n".join([*memories, *statements])
-        return cls(text, {name: memory_id for memory_id, name in names.items()})
+                if near.memory_id not in memories and near.memory_id not in statements:
+                    memories[near.memory_id] = f"n{len(memories) + 1}"
+                    lines.append(_memory(near, memories[near.memory_id]))
+        names = memories | statements
+        lines += [
+            _statement(question, f"q{number}", names)
+            for number, question in enumerate(questions, start=1)
+        ]
+        return cls("\n".join(lines), _inverted(memories), _inverted(statements))
+
+    def known_to(self, name: str) -> Mapping[str, str]:
+        """What a statement may name: every memory that is shown, and the statements before it."""
+        earlier = list(self.statements)[: list(self.statements).index(name)]
+        return {**self.memories, **{other: self.statements[other] for other in earlier}}
+
+
+def _memory(near: Neighbour, name: str) -> str:
+    return line(
+        kind="memory",
+        id=name,
+        text=near.content,
+        type=near.memory_type,
+        attribute=near.attribute,
+        speaker=near.speaker,
+        valid_from=day(near.valid_from),
+        valid_to=day(near.valid_to),
+        said=day(near.said_at or near.create_time),
+        fixed=near.protected,
+    )
+
+
+def _statement(question: ReconcileQuestion, name: str, names: Mapping[str, str]) -> str:
+    proposed = question.proposed
+    return line(
+        kind="statement",
+        id=name,
+        text=proposed.content,
+        type=proposed.memory_type,
+        attribute=proposed.attribute,
+        speaker=proposed.speaker,
+        valid_from=day(proposed.valid_from),
+        valid_to=day(proposed.valid_to),
+        said=day(proposed.said_at),
+        mends=proposed.source_error,
+        retracts=proposed.retracts,
+        near=[names[near.memory_id] for near in question.neighbours],
+    )
+
+
+def _inverted(names: Mapping[str, str]) -> dict[str, str]:
+    return {name: each for each, name in names.items()}
 
 
 def _word(value: Any) -> str:
@@ -177,14 +210,15 @@ def _alone(question: ReconcileQuestion) -> ReconcileDecision:
 
 
 def _decision(
-    question: ReconcileQuestion, entry: _DecisionEntry | None, memory_ids: Mapping[str, str]
+    question: ReconcileQuestion, entry: _DecisionEntry | None, known: Mapping[str, str]
 ) -> ReconcileDecision:
     """The model's decision, or ADD where following it would lose or destroy something."""
     if entry is None:
-        return _added("The model decided nothing.")
-    near = {neighbour.memory_id for neighbour in question.neighbours}
-    named = tuple(memory_ids.get(name.lower(), "") for name in entry.memories)
-    if not near.issuperset(named):
+        # What changes nothing need not be answered.
+        reason = "It changes nothing that is remembered."
+        return ReconcileDecision("NONE" if question.proposed.retracts else "ADD", reason=reason)
+    named = tuple(dict.fromkeys(known.get(name.lower(), "") for name in entry.memories))
+    if "" in named:
         return _added("The model named an unknown memory.")
     reason = (entry.reason or "")[:_LONGEST_REASON]
     match entry.event.upper():
@@ -195,7 +229,7 @@ def _decision(
         case "UPDATE" | "MERGE" as event:
             decision = _rewritten(event, entry, named, reason)
         case "SUPERSEDE" | "DELETE" as event:
-            decision = _ended(question, event, named, reason)
+            decision = _ended(question, event, entry, named, reason)
         case _:
             decision = _added("The model named an unknown event.")
     return decision
@@ -223,14 +257,18 @@ def _rewritten(
 
 
 def _ended(
-    question: ReconcileQuestion, event: str, named: tuple[str, ...], reason: str
+    question: ReconcileQuestion,
+    event: str,
+    entry: _DecisionEntry,
+    named: tuple[str, ...],
+    reason: str,
 ) -> ReconcileDecision:
-    if len(named) != 1:
-        return _added("The model did not name one memory.")
+    if not named:
+        return _added("The model named no memory.")
     if event == "DELETE" and question.proposed.retracts:
         return ReconcileDecision("DELETE", named, reason=reason)
     # The old one goes either way; deleting it for a new one would lose that, too.
-    return ReconcileDecision("SUPERSEDE", named, reason=reason)
+    return ReconcileDecision("SUPERSEDE", named, entry.content, reason)
 
 
 def _added(reason: str) -> ReconcileDecision:

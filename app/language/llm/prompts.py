@@ -14,7 +14,7 @@ from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
 EXTRACTION_VERSION: Final = "extraction/4"
-RECONCILE_VERSION: Final = "reconcile/2"
+RECONCILE_VERSION: Final = "reconcile/3"
 
 _DATA: Final = """\
 # What you are given
@@ -161,38 +161,47 @@ show it, lower when it is a guess.
 
 _RECONCILE: Final = (
     """\
-You keep the long-term memory of an assistant. New statements have come in. For each you decide \
-what it changes among the memories near to it.
+You keep the long-term memory of an assistant. New statements have come in, in the order in which \
+they were said. For each you decide what it changes among what is remembered.
 
 """
     + _DATA
     + """
 - kind "memory": what is remembered now, with an id. "fixed" ones were saved by a person or are \
 corrections: they may be repeated, never changed.
-- kind "statement": what was just said, with an id; "near" lists the ids of its memories, nearest \
-first. Decide with these alone.
+- kind "statement": what was just said, with an id; "near" lists ids of memories, and of earlier \
+statements, that it may concern, likeliest first. Any memory shown may be named, and any earlier \
+statement: its id stands for what it becomes.
+- "said" is the day on which each was said, "valid_from" and "valid_to" are the days from which \
+and until which it holds. With "speaker" it is in that person's own words; two people's words are \
+about two people.
 
 # Events
-- NONE: a memory says the same already, in whatever words; name it. Also when a statement with \
-"retracts" has nothing to take back.
-- SUPERSEDE: one memory held until now, and the statement holds instead from now on: same subject \
-and same matter, another value. Name it.
-- UPDATE: the statement says what one memory says, more exactly. Name it; content is one sentence \
-with all that both say.
+- NONE: a memory or an earlier statement says the same already, in whatever words; name it.
+- SUPERSEDE: memories held until now, and the statement holds instead: the same subject and the \
+same matter with another value; a plan that is carried out or given up; a goal that is reached or \
+changed; something that it ends. Name all that it ends, in whatever words or under whatever \
+attribute they stand. When one of them also says something else that still holds, name that one \
+first, and content is one sentence with that rest; otherwise content is null. What was said before \
+a memory does not replace it. What will hold from a later day replaces it too: the memory then \
+holds until that day.
+- UPDATE: the statement gives what one memory says more exactly, and nothing of it has become \
+wrong. Name it; content is one sentence with all that both say.
 - MERGE: the statement and two or more memories are one matter in pieces. Name them; content is \
 one sentence that loses nothing of them.
-- DELETE: only for a statement with "retracts": the memory it takes back. Name it.
-- ADD: everything else. Two things can be alike and both be true: other people, other times, \
-other numbers, other objects are other statements. In doubt, ADD.
+- DELETE: only for a statement with "retracts": all memories that it takes back. Name them.
+- ADD: everything else, also another fact about the same person or thing. Two things can be alike \
+and both be true: other people, other times, other objects are other statements. In doubt, ADD.
 
 # Answer
-"decisions", one for each statement, in their order:
+"decisions", one for each statement that is not simply ADD, in their order; an empty list when all \
+are:
 - statement: its id.
 - reason: one short sentence, without ids, in the language of the statement.
 - event: one of the six above.
-- memories: ids from its "near"; empty for ADD.
-- content: for UPDATE and MERGE, in the language of the memories, names and numbers letter for \
-letter, nothing that neither says. Otherwise null."""
+- memories: the ids it names.
+- content: for UPDATE, MERGE and the rest of a SUPERSEDE, in the language of the memories, names \
+and numbers letter for letter, nothing that neither says. Otherwise null."""
 )
 
 _DUE: Final = """\

@@ -58,10 +58,17 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileQuestion:
-    """One proposal and its neighbours, nearest first."""
+    """One proposal and its neighbours, nearest first.
+
+    Args:
+        statement_id: by which a later question may have this one among its neighbours, and its
+            decision name it.
+
+    """
 
     proposed: Proposed
     neighbours: Sequence[Neighbour]
+    statement_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +77,16 @@ class ReconcileDecision:
 
     ADD       it is new.
     UPDATE    it says one neighbour more precisely; `content` is the new text.
-    SUPERSEDE one neighbour held until now, this holds from now on.
+    SUPERSEDE neighbours held until now, this holds from now on.
     MERGE     it and several neighbours become one; `content` is the text of all.
-    DELETE    one neighbour holds no longer, and nothing takes its place.
+    DELETE    neighbours hold no longer, and nothing takes their place.
     NONE      a neighbour says so already, or there is nothing to retract.
 
     Args:
-        memory_ids: of neighbours of this question; empty for ADD.
-        content: for UPDATE and MERGE.
+        memory_ids: of neighbours of this question, and with a model of others of the same call;
+            empty for ADD.
+        content: for UPDATE and MERGE; for SUPERSEDE what else the first neighbour says and still
+            holds, if anything.
         reason: a short sentence for the history.
         conflicts: for ADD and SUPERSEDE: neighbours that may contradict it, where nothing tells
             which holds. They stay.
@@ -190,7 +199,8 @@ class Reconciler(Protocol):
     async def reconcile(
         self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
     ) -> Reconciliation:
-        """One decision per question; questions without neighbours need not be asked.
+        """One decision per question, in the order of what was said; questions without neighbours
+        need not be asked.
 
         Args:
             agenda: what a model that is asked looks at besides. It is no reason to ask one,

@@ -1,30 +1,20 @@
-"""What a reconciler asks for, held to what is allowed, in the order in which statements of one
-run decide about each other. Pure.
+"""What a reconciler asks for, held to what is allowed. Pure.
 
 Limits are enforced here, after a model has answered, and never trusted to it: it may name only
 memories it was shown, may not touch what is protected, and may end only so many.
-
-Somebody may say "I live in Munich" and, ten minutes later in the same run, "I moved to Berlin".
-So statements about the same thing are decided in batches: a draft waits for the earlier ones it
-conflicts with, and then has what became of them among its neighbours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from app.language.keyless.attribute_values import give_other_values
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
-from app.memory.extraction.drafts import STORED, Draft
+from app.memory.extraction.drafts import Draft
 
 MOST_REMOVALS = 10
 """How many memories one run may end."""
 
-PREFIX = "draft:"
-"""Begins the id of a neighbour that is not stored yet; no stored id does."""
-
-_NEEDED = {"UPDATE": (1, 1), "SUPERSEDE": (1, 20), "MERGE": (1, 20), "DELETE": (1, 1)}
+_NEEDED = {"UPDATE": (1, 1), "SUPERSEDE": (1, 20), "MERGE": (1, 20), "DELETE": (1, 20)}
 """How many memories each event names."""
 
 _ENDS = {"SUPERSEDE", "MERGE", "DELETE"}
@@ -78,6 +68,9 @@ def permitted(
 ) -> tuple[ReconcileDecision, DecisionLimits]:
     """The decision, or the nearest one that loses and destroys nothing."""
     wanted = tuple(dict.fromkeys(decision.memory_ids))
+    if decision.event in _REPLACES:
+        # What an earlier statement of the run has ended is over already.
+        wanted = tuple(each for each in wanted if each not in limits.changed) or wanted
     if decision.event == "SUPERSEDE" and wanted:
         wanted = (*wanted, *_other_values(draft, (*wanted, *decision.conflicts), limits))
     if draft.proposed.retracts and decision.event not in {"DELETE", "NONE"}:
@@ -170,124 +163,4 @@ def _protected(neighbour: Neighbour, draft: Draft) -> bool:
         neighbour.memory_type == "correction"
         and draft.proposed.memory_type == "correction"
         and not neighbour.saved_by_person
-    )
-
-
-class ConflictGroups:
-    """Which drafts of a run are about the same thing, and how near they are to each other."""
-
-    def __init__(self, drafts: Sequence[Draft], floor: float) -> None:
-        """Compare open drafts, in order; takes time and space with the square of their number.
-
-        Args:
-            floor: the similarity from which two are about the same thing.
-
-        """
-        self._drafts = drafts
-        self._rows = {draft.index: row for row, draft in enumerate(drafts)}
-        self._floor = floor
-        vectors = np.stack([draft.own.vector for draft in drafts]) if drafts else np.zeros((0, 1))
-        self._similarity = vectors @ vectors.T
-
-    def before(self, draft: Draft) -> list[int]:
-        """Indexes of earlier drafts about the same thing, in order."""
-        row = self._rows[draft.index]
-        near = set(np.flatnonzero(self._similarity[row, :row] >= self._floor).tolist())
-        attribute = draft.proposed.attribute
-        return [
-            other.index
-            for number, other in enumerate(self._drafts[:row])
-            if other.owner == draft.owner
-            and (
-                number in near or (attribute is not None and attribute == other.proposed.attribute)
-            )
-        ]
-
-    def batches(self) -> list[list[Draft]]:
-        """Drafts in the order in which they may be decided about; each batch at once."""
-        turn: dict[int, int] = {}
-        batches: list[list[Draft]] = []
-        for draft in self._drafts:
-            number = max((turn[index] for index in self.before(draft)), default=-1) + 1
-            turn[draft.index] = number
-            if number == len(batches):
-                batches.append([])
-            batches[number].append(draft)
-        return batches
-
-    def neighbours(
-        self, draft: Draft, stored: Sequence[Neighbour], decided: Mapping[int, Draft]
-    ) -> tuple[Neighbour, ...]:
-        """What a draft is compared with, nearest first, after earlier drafts were decided about.
-
-        What they end is gone, and what they rewrite or add is there under `pending_id`.
-        """
-        related = [decided[index] for index in self.before(draft)]
-        gone = {
-            memory_id
-            for earlier in related
-            if earlier.event in {"SUPERSEDE", "MERGE", "DELETE", "UPDATE"}
-            for memory_id in earlier.target_ids
-        }
-        fresh = [
-            self._as_neighbour(earlier, draft)
-            for earlier in related
-            if earlier.event in STORED and pending_id(earlier) not in gone
-        ]
-        # Said later than what is stored: it comes first where both are as near.
-        left = (near for near in stored if near.memory_id not in gone)
-        return tuple(sorted([*reversed(fresh), *left], key=lambda near: -near.similarity))
-
-    def _as_neighbour(self, earlier: Draft, draft: Draft) -> Neighbour:
-        proposed = earlier.proposed
-        attribute = proposed.attribute
-        # The latest value is the one that a newer value replaces.
-        latest = attribute is not None and attribute == draft.proposed.attribute
-        row, column = self._rows[earlier.index], self._rows[draft.index]
-        similarity = min(max(float(self._similarity[row, column]), 0.0), 1.0)
-        return Neighbour(
-            memory_id=pending_id(earlier),
-            content=earlier.content.text,
-            memory_type=proposed.memory_type,
-            confidence=proposed.confidence,
-            similarity=1.0 if latest else similarity,
-            protected=proposed.memory_type == "correction",
-            attribute=attribute,
-            valid_from=proposed.valid_from,
-            valid_to=proposed.valid_to,
-            said_at=proposed.said_at,
-            speaker=earlier.quotes,
-        )
-
-
-def pending_id(draft: Draft) -> str:
-    """A draft's id as a neighbour of later drafts, while it is not stored."""
-    return f"{PREFIX}{draft.index}"
-
-
-def with_stored_ids(draft: Draft, stored: Mapping[str, str | None]) -> Draft:
-    """The draft with stored ids in the place of pending ones, once those are stored.
-
-    What named a draft that came to nothing takes nobody's place any more.
-    """
-
-    def known(ids: Sequence[str]) -> tuple[str, ...]:
-        found = [stored.get(each) if each.startswith(PREFIX) else each for each in ids]
-        return tuple(dict.fromkeys(each for each in found if each is not None))
-
-    targets = known(draft.target_ids)
-    memory_id = draft.memory_id
-    if memory_id is not None and memory_id.startswith(PREFIX):
-        memory_id = stored.get(memory_id)
-    event = draft.event
-    if event in {"SUPERSEDE", "UPDATE", "MERGE"} and not targets:
-        event = "ADD"
-    elif event == "DELETE" and not targets:
-        event = "NONE"
-    return replace(
-        draft,
-        target_ids=targets,
-        conflicts=known(draft.conflicts),
-        memory_id=memory_id,
-        event=event,
     )

@@ -4,27 +4,25 @@ The caller holds the buckets' locks. Whatever stands here is written with the jo
 the watermark, or not at all.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.retention import Policies
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.extractor import Malformed
-from app.memory.extraction.decisions import pending_id, with_stored_ids
-from app.memory.extraction.drafts import STORED, Draft, by_owner
-from app.memory.extraction.repository import ExtractionRepository
+from app.memory.extraction.drafts import STORED, Draft, EmbeddedText
+from app.memory.extraction.related_drafts import with_stored_ids
 from app.memory.extraction.run_state import NeighboursMovedError, RunState
-from app.memory.memories.amendments import end_predecessors, supersede
+from app.memory.memories.amendments import end_predecessors, successor, supersede
 from app.memory.memories.conflict_repository import ConflictRepository, link
 from app.memory.memories.duplicates import EXPIRED, archive_expired
 from app.memory.memories.errors import MemoryNotFoundError
-from app.memory.memories.eviction_repository import OVER_CAPACITY
 from app.memory.memories.gate import GateReason, verdict_row
 from app.memory.memories.models import Memory
+from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.record_repository import MemoryChange, RecordRepository, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository, SameText
 from app.platform.database.base import new_id
@@ -47,7 +45,6 @@ class DraftWriter:
         access = state.request.principal.access
         self._memories = MemoryRepository(db, access)
         self._conflicts = ConflictRepository(db, access.tenant_id)
-        self._locks = ExtractionRepository(db, access)
         self._records = RecordRepository(db, access)
 
     async def store(self, drafts: Sequence[Draft]) -> list[Draft]:
@@ -67,7 +64,7 @@ class DraftWriter:
         written = []
         for draft in drafts:
             done = await self._carry_out(with_stored_ids(draft, stored))
-            stored[pending_id(done)] = None if done.event == "DELETE" else done.memory_id
+            stored[done.pending_id] = None if done.event == "DELETE" else done.memory_id
             written.append(done)
         return written
 
@@ -94,13 +91,15 @@ class DraftWriter:
         return draft
 
     async def _twin(self, draft: Draft) -> SameText | None:
-        """Another memory that says exactly that; one that counts no longer makes room."""
-        own_hash = draft.content.content_hash
-        found = await self._memories.same_hash(asdict(draft.owner), [own_hash])
-        same = found.get(own_hash)
-        if same is None or same.row.memory_id in draft.target_ids:
-            return None
-        if same.past:
+        """Another memory than those it changes that says exactly that."""
+        same = await self._same_text(draft.owner, draft.content)
+        return None if same is None or same.row.memory_id in draft.target_ids else same
+
+    async def _same_text(self, owner: MemoryOwner, text: EmbeddedText) -> SameText | None:
+        """The memory of a bucket that says exactly that; one that counts no longer makes room."""
+        found = await self._memories.same_hash(asdict(owner), [text.content_hash])
+        same = found.get(text.content_hash)
+        if same is not None and same.past:
             await self._note(await archive_expired(self._memories, same.row), EXPIRED)
             return None
         return same
@@ -135,15 +134,45 @@ class DraftWriter:
         """Let what the draft takes the place of end where it begins."""
         previous = []
         at = self._begins(draft)
-        for memory_id in draft.target_ids:
+        for place, memory_id in enumerate(draft.target_ids):
             if memory_id == draft.memory_id:
                 continue
             old = await self._target(memory_id)
             previous.append(old.content)
+            if draft.remainder is not None and place == 0:
+                await self._keep(old, draft.remainder, draft)
             changes = await end_predecessors(self._db, self._memories, old, at)
             changes.append(await supersede(self._db, old, draft.memory_id or "", at))
             await self._note(changes, draft.reason)
         return replace(draft, previous="\n".join(previous) or None)
+
+    async def _keep(self, old: Memory, remainder: EmbeddedText, draft: Draft) -> None:
+        """Store what else a memory says that ends, as a memory of its own."""
+        if await self._same_text(draft.owner, remainder) is not None:
+            return
+        other = None if old.attribute == draft.proposed.attribute else old.attribute
+        kept = successor(
+            old,
+            {
+                "content": remainder.text,
+                "content_hash": remainder.content_hash,
+                "embedding": remainder.vector,
+                "embedding_model": self._model,
+                "attribute": other,
+                "source_id": old.source_id,
+                "evidence": old.evidence,
+                "confidence": old.confidence,
+                "said_at": old.said_at,
+                "valid_from": old.valid_from,
+                "valid_to": old.valid_to,
+                "expected_valid_days": old.expected_valid_days,
+                "metadata_": old.metadata_,
+            },
+            self._request.principal.key_id,
+        )
+        [row] = await self._memories.add_all([kept])
+        reason = f"what else {old.memory_id} says, which another statement ends"
+        await self._note([MemoryChange("ADD", None, snapshot(row))], reason)
 
     async def _target(self, memory_id: str) -> Memory:
         """A memory that is to change, locked.
@@ -162,9 +191,11 @@ class DraftWriter:
         return row
 
     def _begins(self, draft: Draft) -> datetime:
-        """Since when the new statement holds: as it says, else since it was said; not ahead."""
+        """Since when the new statement holds: as it says, which may be a day to come, else since
+        it was said.
+        """
         proposed = draft.proposed
-        return min(proposed.valid_from or proposed.said_at or self._now, self._now)
+        return proposed.valid_from or min(proposed.said_at or self._now, self._now)
 
     async def _update(self, draft: Draft) -> Draft:
         row = await self._target(draft.target_ids[0])
@@ -186,14 +217,20 @@ class DraftWriter:
         return draft
 
     async def _retire(self, draft: Draft) -> Draft:
-        """End what holds no longer. It keeps its words, and is found as of before."""
-        row = await self._target(draft.target_ids[0])
-        draft = replace(draft, previous=row.content, memory_id=row.memory_id)
-        begins = self._begins(draft)
-        end = max(begins, row.valid_from or begins)
-        values = {"status": "superseded", "valid_to": min(row.valid_to or end, end)}
-        await self._rewrite(row, values, "DELETE", draft.reason)
-        return draft
+        """End what holds no longer, or until a day to come. It keeps its words, and is found as of
+        before.
+        """
+        previous = []
+        proposed = draft.proposed
+        begins = proposed.valid_from or proposed.valid_to or self._begins(draft)
+        for memory_id in draft.target_ids:
+            row = await self._target(memory_id)
+            previous.append(row.content)
+            end = max(begins, row.valid_from or begins)
+            end = min(row.valid_to or end, end)
+            status = "superseded" if end <= self._now else "active"
+            await self._rewrite(row, {"status": status, "valid_to": end}, "DELETE", draft.reason)
+        return replace(draft, previous="\n".join(previous), memory_id=draft.target_ids[0])
 
     async def _rewrite(
         self, row: Memory, values: Mapping[str, Any], event: str, reason: str | None
@@ -201,52 +238,6 @@ class DraftWriter:
         change = await rewrite(self._db, row, values, event)
         if change is not None:
             await self._note([change], reason)
-
-    async def trim(
-        self,
-        drafts: Sequence[Draft],
-        *,
-        policies: Policies,
-        left: int,
-        spared: Collection[str],
-    ) -> list[Draft]:
-        """Archive the weakest extracted memories beyond the cap of each bucket.
-
-        Args:
-            drafts: the run's, stored.
-            policies: what the agents of the buckets say of their cap.
-            left: how many memories the run may still end; in each bucket as many as it adds, in
-                any case, so that none stands over its cap.
-            spared: ids of those that stand for others, which would be lost with them.
-
-        Returns:
-            The drafts; one that is among the weakest was not kept, and says so.
-
-        """
-        refused: dict[int, Draft] = {}
-        for owner, own in by_owner(drafts).items():
-            added = sum(draft.event in {"ADD", "SUPERSEDE"} for draft in own)
-            if not added:
-                continue
-            policy = policies.of(owner.agent_id)
-            if not policy.enabled or policy.max_facts == 0:
-                continue
-            over = await self._locks.lock_weakest(
-                owner, keep=policy.max_facts, eviction=policy.eviction, limit=max(left, added)
-            )
-            left = max(left - len(over), 0)
-            fresh = {draft.memory_id: draft for draft in own}
-            for row in over:
-                draft = fresh.get(row.memory_id)
-                if row.memory_id in spared or (draft is not None and draft.target_ids):
-                    # What it took the place of has ended: both would be lost.
-                    continue
-                before = snapshot(row)
-                await self._memories.archive(row)
-                await self._note([MemoryChange("ARCHIVE", before, snapshot(row))], OVER_CAPACITY)
-                if draft is not None:
-                    refused[draft.index] = draft.rejected([_over(policy.max_facts)])
-        return [refused.get(draft.index, draft) for draft in drafts]
 
     async def record_verdicts(
         self, drafts: Sequence[Draft], malformed: Sequence[Malformed] = ()
@@ -339,7 +330,3 @@ class DraftWriter:
 
 def _newest(*times: datetime | None) -> datetime | None:
     return max((time for time in times if time is not None), default=None)
-
-
-def _over(cap: int) -> GateReason:
-    return GateReason(OVER_CAPACITY, "Stronger memories fill the bucket.", {"cap": cap})

@@ -14,6 +14,9 @@ from app.memory.memories.gate import GateReason
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.schemas import Event
 
+PENDING = "draft:"
+"""Begins the id of a neighbour that is not stored yet; no stored id does."""
+
 STORED: frozenset[Event] = frozenset({"ADD", "UPDATE", "SUPERSEDE", "MERGE"})
 """Events that write the words of a draft into a memory."""
 
@@ -35,6 +38,7 @@ class Draft:
         evidence: ids of stored messages that say so.
         own: the proposal's text: what neighbours are looked up by.
         new: the text of an UPDATE or MERGE.
+        remainder: what else the first memory that it ends says, and still holds.
         speaker: whose words `own` is; None in the third person.
         reasons: every rule it broke.
         target_ids: memories that it changes, ends or repeats.
@@ -50,6 +54,7 @@ class Draft:
     evidence: tuple[str, ...] = ()
     own: EmbeddedText = field(default_factory=lambda: EmbeddedText(""))
     new: EmbeddedText | None = None
+    remainder: EmbeddedText | None = None
     speaker: str | None = None
     event: Event | None = None
     reasons: tuple[GateReason, ...] = ()
@@ -83,9 +88,14 @@ class Draft:
         return None if self.new is not None else self.speaker
 
     @property
+    def pending_id(self) -> str:
+        """Its id as a neighbour of later drafts, while it is not stored."""
+        return f"{PENDING}{self.index}"
+
+    @property
     def question(self) -> ReconcileQuestion:
         """What a reconciler is asked about it."""
-        return ReconcileQuestion(self.proposed, self.neighbours)
+        return ReconcileQuestion(self.proposed, self.neighbours, self.pending_id)
 
     def rejected(self, reasons: Sequence[GateReason]) -> Self:
         """It broke rules."""
@@ -102,6 +112,7 @@ class Draft:
         if decision.event in {"UPDATE", "MERGE"} and decision.content is not None:
             text = decision.content.strip()
             new = EmbeddedText(text) if text != self.own.text else None
+        rest = (decision.content or "").strip() if decision.event == "SUPERSEDE" else ""
         known = decision.event == "NONE" and decision.memory_ids
         return replace(
             self,
@@ -110,6 +121,7 @@ class Draft:
             conflicts=decision.conflicts,
             reason=decision.reason or None,
             new=new,
+            remainder=EmbeddedText(rest) if rest else None,
             memory_id=decision.memory_ids[0] if known else self.memory_id,
         )
 

@@ -22,13 +22,14 @@ from app.language.llm.model_catalogue import ExtractionModel
 from app.language.llm.reconciler import Reconciler
 from app.language.text.names import name_key
 from app.language.text.offload import read_text
+from app.memory.extraction.agenda_repository import AgendaRepository
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.evidence import judge
 from app.memory.extraction.graph_writer import names_in
 from app.memory.extraction.known_memories import KnownMemories
 from app.memory.extraction.model_calls import ModelCalls
 from app.memory.extraction.processors import ProcessorFilter
-from app.memory.extraction.reconciliation import DraftReconciliation
+from app.memory.extraction.reconciliation import DraftReconciliation, RunPlan
 from app.memory.extraction.run_state import (
     Finish,
     NeighboursMovedError,
@@ -165,12 +166,13 @@ class Pipeline:
             DatabaseBusyError: somebody changes neighbours faster than this can look.
 
         """
+        plan: RunPlan | None = None
         for _ in range(ROUNDS - 1):
-            plan = await self._reconciliation.plan(state, await self._look(state))
+            plan = await self._reconciliation.plan(state, await self._look(state), plan)
             try:
                 return await self._transaction.commit(state, plan, finish)
             except ProjectBarredError:
-                state = state.without("project")
+                state, plan = state.without("project"), None
             except NeighboursMovedError:
                 continue
         try:
@@ -189,7 +191,8 @@ class Pipeline:
         async with self._database.begin(state.request.principal.tenant_id) as db:
             threshold = self._rules.saving.threshold(state.embedder)
             look = SnapshotRepository(db, state, threshold)
-            return RunSnapshot(await look.neighbours(), await look.agenda() if reviews else None)
+            agenda = await AgendaRepository(db, state).agenda() if reviews else None
+            return RunSnapshot(await look.neighbours(), agenda)
 
 
 def _follow_up(result: RunResult) -> None:

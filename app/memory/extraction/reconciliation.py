@@ -1,30 +1,30 @@
 """Reconcile: what becomes of every draft and of the agenda, decided among a snapshot. Writes
 nothing but what model calls cost.
+
+A model is asked once about all drafts of a run, and its answers are carried out in the order of
+what was said; rules cost nothing, so each draft is decided about among what became of the earlier
+ones.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from app.language.llm.reconciler import (
     NO_AGENDA,
-    Agenda,
+    Neighbour,
     ReconcileDecision,
-    ReconcileQuestion,
     Reconciler,
     Reconciliation,
 )
 from app.language.text.normal_forms import content_hash
-from app.memory.extraction.decisions import ConflictGroups, DecisionLimits, decide
+from app.memory.extraction.decisions import DecisionLimits, decide
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.maintenance import MaintenancePlan, plan_maintenance
 from app.memory.extraction.model_calls import ModelCalls
+from app.memory.extraction.related_drafts import RelatedDrafts, as_it_is_now
 from app.memory.extraction.run_state import RunState
 from app.memory.extraction.snapshot_repository import Neighbours, RunSnapshot
 from app.memory.memories.gate import Gate, Proposal
-
-Ask = Callable[[Sequence[ReconcileQuestion], Agenda], Awaitable[Reconciliation]]
-"""Gives one decision per question, and looks at old memories besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,73 +34,98 @@ class RunPlan:
     Args:
         neighbours: what was decided among.
         drafts: every open one of the run, decided, in the order in which they may be stored.
+        asked: what a model decided about each that it was asked about, by index.
 
     """
 
     neighbours: Neighbours
     drafts: tuple[Draft, ...]
     maintenance: MaintenancePlan
+    asked: Mapping[int, ReconcileDecision] = field(default_factory=dict)
 
     def is_outdated(self, now: Neighbours) -> bool:
         """Whether neighbours came, went or changed since."""
-        return any(
-            now[index].versions != before.versions for index, before in self.neighbours.items()
-        )
+        return any(self._moved(index, now) for index in self.neighbours)
+
+    def answers_for(self, now: Neighbours) -> dict[int, ReconcileDecision]:
+        """What was decided about drafts whose neighbours are the same, which nobody need be asked
+        about again.
+        """
+        return {
+            index: decision for index, decision in self.asked.items() if not self._moved(index, now)
+        }
+
+    def _moved(self, index: int, now: Neighbours) -> bool:
+        return index not in now or now[index].versions != self.neighbours[index].versions
 
 
 class DraftReconciliation:
-    """Decides by the run's model, or by rules where there is no time to ask one."""
+    """Decides by the run's model, or by rules where there is none, or no time to ask one."""
 
     def __init__(self, calls: ModelCalls, gate: Gate, rules: Reconciler) -> None:
         self._calls = calls
         self._gate = gate
         self._rules = rules
 
-    async def plan(self, state: RunState, snapshot: RunSnapshot) -> RunPlan:
-        """Give every open draft its event, by the reconciler where there is something to compare.
+    async def plan(
+        self, state: RunState, snapshot: RunSnapshot, before: RunPlan | None = None
+    ) -> RunPlan:
+        """Give every open draft its event, by one call of a model where there is something to
+        compare; it is shown the agenda, too. New words are judged and embedded.
 
-        The first time it is asked it is shown the agenda, too. New words are judged and embedded.
+        Args:
+            before: the plan that neighbours have outrun: only about what they concern is the
+                model asked again.
 
         Raises:
             ModelUnavailableError, EmbeddingUnavailableError: nothing was decided; try again.
 
         """
-        shown = snapshot.agenda
-        drafts, limits, answer = await _decide_all(
-            state,
-            snapshot.neighbours,
-            partial(self._calls.reconcile, state),
-            NO_AGENDA if shown is None else shown.agenda,
-        )
-        maintenance = plan_maintenance(shown, answer, limits, drafts, self._gate)
-        return await self._embedded(state, RunPlan(snapshot.neighbours, drafts, maintenance))
+        reconciler = state.model.reconciler
+        if reconciler.model is None:
+            plan = await _by_rules(state, snapshot.neighbours, reconciler, in_own_words=False)
+            return await self._embedded(state, plan)
+        neighbours = snapshot.neighbours
+        known = {} if before is None else before.answers_for(neighbours)
+        related = RelatedDrafts(state.open_drafts, state.embedder.neighbour_floor)
+        questions = [
+            replace(draft, neighbours=related.undecided(draft, neighbours[draft.index].neighbours))
+            for draft in state.open_drafts
+            if draft.index not in known and not _is_known(draft, neighbours)
+        ]
+        answer: Reconciliation | None = None
+        if any(draft.neighbours for draft in questions):
+            agenda = NO_AGENDA if snapshot.agenda is None else snapshot.agenda.agenda
+            answer = await self._calls.reconcile(
+                state, [draft.question for draft in questions], agenda
+            )
+            given = zip(questions, answer.decisions, strict=True)
+            known |= {draft.index: decision for draft, decision in given}
+        drafts, limits = _carried_out(state, neighbours, related, known)
+        maintenance = plan_maintenance(snapshot.agenda, answer, limits, drafts, self._gate)
+        return await self._embedded(state, RunPlan(neighbours, drafts, maintenance, known))
 
     async def plan_by_rules(self, state: RunState, neighbours: Neighbours) -> RunPlan:
         """The same without a model, and without words that would have to be embedded first."""
-        drafts, limits, _ = await _decide_all(state, neighbours, self._ask_rules, NO_AGENDA)
-        return RunPlan(neighbours, drafts, MaintenancePlan(limits.left))
-
-    async def _ask_rules(
-        self, questions: Sequence[ReconcileQuestion], agenda: Agenda
-    ) -> Reconciliation:
-        answer = await self._rules.reconcile(questions, agenda)
-        return replace(answer, decisions=tuple(map(_in_own_words, answer.decisions)))
+        return await _by_rules(state, neighbours, self._rules, in_own_words=True)
 
     async def _embedded(self, state: RunState, plan: RunPlan) -> RunPlan:
         """Judge and embed the words that a reconciler brought; refused ones change nothing."""
-        drafts = [draft if draft.new is None else self._judged(draft) for draft in plan.drafts]
-        reworded = [draft for draft in drafts if draft.new is not None]
+        drafts = [self._judged(draft) for draft in plan.drafts]
         granted = plan.maintenance.granted
-        texts = [draft.content for draft in reworded] + [merge.own for merge in granted]
-        vectors = await embedded(state.embedder, texts)
+        reworded = [draft for draft in drafts if draft.new or draft.remainder]
+        brought = [text for draft in reworded for text in (draft.new, draft.remainder) if text]
+        vectors = await embedded(state.embedder, [*brought, *(merge.own for merge in granted)])
+        ready = iter(vectors)
         new = {
-            draft.index: replace(draft, new=text)
-            for draft, text in zip(reworded, vectors, strict=False)
+            draft.index: replace(
+                draft,
+                new=next(ready) if draft.new else None,
+                remainder=next(ready) if draft.remainder else None,
+            )
+            for draft in reworded
         }
-        merges = [
-            replace(merge, own=text)
-            for merge, text in zip(granted, vectors[len(reworded) :], strict=True)
-        ]
+        merges = [replace(merge, own=text) for merge, text in zip(granted, ready, strict=True)]
         return replace(
             plan,
             drafts=tuple(new.get(draft.index, draft) for draft in drafts),
@@ -108,65 +133,91 @@ class DraftReconciliation:
         )
 
     def _judged(self, draft: Draft) -> Draft:
+        """With its new words as the gate leaves them; without a change that needs refused ones."""
+        words = draft.new or draft.remainder
+        if words is None:
+            return draft
         judged = self._gate.redacted(
-            Proposal(draft.content.text, draft.proposed.confidence, extracted=True)
+            Proposal(words.text, draft.proposed.confidence, extracted=True)
         )
         if self._gate.check(judged):
             return draft.decided(
                 ReconcileDecision("ADD", reason="the gate refused the reworded text")
             )
-        return replace(draft, new=EmbeddedText(judged.content, content_hash(judged.content)))
+        text = EmbeddedText(judged.content, content_hash(judged.content))
+        return replace(draft, new=text) if draft.new else replace(draft, remainder=text)
 
 
-async def _decide_all(
-    state: RunState, neighbours: Neighbours, ask: Ask, agenda: Agenda
-) -> tuple[tuple[Draft, ...], DecisionLimits, Reconciliation | None]:
-    """Every open draft decided, batch by batch; what is left; and the first answer, if any,
-    which is the one that was shown the agenda.
-    """
-    groups = ConflictGroups(state.open_drafts, state.embedder.neighbour_floor)
+async def _by_rules(
+    state: RunState, neighbours: Neighbours, rules: Reconciler, *, in_own_words: bool
+) -> RunPlan:
+    """Every open draft decided by rules, among what became of the earlier ones."""
+    related = RelatedDrafts(state.open_drafts, state.embedder.neighbour_floor)
     limits = DecisionLimits()
     decided: dict[int, Draft] = {}
-    first: Reconciliation | None = None
-    for batch in groups.batches():
-        compared = [_compared(draft, neighbours, groups, decided) for draft in batch]
-        questions = [draft.question for draft in compared if draft.open and draft.neighbours]
-        answers: Sequence[ReconcileDecision] = ()
-        if questions:
-            answer = await ask(questions, agenda if first is None else NO_AGENDA)
-            first = first or answer
-            answers = answer.decisions
-        done, limits = _decide_batch(compared, answers, limits)
-        decided |= {draft.index: draft for draft in done}
-    return tuple(decided.values()), limits, first
+    for proposal in state.open_drafts:
+        near = related.decided(proposal, neighbours[proposal.index].neighbours, decided)
+        draft = _repeated(replace(proposal, neighbours=near), neighbours)
+        decision = _unasked(draft)
+        if draft.open and near:
+            [decision] = (await rules.reconcile([draft.question])).decisions
+            decision = _in_own_words(decision) if in_own_words else decision
+        decided[draft.index], limits = _decided(draft, decision, limits)
+    return RunPlan(neighbours, tuple(decided.values()), MaintenancePlan(limits.left))
 
 
-def _compared(
-    draft: Draft, neighbours: Neighbours, groups: ConflictGroups, decided: Mapping[int, Draft]
-) -> Draft:
-    """The draft with its neighbours; what says exactly the same needs no decision."""
-    stored = neighbours[draft.index]
-    draft = replace(draft, neighbours=groups.neighbours(draft, stored.neighbours, decided))
-    left = {near.memory_id for near in draft.neighbours}
-    if stored.same_text in left and not draft.proposed.retracts:
-        return draft.repeating(stored.same_text, "it is remembered already")
+def _carried_out(
+    state: RunState,
+    neighbours: Neighbours,
+    related: RelatedDrafts,
+    given: Mapping[int, ReconcileDecision],
+) -> tuple[tuple[Draft, ...], DecisionLimits]:
+    """What a model decided about all drafts at once, one after the other; and what is left."""
+    limits = DecisionLimits()
+    decided: dict[int, Draft] = {}
+    for proposal in state.open_drafts:
+        shown = _all_shown(proposal, state, neighbours)
+        near = related.all_decided(proposal, shown, decided)
+        draft = _repeated(replace(proposal, neighbours=near), neighbours)
+        decision = as_it_is_now(given.get(draft.index, _unasked(draft)), decided)
+        decided[draft.index], limits = _decided(draft, decision, limits)
+    return tuple(decided.values()), limits
+
+
+def _all_shown(draft: Draft, state: RunState, neighbours: Neighbours) -> list[Neighbour]:
+    """Memories that a model was shown beside any statement of the bucket, its own first."""
+    own = neighbours[draft.index].neighbours
+    found = {near.memory_id: near for near in own}
+    for other in state.buckets[draft.owner]:
+        for near in neighbours[other.index].neighbours:
+            found.setdefault(near.memory_id, replace(near, similarity=0.0))
+    return list(found.values())
+
+
+def _is_known(draft: Draft, neighbours: Neighbours) -> bool:
+    """Whether a memory says exactly the same, which needs no decision."""
+    return neighbours[draft.index].same_text is not None and not draft.proposed.retracts
+
+
+def _repeated(draft: Draft, neighbours: Neighbours) -> Draft:
+    """Repeating the memory that says exactly the same, unless the run has ended that."""
+    same = neighbours[draft.index].same_text
+    if _is_known(draft, neighbours) and same in {near.memory_id for near in draft.neighbours}:
+        return draft.repeating(same, "it is remembered already")
     return draft
 
 
-def _decide_batch(
-    batch: Sequence[Draft], answers: Sequence[ReconcileDecision], limits: DecisionLimits
-) -> tuple[list[Draft], DecisionLimits]:
-    """Those that nobody was asked about are new, or retract nothing."""
-    asked = [draft.index for draft in batch if draft.open and draft.neighbours]
-    given = dict(zip(asked, answers, strict=True))
-    still_open = [draft for draft in batch if draft.open]
-    decisions = [given.get(draft.index, _unasked(draft)) for draft in still_open]
-    done, limits = decide(still_open, decisions, limits)
-    later = {draft.index: draft for draft in done}
-    return [later.get(draft.index, draft) for draft in batch], limits
+def _decided(
+    draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
+) -> tuple[Draft, DecisionLimits]:
+    if not draft.open:
+        return draft, limits
+    [done], limits = decide([draft], [decision], limits)
+    return done, limits
 
 
 def _unasked(draft: Draft) -> ReconcileDecision:
+    """Of what nobody was asked about: it is new, or retracts nothing."""
     if draft.proposed.retracts:
         return ReconcileDecision("NONE", reason="nothing remembered says so")
     return ReconcileDecision("ADD")

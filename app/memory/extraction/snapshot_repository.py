@@ -1,12 +1,12 @@
-"""SQL for what a run decides among: the neighbours of its drafts, and old memories that a model
-may look at besides. Both are a snapshot, which is compared again before anything is stored.
+"""SQL for what a run decides among: the neighbours of its drafts, a snapshot that is compared again
+before anything is stored.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from typing import Any
 
+from pgvector.sqlalchemy import SPARSEVEC
 from sqlalchemy import (
     ColumnElement,
     Row,
@@ -24,55 +24,30 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.language.llm.embedder import Embedder
-from app.language.llm.reconciler import Agenda, AgendaMemory, Neighbour
+from app.language.llm.reconciler import Neighbour
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.maintenance import (
-    VALID_DAYS,
-    AgendaEntry,
     AgendaSnapshot,
-    category,
 )
-from app.memory.extraction.models import ExtractionRun
-from app.memory.extraction.repository import DERIVED
 from app.memory.extraction.run_state import RunState
+from app.memory.extraction.shared_words import CANDIDATES, asked_vector, sharing_words
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
-from app.memory.memories.repository import bucket, current, query_vectors
+from app.memory.memories.repository import bucket, current, current_or_coming, query_vectors
 from app.memory.memories.visibility_sql import visible
 
 NEAREST = 10
-"""How many memories a reconciler sees beside a proposal."""
+"""How many memories a reconciler sees beside a proposal for being near."""
+
+SHOWN = 10
+"""How many a model is shown beside a proposal: what has its attribute, shares words, is near."""
 
 EXPERIENCE = "experience"
-
-FEWEST_DUE = 3
-"""So few old memories are not worth a model's attention."""
-
-MOST_DUE = 20
-CROWDED = 8
-"""From how many memories of one type on some may be one."""
-
-MOST_PARTS = 30
-LONGEST_PART = 500
-"""Of longer statements several would not fit into one."""
-
-REST = timedelta(days=7)
-"""How long a category that was looked through is left alone, whatever came of it."""
 
 _NEIGHBOUR: tuple[Any, ...] = (
     Memory.memory_id, Memory.version, Memory.content, Memory.content_hash, Memory.memory_type,
     Memory.confidence, Memory.source, Memory.attribute, Memory.valid_from, Memory.valid_to,
     Memory.create_time, Memory.said_at, Memory.speaker,
-)  # fmt: skip
-
-_FRESH = func.greatest(Memory.update_time, Memory.valid_from, Memory.reviewed_at)
-_PERIOD = func.make_interval(0, 0, 0, func.coalesce(Memory.expected_valid_days, VALID_DAYS))
-_DUE_AT = _FRESH + _PERIOD
-_REVIEWED: tuple[Any, ...] = (
-    Memory.memory_id, Memory.version, Memory.content, Memory.memory_type, Memory.confidence,
-    Memory.source, Memory.scope, Memory.scope_id, Memory.expected_valid_days,
-    func.coalesce(Memory.valid_from, Memory.said_at, Memory.create_time).label("since"),
-    func.date_part("day", func.now() - _FRESH).label("days"),
 )  # fmt: skip
 
 
@@ -112,45 +87,34 @@ class SnapshotRepository:
         self._ignored = state.request.ignored
         self._kept = state.request.kept
         self._threshold = threshold
+        self._by_model = state.model.reconciler.model is not None
 
     async def neighbours(self) -> Neighbours:
-        """Neighbours of every open draft, nearest first: what is near, what says the same, and
-        what gives another value of the same attribute however far its words are (a
-        contradiction in other words may be as far as 0.48).
+        """Neighbours of every open draft: what says the same, what gives another value of the same
+        attribute however far its words are (a contradiction in other words may be as far as
+        0.48), where a model decides also what shares telling words with it, and what is near.
         """
         found: dict[int, DraftNeighbours] = {}
         for owner, drafts in self._buckets.items():
             near = await self._nearest(owner, drafts)
             others = await self._by_text_or_attribute(owner, drafts)
-            for draft, rows in zip(drafts, near, strict=True):
-                found[draft.index] = self._neighbours_of(draft, rows, others)
+            words = await self._by_words(owner, drafts) if self._by_model else [[]] * len(drafts)
+            for draft, rows, alike in zip(drafts, near, words, strict=True):
+                found[draft.index] = self._neighbours_of(draft, rows, others, alike)
         return found
 
-    async def agenda(self) -> AgendaSnapshot:
-        """What is stale in the run's buckets, and the largest category that has not been looked
-        through lately; nothing where there is too little of it.
-        """
-        owners = list(self._buckets)
-        if not owners:
-            return AgendaSnapshot()
-        due = await self._due(owners)
-        parts = await self._parts(owners)
-        today = (await self._db.scalars(select(func.current_date()))).one()
-        return AgendaSnapshot(
-            Agenda(
-                today,
-                tuple(entry.memory for entry in due.values()),
-                tuple(entry.memory for entry in parts.values()),
-            ),
-            due,
-            parts,
-        )
-
     def _neighbours_of(
-        self, draft: Draft, rows: Sequence[Row[Any]], others: Sequence[Row[Any]]
+        self,
+        draft: Draft,
+        rows: Sequence[Row[Any]],
+        others: Sequence[Row[Any]],
+        alike: Sequence[Row[Any]],
     ) -> DraftNeighbours:
         attribute = draft.proposed.attribute
         found = {row.memory_id: (row, float(row.similarity)) for row in rows}
+        for row in alike:
+            found.setdefault(row.memory_id, (row, 0.0))
+        by_words = {row.memory_id for row in alike}
         for row in others:
             same_text = row.content_hash == draft.own.content_hash
             if same_text or (attribute is not None and row.attribute == attribute):
@@ -162,6 +126,16 @@ class SnapshotRepository:
             (match for match in found.values() if (match[0].memory_type == EXPERIENCE) is told),
             key=lambda match: (-match[1], match[0].memory_id),
         )
+        if self._by_model:
+            # Whatever vectors say, the same attribute comes first, then words in common.
+            ordered.sort(
+                key=lambda match: (
+                    match[0].content_hash != draft.own.content_hash,
+                    attribute is None or match[0].attribute != attribute,
+                    match[0].memory_id not in by_words,
+                )
+            )
+            ordered = ordered[:SHOWN]
         floor = self._threshold(draft.own.text)
         return DraftNeighbours(
             tuple(
@@ -180,7 +154,8 @@ class SnapshotRepository:
         return and_(
             Memory.tenant_id == self._access.tenant_id,
             *bucket(asdict(owner)),
-            current(),
+            # A model is told the times; rules take every value for one that holds.
+            current_or_coming() if self._by_model else current(),
             visible(self._access),
             left if self._ignored else true(),
         )
@@ -217,85 +192,42 @@ class SnapshotRepository:
         rows = await self._db.execute(statement.where(self._bucket(owner), or_(*wanted)))
         return list(rows.all())
 
-    def _derived(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
-        return and_(
-            Memory.tenant_id == self._access.tenant_id,
-            or_(*(and_(*bucket(asdict(owner))) for owner in owners)),
-            current(),
-            visible(self._access),
-            DERIVED,
+    async def _by_words(self, owner: MemoryOwner, drafts: Sequence[Draft]) -> list[list[Row[Any]]]:
+        """For each draft the memories that share telling words with it."""
+        asked = (
+            func.unnest(
+                cast([asked_vector(draft.own.text).to_text() for draft in drafts], ARRAY(Text))
+            )
+            .table_valued("terms", with_ordinality="place", name="asked")
+            .render_derived()
         )
-
-    async def _due(self, owners: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
-        """The stalest: what was neither said nor changed nor reviewed for as long as it was
-        thought to hold, 90 days unless it was told otherwise.
-        """
+        query = select(cast(asked.c.terms, SPARSEVEC()).label("terms"), asked.c.place)
+        words = query.offset(0).subquery("words")
+        product = Memory.terms.max_inner_product(words.c.terms)
+        candidates = (
+            select(*_NEIGHBOUR, literal(0.0).label("similarity"), product.label("product"))
+            .where(self._bucket(owner))
+            .order_by(product, Memory.memory_id)
+            .limit(CANDIDATES)
+            .lateral("alike")
+        )
         rows = await self._db.execute(
-            select(*_REVIEWED)
-            .where(self._derived(owners), func.now() > _DUE_AT)
-            .order_by(_DUE_AT, Memory.memory_id)
-            .limit(MOST_DUE)
+            select(words.c.place, candidates)
+            .join(candidates, true())
+            .where(candidates.c.product < 0)
         )
-        found = _agenda_entries(rows, owners)
-        return found if len(found) >= FEWEST_DUE else {}
-
-    def _mergeable(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
-        """What a merge would not take from anybody: the value of an attribute must stay one to
-        be replaced by the next; what ends, is long, is found by the caller's own id, or is kept
-        otherwise than the rest of its bucket stays apart.
-        """
-        usual = or_(
-            and_(Memory.scope == "session", Memory.tier == "short"),
-            and_(Memory.scope != "session", Memory.tier == "long"),
-        )
-        return and_(
-            self._derived(owners),
-            usual,
-            Memory.visibility == "members",
-            func.char_length(Memory.content) <= LONGEST_PART,
-            Memory.attribute.is_(None),
-            Memory.external_id.is_(None),
-            Memory.valid_to.is_(None),
-            Memory.expires_at.is_(None),
-        )
-
-    async def _parts(self, owners: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
-        """The newest memories of the largest category; old ones are reviewed instead."""
-        keys = (Memory.scope, Memory.scope_id, Memory.memory_type)
-        count = func.count()
-        crowded = await self._db.execute(
-            select(*keys)
-            .where(self._mergeable(owners))
-            .group_by(*keys)
-            .having(count >= CROWDED)
-            .order_by(count.desc(), *keys)
-        )
-        resting = await self._resting(owners[0].user_id)
-        for scope, scope_id, memory_type in crowded.all():
-            owner = _owner_of(owners, scope, scope_id)
-            if category(owner, memory_type) in resting:
-                continue
-            rows = await self._db.execute(
-                select(*_REVIEWED)
-                .where(self._mergeable([owner]), Memory.memory_type == memory_type)
-                .order_by(Memory.create_time.desc(), Memory.memory_id.desc())
-                .limit(MOST_PARTS)
-            )
-            return _agenda_entries(rows, owners)
-        return {}
-
-    async def _resting(self, user_id: str | None) -> list[Mapping[str, Any]]:
-        """Categories that a run of this user has looked through lately."""
-        looked = ExtractionRun.upkeep["category"]
-        rows = await self._db.scalars(
-            select(looked).where(
-                ExtractionRun.tenant_id == self._access.tenant_id,
-                ExtractionRun.user_id.is_not_distinct_from(user_id),
-                ExtractionRun.finish_time > func.now() - REST,
-                looked.is_not(None),
-            )
-        )
-        return [{name: counted[name] for name in counted if name != "shown"} for counted in rows]
+        found: list[dict[str, Row[Any]]] = [{} for _ in drafts]
+        for row in rows:
+            found[row.place - 1][row.memory_id] = row
+        return [
+            [
+                alike[memory_id]
+                for memory_id in sharing_words(
+                    draft.own.text, {each: row.content for each, row in alike.items()}
+                )
+            ]
+            for draft, alike in zip(drafts, found, strict=True)
+        ]
 
 
 def _neighbour(row: Row[Any], similarity: float, duplicate_from: float, *, kept: bool) -> Neighbour:
@@ -316,29 +248,3 @@ def _neighbour(row: Row[Any], similarity: float, duplicate_from: float, *, kept:
         said_at=row.said_at,
         speaker=row.speaker,
     )
-
-
-def _agenda_entries(
-    rows: Iterable[Row[Any]], owners: Sequence[MemoryOwner]
-) -> dict[str, AgendaEntry]:
-    return {
-        row.memory_id: AgendaEntry(
-            AgendaMemory(
-                memory_id=row.memory_id,
-                content=row.content,
-                memory_type=row.memory_type,
-                confidence=row.confidence,
-                days=int(row.days),
-                expected_valid_days=row.expected_valid_days,
-                since=row.since,
-            ),
-            _owner_of(owners, row.scope, row.scope_id),
-            row.version,
-            protected=row.source != "ai" or row.memory_type == "correction",
-        )
-        for row in rows
-    }
-
-
-def _owner_of(owners: Sequence[MemoryOwner], scope: str, scope_id: str) -> MemoryOwner:
-    return next(owner for owner in owners if (owner.scope, owner.scope_id) == (scope, scope_id))

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.repository import PolicyRepository
 from app.identity.agents.retention import ForgettingPolicy, Policies
 from app.language.llm.embedder import Embedder
+from app.memory.extraction.capacity_writer import CapacityWriter
 from app.memory.extraction.draft_writer import DraftWriter
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.graph_writer import DraftGraphWriter
@@ -83,7 +84,7 @@ class RunTransaction:
         maintenance = await MaintenanceWriter(db, state, writer, now).store(
             plan.maintenance, drafts
         )
-        drafts = await writer.trim(
+        drafts = await CapacityWriter(db, state.request).trim(
             drafts,
             policies=await self._policies(db, state, drafts),
             left=plan.maintenance.left,

@@ -44,6 +44,13 @@ def current() -> ColumnElement[bool]:
     return and_(Memory.status == "active", _in_time(Memory.__table__.c, func.now()))
 
 
+def current_or_coming() -> ColumnElement[bool]:
+    """What counts now, and what will from a later time on."""
+    columns = Memory.__table__.c
+    over = or_(columns.expires_at <= func.now(), columns.valid_to <= func.now())
+    return and_(Memory.status == "active", func.coalesce(over, false()).is_(false()))
+
+
 def valid_at(at: datetime, row: Any = Memory.__table__.c) -> ColumnElement[bool]:
     """What was true at a time; `search_sql.py` has the same as text.
 

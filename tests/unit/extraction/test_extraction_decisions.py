@@ -11,9 +11,9 @@ from app.memory.extraction.decisions import (
     SAID_LATER,
     DecisionLimits,
     decide,
-    with_stored_ids,
 )
 from app.memory.extraction.drafts import Draft, EmbeddedText
+from app.memory.extraction.related_drafts import with_stored_ids
 from app.memory.memories.owner import MemoryOwner
 
 PLACE = MemoryOwner("user", "ana", "ana", None, None, None)
@@ -128,7 +128,7 @@ def test_one_unknown_among_known_ones_spoils_a_merge():
     ("event", "ids"),
     [
         *((event, ()) for event in ("SUPERSEDE", "UPDATE", "DELETE", "MERGE")),
-        *((event, ("mem_1", "mem_2")) for event in ("UPDATE", "DELETE")),
+        ("UPDATE", ("mem_1", "mem_2")),
     ],
 )
 def test_an_event_needs_exactly_as_many_memories_as_it_has_places(event, ids):

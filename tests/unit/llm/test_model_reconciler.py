@@ -1,6 +1,7 @@
 """The model's reconciler over the real SDK: nothing it answers can lose or destroy anything."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -46,7 +47,7 @@ async def decide(
 def test_it_says_who_it_is(reconciler: ModelReconciler):
     assert reconciler.name == "openai/local-model"
     assert reconciler.model == "local-model"
-    assert reconciler.prompt_version == "reconcile/2"
+    assert reconciler.prompt_version == "reconcile/3"
 
 
 async def test_all_questions_with_neighbours_are_one_call(
@@ -113,7 +114,7 @@ async def test_memories_are_sent_once_and_without_their_ids(
             "attribute": "user.residence",
             "valid_from": "2026-05-01",
             "valid_to": "2026-05-01",
-            "since": "2026-05-01",
+            "said": "2026-05-01",
             "fixed": True,
         },
         {"kind": "memory", "id": "n2", "text": "The user lives in Berlin.", "type": "fact"},
@@ -131,7 +132,7 @@ async def test_memories_are_sent_once_and_without_their_ids(
             "type": "fact",
             "attribute": "user.residence",
             "valid_from": "2026-05-01",
-            "since": "2026-05-01",
+            "said": "2026-05-01",
             "mends": "Not Berlin.",
             "retracts": True,
             "near": ["n2", "n1"],
@@ -162,6 +163,10 @@ async def test_memories_are_sent_once_and_without_their_ids(
             {"event": "MERGE", "memories": ["n1"], "content": "Both."},
             ReconcileDecision("UPDATE", IDS[:1], "Both."),
         ),
+        (
+            {"event": "SUPERSEDE", "memories": ["n2", "n1"], "content": "The rest."},
+            ReconcileDecision("SUPERSEDE", (IDS[1], IDS[0]), "The rest."),
+        ),
         # Deleting the old one for a new one would lose the new one, too.
         ({"event": "DELETE", "memories": ["n1"]}, ReconcileDecision("SUPERSEDE", IDS[:1])),
     ],
@@ -188,7 +193,7 @@ async def test_a_decision_is_taken_over(
         ({"event": "DELETE", "memories": ["n1"]}, "DELETE", IDS[:1]),
         ({"event": "NONE"}, "NONE", ()),
         ({"event": "DELETE", "memories": []}, "ADD", ()),
-        ({"event": "DELETE", "memories": ["n1", "n2"]}, "ADD", ()),
+        ({"event": "DELETE", "memories": ["n1", "n2"]}, "DELETE", IDS[:2]),
     ],
 )
 async def test_only_a_retraction_deletes(
@@ -212,8 +217,9 @@ async def test_only_a_retraction_deletes(
         ({"event": "SUPERSEDE", "memories": ["n1", "n9"]}, "an unknown memory"),
         ({"event": "NONE", "memories": ["n9"]}, "an unknown memory"),
         ({"event": "ADD", "memories": ["n9"]}, "an unknown memory"),
-        # In the prompt, but near to another statement.
-        ({"event": "SUPERSEDE", "memories": ["n3"]}, "an unknown memory"),
+        # A statement names no later one, nor itself.
+        ({"event": "SUPERSEDE", "memories": ["q2"]}, "an unknown memory"),
+        ({"event": "SUPERSEDE", "memories": ["q1"]}, "an unknown memory"),
         # Real ids are not in the prompt; whoever knows one has it from elsewhere.
         ({"event": "SUPERSEDE", "memories": [IDS[0]]}, "an unknown memory"),
         ({"event": "DELETE", "memories": [{"id": "n1"}]}, "an unknown memory"),
@@ -224,13 +230,12 @@ async def test_only_a_retraction_deletes(
         ({"event": "UPDATE", "memories": [], "content": "x"}, "not name one"),
         ({"event": "UPDATE", "memories": ["n1", "n2"], "content": "x"}, "not name one"),
         ({"event": "MERGE", "memories": None, "content": "x"}, "not name one"),
-        ({"event": "SUPERSEDE", "memories": []}, "not name one"),
-        ({"event": "SUPERSEDE", "memories": ["n1", "n2"]}, "not name one"),
+        ({"event": "SUPERSEDE", "memories": []}, "named no memory"),
         ({"event": "FORGET", "memories": ["n1"]}, "an unknown event"),
         ({"event": None}, "an unknown event"),
         ({}, "an unknown event"),
-        ({"statement": "q7", "event": "DELETE", "memories": ["n1"]}, "decided nothing"),
-        ({"statement": None, "event": "DELETE", "memories": ["n1"]}, "decided nothing"),
+        ({"statement": "q7", "event": "DELETE", "memories": ["n1"]}, "changes nothing"),
+        ({"statement": None, "event": "DELETE", "memories": ["n1"]}, "changes nothing"),
     ],
 )
 async def test_what_does_not_hold_together_adds(
@@ -267,8 +272,49 @@ async def test_questions_without_a_decision_add(
     found = await reconciler.reconcile([question(near()), question(near())])
 
     assert {(one.event, one.reason) for one in found.decisions} == {
-        ("ADD", "The model decided nothing.")
+        ("ADD", "It changes nothing that is remembered.")
     }
+
+
+async def test_retraction_without_a_decision_takes_back_nothing(
+    server: OpenAIServer, reconciler: ModelReconciler
+):
+    server.chat.script(says({"decisions": []}))
+
+    [decision] = (await reconciler.reconcile([question(near(), retracts=True)])).decisions
+
+    assert (decision.event, decision.memory_ids) == ("NONE", ())
+
+
+async def test_statement_names_memories_of_others_and_earlier_statements(
+    server: OpenAIServer, reconciler: ModelReconciler
+):
+    first = replace(question(near(IDS[0])), statement_id="draft:0")
+    alone = replace(question(), statement_id="draft:1")
+    last = replace(question(near("draft:1"), near(IDS[1])), statement_id="draft:4")
+    server.chat.script(
+        says(
+            {
+                "decisions": [
+                    {"statement": "q1", "event": "SUPERSEDE", "memories": ["n2"]},
+                    {"statement": "q3", "event": "SUPERSEDE", "memories": ["q2", "n1", "q1"]},
+                ]
+            }
+        )
+    )
+
+    decisions = (await reconciler.reconcile([first, alone, last])).decisions
+
+    assert [(one.event, one.memory_ids) for one in decisions] == [
+        ("SUPERSEDE", (IDS[1],)),
+        ("ADD", ()),
+        ("SUPERSEDE", ("draft:1", IDS[0], "draft:0")),
+    ]
+    [sent] = server.chat.requests
+    assert [line["near"] for line in lines_of(sent, "statement") if "near" in line] == [
+        ["n1"],
+        ["q2", "n2"],
+    ]
 
 
 async def test_the_first_of_two_decisions_counts(server: OpenAIServer, reconciler: ModelReconciler):

@@ -1,0 +1,180 @@
+"""SQL for what a model may look at besides: what nobody has spoken of for long, and what gathered
+in one category. A snapshot, which is compared again before anything is stored.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.language.llm.reconciler import Agenda, AgendaMemory
+from app.memory.extraction.maintenance import VALID_DAYS, AgendaEntry, AgendaSnapshot, category
+from app.memory.extraction.models import ExtractionRun
+from app.memory.extraction.repository import DERIVED
+from app.memory.extraction.run_state import RunState
+from app.memory.memories.models import Memory
+from app.memory.memories.owner import MemoryOwner
+from app.memory.memories.repository import bucket, current
+from app.memory.memories.visibility_sql import visible
+
+FEWEST_DUE = 3
+"""So few old memories are not worth a model's attention."""
+
+MOST_DUE = 20
+CROWDED = 8
+"""From how many memories of one type on some may be one."""
+
+MOST_PARTS = 30
+LONGEST_PART = 500
+"""Of longer statements several would not fit into one."""
+
+REST = timedelta(days=7)
+"""How long a category that was looked through is left alone, whatever came of it."""
+
+_FRESH = func.greatest(Memory.update_time, Memory.valid_from, Memory.reviewed_at)
+_PERIOD = func.make_interval(0, 0, 0, func.coalesce(Memory.expected_valid_days, VALID_DAYS))
+_DUE_AT = _FRESH + _PERIOD
+_REVIEWED: tuple[Any, ...] = (
+    Memory.memory_id, Memory.version, Memory.content, Memory.memory_type, Memory.confidence,
+    Memory.source, Memory.scope, Memory.scope_id, Memory.expected_valid_days,
+    func.coalesce(Memory.valid_from, Memory.said_at, Memory.create_time).label("since"),
+    func.date_part("day", func.now() - _FRESH).label("days"),
+)  # fmt: skip
+
+
+class AgendaRepository:
+    """Looks for one run. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, state: RunState) -> None:
+        self._db = db
+        self._access = state.request.principal.access
+        self._owners = list(state.buckets)
+
+    async def agenda(self) -> AgendaSnapshot:
+        """What is stale in the run's buckets, and the largest category that has not been looked
+        through lately; nothing where there is too little of it.
+        """
+        owners = self._owners
+        if not owners:
+            return AgendaSnapshot()
+        due = await self._due(owners)
+        parts = await self._parts(owners)
+        today = (await self._db.scalars(select(func.current_date()))).one()
+        return AgendaSnapshot(
+            Agenda(
+                today,
+                tuple(entry.memory for entry in due.values()),
+                tuple(entry.memory for entry in parts.values()),
+            ),
+            due,
+            parts,
+        )
+
+    def _derived(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
+        return and_(
+            Memory.tenant_id == self._access.tenant_id,
+            or_(*(and_(*bucket(asdict(owner))) for owner in owners)),
+            current(),
+            visible(self._access),
+            DERIVED,
+        )
+
+    async def _due(self, owners: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
+        """The stalest: what was neither said nor changed nor reviewed for as long as it was
+        thought to hold, 90 days unless it was told otherwise.
+        """
+        rows = await self._db.execute(
+            select(*_REVIEWED)
+            .where(self._derived(owners), func.now() > _DUE_AT)
+            .order_by(_DUE_AT, Memory.memory_id)
+            .limit(MOST_DUE)
+        )
+        found = _agenda_entries(rows, owners)
+        return found if len(found) >= FEWEST_DUE else {}
+
+    def _mergeable(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
+        """What a merge would not take from anybody: the value of an attribute must stay one to
+        be replaced by the next; what ends, is long, is found by the caller's own id, or is kept
+        otherwise than the rest of its bucket stays apart.
+        """
+        usual = or_(
+            and_(Memory.scope == "session", Memory.tier == "short"),
+            and_(Memory.scope != "session", Memory.tier == "long"),
+        )
+        return and_(
+            self._derived(owners),
+            usual,
+            Memory.visibility == "members",
+            func.char_length(Memory.content) <= LONGEST_PART,
+            Memory.attribute.is_(None),
+            Memory.external_id.is_(None),
+            Memory.valid_to.is_(None),
+            Memory.expires_at.is_(None),
+        )
+
+    async def _parts(self, owners: Sequence[MemoryOwner]) -> dict[str, AgendaEntry]:
+        """The newest memories of the largest category; old ones are reviewed instead."""
+        keys = (Memory.scope, Memory.scope_id, Memory.memory_type)
+        count = func.count()
+        crowded = await self._db.execute(
+            select(*keys)
+            .where(self._mergeable(owners))
+            .group_by(*keys)
+            .having(count >= CROWDED)
+            .order_by(count.desc(), *keys)
+        )
+        resting = await self._resting(owners[0].user_id)
+        for scope, scope_id, memory_type in crowded.all():
+            owner = _owner_of(owners, scope, scope_id)
+            if category(owner, memory_type) in resting:
+                continue
+            rows = await self._db.execute(
+                select(*_REVIEWED)
+                .where(self._mergeable([owner]), Memory.memory_type == memory_type)
+                .order_by(Memory.create_time.desc(), Memory.memory_id.desc())
+                .limit(MOST_PARTS)
+            )
+            return _agenda_entries(rows, owners)
+        return {}
+
+    async def _resting(self, user_id: str | None) -> list[Mapping[str, Any]]:
+        """Categories that a run of this user has looked through lately."""
+        looked = ExtractionRun.upkeep["category"]
+        rows = await self._db.scalars(
+            select(looked).where(
+                ExtractionRun.tenant_id == self._access.tenant_id,
+                ExtractionRun.user_id.is_not_distinct_from(user_id),
+                ExtractionRun.finish_time > func.now() - REST,
+                looked.is_not(None),
+            )
+        )
+        return [{name: counted[name] for name in counted if name != "shown"} for counted in rows]
+
+
+def _agenda_entries(
+    rows: Iterable[Row[Any]], owners: Sequence[MemoryOwner]
+) -> dict[str, AgendaEntry]:
+    return {
+        row.memory_id: AgendaEntry(
+            AgendaMemory(
+                memory_id=row.memory_id,
+                content=row.content,
+                memory_type=row.memory_type,
+                confidence=row.confidence,
+                days=int(row.days),
+                expected_valid_days=row.expected_valid_days,
+                since=row.since,
+            ),
+            _owner_of(owners, row.scope, row.scope_id),
+            row.version,
+            protected=row.source != "ai" or row.memory_type == "correction",
+        )
+        for row in rows
+    }
+
+
+def _owner_of(owners: Sequence[MemoryOwner], scope: str, scope_id: str) -> MemoryOwner:
+    return next(owner for owner in owners if (owner.scope, owner.scope_id) == (scope, scope_id))
