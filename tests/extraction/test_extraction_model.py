@@ -238,39 +238,6 @@ class TestGoodAnswers:
         assert then == ["The user has a dog."]
 
 
-class TestWhatIsKnown:
-    """What the prompt of a run says besides the messages."""
-
-    async def test_the_name_that_the_application_gave_the_user(self, client, worker, chat):
-        agent = {"agent_id": "home", "agent_name": "Home"}
-        ok(await client.post("/agents", json=agent), 201)
-        user = {"user_id": "ana", "agent_id": "home", "user_name": "阿妮"}
-        ok(await client.post("/users", json=user), 201)
-        await read(client, {"role": "user", "content": "I live in Munich.", "name": "ani"}, REPLY)
-
-        [line] = lines_of(chat.requests[0], "user")
-        assert line["name"] == "阿妮"
-        assert lines_of(chat.requests[0], "message")[0]["name"] == "ani"
-
-    async def test_the_name_of_messages_in_a_request(self, client, chat):
-        said = [
-            {"role": "user", "content": "I live in Munich.", "name": "Ana"},
-            {"role": "user", "content": "I live in Rome.", "name": "Ben"},
-        ]
-        chat.script(remembers(), remembers())
-        for messages in (said, said[:1]):
-            body = {"messages": messages, "user_id": "ana"}
-            ok(await client.post("/memories", json=body))
-
-        for request in chat.requests:
-            assert [line["name"] for line in lines_of(request, "user")] == ["Ana"]
-
-    async def test_no_name_where_none_is_known(self, client, worker, chat):
-        await read(client, "I live in Munich.", REPLY)
-
-        assert lines_of(chat.requests[0], "user") == []
-
-
 async def test_a_goal_with_a_deadline_stays_when_the_day_has_passed(client, worker, chat):
     goal = "The user wants to save $2,000 by June 30, 2024."
     chat.script(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.pieces import MOST_ALONE, MOST_WORDS, piece_ends, piece_texts
+from app.language.text.pieces import MOST_ALONE, MOST_WORDS, parts_within, piece_ends, piece_texts
 from app.language.text.word_limit import word_count
 
 SENTENCE = "We talked about the move to Munich and the rent. "
@@ -68,3 +68,31 @@ def test_nothing_is_lost_and_no_piece_is_too_long(text: str, most: int, more: in
     # Two characters of a script without spaces are one word, of which a cut may make two halves.
     assert all(word_count(piece) <= most + more + 1 for piece in pieces)
     assert len(pieces) == 1 or all(pieces)
+
+
+@pytest.mark.parametrize(("characters", "parts"), [(0, 1), (9, 1), (10, 1), (11, 2), (21, 3)])
+def test_parts_have_at_most_so_many_characters(characters: int, parts: int) -> None:
+    assert len(parts_within("字" * characters, 10)) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two three. Four.", ["One. ", "Two three. ", "Four."]),
+        ("One\nTwo three\nFour", ["One\n", "Two three\n", "Four"]),
+        ("one two three four", ["one two", " three four"]),
+        ("我去了。他也去了，真的。好", ["我去了。", "他也去了，真的。好"]),
+        ("x" * 25, ["x" * 11, "x" * 11, "xxx"]),
+    ],
+)
+def test_parts_end_where_a_reader_would_pause(text: str, parts: list[str]) -> None:
+    assert parts_within(text, 11) == parts
+
+
+@given(TEXTS, st.integers(1, 80))
+def test_parts_lose_nothing(text: str, longest: int) -> None:
+    parts = parts_within(text, longest)
+
+    assert "".join(parts) == text
+    assert all(len(part) <= longest for part in parts)
+    assert all(parts) or parts == [""]

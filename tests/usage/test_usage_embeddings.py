@@ -165,7 +165,8 @@ class TestWhatIsCounted:
         body = {"messages": "I like green tea, and my cat sleeps.", "user_id": "ana"}
         ok(await ana.post("/memories", json=body), 201)
 
-        await shows(ana, embed=(1, 0, 2 * TOKENS))
+        # What was said once, to find what is known near to it, and what is stored.
+        await shows(ana, embed=(2, 0, 3 * TOKENS))
         assert (await ledger(ana))["extract", "reader"] == (1, 0, 120)
 
     async def test_the_local_model_is_not_listed(self, client: AsyncClient) -> None:

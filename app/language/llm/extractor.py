@@ -42,6 +42,16 @@ class ConversationTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownMemory:
+    """What is remembered already near to what is read; `said_at` is when it was said."""
+
+    content: str
+    attribute: str | None = None
+    valid_from: datetime | None = None
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractionRequest:
     """What to read.
 
@@ -52,6 +62,9 @@ class ExtractionRequest:
         scopes: for whom a proposal may be meant here.
         recalled: memories that stood in the model's context meanwhile; saying them back is no
             news.
+        known: memories that the turns may be about, nearest first, whether a model was shown
+            them or not: a change of them is news.
+        attributes: those that memories of the same owners have, last used first.
         handed_over: somebody gave this one message to be remembered, outside of a conversation.
         user_name: of the user, where the application knows it; others may speak beside them.
 
@@ -62,6 +75,8 @@ class ExtractionRequest:
     prompt: str | None = None
     scopes: Sequence[Scope] = ("user", "session")
     recalled: Sequence[str] = ()
+    known: Sequence[KnownMemory] = ()
+    attributes: Sequence[str] = ()
     handed_over: bool = False
     user_name: str | None = None
 

@@ -9,9 +9,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
-from app.language.llm.extractor import ConversationTurn, ExtractionRequest
+from app.language.llm.extractor import ConversationTurn, ExtractionRequest, KnownMemory
+
+MOST_KNOWN: Final = 40
+"""How many memories a model is told not to report again."""
 
 # A statement about oneself is short; what is longer is mostly pasted. Of an assistant's
 # message only the drift is needed.
@@ -54,7 +58,7 @@ def conversation(
 ) -> PromptConversation:
     """What a request gives to read; only new turns get an id, so only they can be cited."""
     lines = [line(kind="user", name=request.user_name)] if request.user_name else []
-    lines += [line(kind="known", text=text) for text in request.recalled]
+    lines += _known(request)
     turns: dict[str, ConversationTurn] = {}
     for turn in request.turns:
         short = None
@@ -63,6 +67,25 @@ def conversation(
             turns[short] = turn
         lines.append(_turn(turn, short, longest[turn.role]))
     return PromptConversation("\n".join(lines), turns)
+
+
+def _known(request: ExtractionRequest) -> list[str]:
+    """What is remembered already: what is near first, then what was recalled besides."""
+    memories = {memory.content: memory for memory in request.known}
+    memories |= {text: KnownMemory(text) for text in request.recalled if text not in memories}
+    lines = [
+        line(
+            kind="known",
+            text=memory.content,
+            attribute=memory.attribute,
+            valid_from=day(memory.valid_from),
+            said=day(memory.said_at),
+        )
+        for memory in islice(memories.values(), MOST_KNOWN)
+    ]
+    if request.attributes:
+        lines.append(line(kind="attributes", names=list(request.attributes)))
+    return lines
 
 
 def _turn(turn: ConversationTurn, short: str | None, longest: int) -> str:

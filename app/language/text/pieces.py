@@ -51,6 +51,28 @@ def piece_texts(text: str, ends: Sequence[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise((0, *ends))]
 
 
+def parts_within(text: str, longest: int) -> list[str]:
+    """The text in parts of at most `longest` characters, which together are the text.
+
+    Each is as long as it can be: it ends with a sentence or line, with a word where no sentence
+    does, and anywhere in a word that is longer.
+    """
+    if len(text) <= longest:
+        return [text]
+    sentences, words = sentence_ends(text), word_ends(text)
+    ends = [0]
+    while len(text) - ends[-1] > longest:
+        start, stop = ends[-1], ends[-1] + longest
+        ends.append(_last(sentences, start, stop) or _last(words, start, stop) or stop)
+    return piece_texts(text, [*ends[1:], len(text)])
+
+
+def _last(places: Sequence[int], start: int, stop: int) -> int | None:
+    """The last of the places behind `start` up to `stop`."""
+    index = bisect_right(places, stop)
+    return places[index - 1] if index and places[index - 1] > start else None
+
+
 def _is_heading(line: str) -> bool:
     return line.startswith("#") or line.rstrip().endswith((":", "：", "**"))
 

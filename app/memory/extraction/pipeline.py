@@ -78,7 +78,7 @@ class Pipeline:
         self._rules = rules
         gate = rules.saving.gate
         self._filter = ProcessorFilter(processing)
-        self._known = KnownMemories(database)
+        self._known = KnownMemories(database, embedders)
         self._calls = ModelCalls(database)
         self._reconciliation = DraftReconciliation(self._calls, gate, rules.reconciler)
         self._transaction = RunTransaction(

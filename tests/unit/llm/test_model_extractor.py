@@ -16,6 +16,7 @@ from app.language.llm.extractor import (
     ConversationTurn,
     Extraction,
     ExtractionRequest,
+    KnownMemory,
     Malformed,
     Proposed,
     ProposedRelation,
@@ -692,6 +693,63 @@ class TestConversation:
             sent = await asked(server, extractor, request(user_name=nameless))
             assert lines_of(sent, "user") == []
 
+    async def test_says_what_is_known_and_how_it_is_called(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        known = (
+            KnownMemory(
+                "用户住在慕尼黑。", "user.residence", datetime(2024, 5, 1, tzinfo=UTC), NOON
+            ),
+            KnownMemory("The user is a vet.", said_at=NOON),
+        )
+        sent = await asked(
+            server,
+            extractor,
+            request(
+                known=known,
+                recalled=("The user is a vet.", "The user likes tea."),
+                attributes=("user.residence", "user.diet"),
+            ),
+        )
+
+        assert lines_of(sent, "known", "attributes") == [
+            {
+                "kind": "known",
+                "text": "用户住在慕尼黑。",
+                "attribute": "user.residence",
+                "valid_from": "2024-05-01",
+                "said": "2026-11-21",
+            },
+            {"kind": "known", "text": "The user is a vet.", "said": "2026-11-21"},
+            {"kind": "known", "text": "The user likes tea."},
+            {"kind": "attributes", "names": ["user.residence", "user.diet"]},
+        ]
+
+    @pytest.mark.parametrize(
+        ("known", "recalled", "shown"),
+        [(39, 0, 39), (40, 0, 40), (41, 0, 40), (39, 1, 40), (39, 2, 40), (0, 41, 40), (0, 0, 0)],
+    )
+    async def test_says_so_many_known_memories_and_no_more(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        known: int,
+        recalled: int,
+        shown: int,
+    ):
+        sent = await asked(
+            server,
+            extractor,
+            request(
+                known=[KnownMemory(f"The user has {n} cats.") for n in range(known)],
+                recalled=[f"The user has {n} dogs." for n in range(recalled)],
+            ),
+        )
+
+        texts = [line["text"] for line in lines_of(sent, "known")]
+        assert len(texts) == shown
+        assert [text for text in texts if "cats" in text] == texts[:known]
+
     async def test_keeps_every_script_readable(
         self, server: OpenAIServer, extractor: ModelExtractor
     ):
@@ -793,7 +851,7 @@ class TestInstructions:
 
         schema = sent.body["response_format"]["json_schema"]["schema"]
         members = schema["properties"]["memories"]["items"]["properties"]
-        listed = system_of(sent).partition("# Scopes\n")[2].splitlines()[1:]
+        listed = system_of(sent).partition("# Scopes of an entry\n")[2].splitlines()
         assert [line.split(":")[0] for line in listed] == [f"- {scope}" for scope in offered]
         assert members.get("scope", {"enum": []})["enum"] == offered
 
@@ -862,9 +920,12 @@ class TestInstructions:
         members = schema["memories"]["items"]["required"]
         decision = reconcile_schema(NO_AGENDA)["properties"]["decisions"]["items"]
 
-        assert all(re.search(rf"^(- )?{name}\b", system, re.MULTILINE) for name in members)
+        explained = set(re.findall(r"^- (\w+)[,:]", system, re.MULTILINE))
+        assert explained | {"scope"} >= set(members)
+        assert "\n# Scopes of an entry\n- " in system
         assert all(f'"{name}"' in system for name in schema)
-        assert all(re.search(rf"\b{name}\b", system) for name in ENTITY_TYPES)
+        kinds = schema["entities"]["items"]["properties"]["type"]["enum"]
+        assert kinds == list(ENTITY_TYPES)
         relation = schema["memories"]["items"]["properties"]["relations"]["items"]["required"]
         assert all(re.search(rf"\b{name}\b", system) for name in relation)
         assert all(f"{name} (" in system for name in MEMORY_TYPES)
@@ -881,22 +942,22 @@ class TestInstructions:
     @pytest.mark.parametrize(
         "rule",
         [
-            'Entries say "the user" all the same; never make up a name',
+            'Entries say "the user" all the same; never invent a name',
             "under another person's name is theirs",
             "inside a question or request counts",
             "a wish that outlives the answer is a goal or a preference",
             "the request itself does not count",
             "however briefly, evidence names both messages",
             "Never report it again in any words",
-            "When the user changes or ends it, report the new statement",
+            "When the user changes or ends it, report the new statement, with the same attribute",
+            'kind "attributes": names in use, to be used again',
             "are two entries, and what they share stands in each",
             "things of a kind (hobbies) may be one",
             "counted from the time of the message that says it",
             "the first day where only a month or year was said",
             "never the day of the message instead",
             "only when the statement itself stops being true on a known date",
-            "the date by which a goal or task is to be reached",
-            "The date of a deadline stands in content too",
+            "the date of a deadline, which stands in content too",
         ],
     )
     async def test_tell_the_model_every_rule(
