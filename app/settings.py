@@ -93,6 +93,7 @@ class Settings(BaseSettings):
     stop_words: str = ""
     stripped_tags: str = "uploaded_files,memory,memories,system-reminder"
     max_extractions: Annotated[int, Ge(1), Le(1000)] = 3
+    profile_interval_seconds: Annotated[int, Ge(0), Le(86_400)] = 600
     max_facts: Annotated[int, Ge(0), Le(500)] = 100
     daily_calls: Annotated[int, Ge(0), Le(1_000_000_000)] = 0
     daily_tokens: Annotated[int, Ge(0), Le(1_000_000_000_000)] = 0

@@ -103,7 +103,8 @@ def file_jobs(runtime: Runtime) -> FileJobs:
 def profile_jobs(runtime: Runtime) -> ProfileJobs:
     ledger = ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed")
     deriving = ProfileDerivation(ledger, runtime.saving_rules.gate, runtime.now)
-    return ProfileJobs(runtime.work, deriving, runtime.profilers, runtime.now)
+    interval = timedelta(seconds=runtime.settings.profile_interval_seconds)
+    return ProfileJobs(runtime.work, deriving, runtime.profilers, runtime.now, interval)
 
 
 def tickers_of(runtime: Runtime) -> Sequence[Ticker]:

@@ -59,7 +59,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
                 seen = await deriving.read(db, principal, ("user", user_id))
             changes = await deriving.derive(principal, seen, profiler)
             async with runtime.database.begin(TENANT) as db:
-                await deriving.store(db, principal, seen, changes, complete=True, job_id=None)
+                await deriving.store(db, principal, seen, changes, profiler=profiler, job_id=None)
 
         async def read(user_id: str = user_id) -> None:
             await service.of_user(principal, user_id)

@@ -262,6 +262,24 @@ class TestPostponing:
 
 
 class TestDeferred:
+    @pytest.mark.parametrize("delay", [timedelta(0), timedelta(seconds=1), timedelta(hours=1)])
+    async def test_urgent_order_during_a_run_that_is_deferred_is_not_lost(
+        self, queue: Queue, delay: timedelta
+    ) -> None:
+        """A claim, an order on another connection, and then the run says that it must wait."""
+        await queue.order()
+        claimed = await queue.claim_one()
+        await queue.order(delay=delay, signals=frozenset({"asked"}))
+        until = await db_now(queue) + timedelta(minutes=10)
+
+        await queue.fail(claimed, DeferJobError(until, "profile_interval"))
+
+        row = await queue.row(claimed.job_id)
+        urgent = delay == timedelta(0)
+        assert (row["due_in"] <= timedelta(0)) == urgent
+        assert row["deferred_reason"] == (None if urgent else "profile_interval")
+        assert (row["signals"], row["attempts"]) == (["asked"], 0)
+
     """What waits for a quota, or after a failure, does not wait for silence."""
 
     @pytest.mark.parametrize("failed", [True, False])

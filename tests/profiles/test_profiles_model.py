@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from httpx import AsyncClient
 
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
-from tests.profiles.profiles_support import derive, profile, values
+from tests.profiles.profiles_support import ANY, derive, profile, values
 from tests.support.api import dump, every_page, execute, ok, problem, save, tables_with
 from tests.support.chat_behaviours import declines, held, lines_of, says, system_of, writes
 from tests.support.databases import migrated_database
@@ -19,7 +20,7 @@ from tests.support.openai_server import OpenAIServer, refusal
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import ended_work, over, until, waiting, working
+from tests.support.working import ended_work, make_due, over, until, waiting, working
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +161,8 @@ class TestTelling:
     async def test_section_is_cut_to_its_length(
         self, client, chat, worker, slot, most, sentence
     ) -> None:
-        await save(client, "The user works as a nurse.")
         for count in (most - 1, most, most + 1):
+            await save(client, f"The user works as a nurse in ward {count}.")
             chat.otherwise = tells(value(f"sections.{slot}", sentence * count, "m1"))
             await derive(client)
 
@@ -187,6 +188,129 @@ class TestTelling:
         assert values(await profile(client)) == {}
         assert job["kind"] == "profile"
         assert saved["memory_id"]
+
+
+class TestInterval:
+    """A model is asked for one profile once in an interval, and never for what it has answered."""
+
+    NURSE = value("attributes.profession", "nurse", "m1")
+
+    @pytest.fixture
+    async def asked(self, client, chat, worker, dsn) -> dict[str, Any]:
+        """The job of the profile, ordered by a save after a derivation."""
+        chat.otherwise = tells(self.NURSE)
+        await save(client, "The user works as a nurse.")
+        await derive(client)
+        assert len(chat.requests) == 1
+        await save(client, "The user lives in Porto.")
+        [job] = await every_page(client, "/jobs", kind="profile", status="pending")
+        return job
+
+    async def look(self, dsn, owner: Caller, job: dict[str, Any], *, seconds: int = 0) -> None:
+        """Let so many seconds pass since the model was asked, and the job look whether it may."""
+        await execute(
+            dsn,
+            "UPDATE profiles SET model_asked_at = model_asked_at - make_interval(secs => $1)"
+            " WHERE tenant_id = $2",
+            seconds,
+            owner.tenant_id,
+        )
+        await execute(
+            dsn, "UPDATE jobs SET deferred_reason = NULL WHERE job_id = $1", job["job_id"]
+        )
+        await make_due(dsn, "job_id = $1", job["job_id"])
+
+    async def test_changes_wait_for_the_interval_and_are_read_together(
+        self, client, chat, dsn, owner, asked
+    ) -> None:
+        [row] = await execute(
+            dsn, "SELECT model_asked_at FROM profiles WHERE tenant_id = $1", owner.tenant_id
+        )
+
+        await self.look(dsn, owner, asked, seconds=0)
+        held_back = await waiting(client, asked["job_id"])
+        assert (held_back["status"], held_back["attempts"]) == ("pending", 0)
+        assert held_back["deferred_reason"] == "profile_interval"
+        due = datetime.fromisoformat(held_back["due_at"])
+        assert due == row["model_asked_at"] + timedelta(seconds=600)
+        await self.look(dsn, owner, asked, seconds=570)
+        await waiting(client, asked["job_id"])
+        for number in range(20):
+            await save(client, f"The user has read book {number}.")
+        await waiting(client, asked["job_id"])
+        assert len(chat.requests) == 1
+
+        await self.look(dsn, owner, asked, seconds=30)
+        await over(client, asked["job_id"])
+
+        assert len(chat.requests) == 2
+        assert len(lines_of(chat.requests[-1], "memory")) == 22
+
+    async def test_request_does_not_wait(self, client, chat, dsn, owner, asked) -> None:
+        await self.look(dsn, owner, asked)
+        await waiting(client, asked["job_id"])
+
+        result = await derive(client)
+
+        assert (len(chat.requests), result["memories"]) == (2, 2)
+
+    async def test_deleted_words_leave_the_profile_while_it_waits(
+        self, client, chat, dsn, owner, asked
+    ) -> None:
+        [nurse] = (await profile(client))["attributes"]["profession"]["memory_ids"]
+        ok(await client.delete(f"/memories/{nurse}"), 204)
+
+        await self.look(dsn, owner, asked)
+        await waiting(client, asked["job_id"])
+
+        rows = await every_page(client, "/users/ana/profile/history")
+        assert [row["event"] for row in rows] == ["REMOVE", "SET"]
+        left = tables_with("nurse", await dump(dsn, owner.tenant_id))
+        assert [table for table in left if table.startswith("profile")] == []
+        assert len(chat.requests) == 1
+
+    async def test_same_memories_are_not_asked_about_again(
+        self, client, chat, dsn, owner, asked
+    ) -> None:
+        await derive(client)
+        result = await derive(client)
+
+        assert (len(chat.requests), result["unchanged"]) == (2, True)
+        assert values(await profile(client)) == {"profession": "nurse"}
+
+    @pytest.mark.parametrize("change", ["content", "slots", "given_back", "model", "month"])
+    async def test_what_an_answer_depends_on_is_asked_about_again(
+        self, client, chat, dsn, owner, asked, change
+    ) -> None:
+        await derive(client)
+        agent = ok(await client.get("/users/ana"))["agent_id"]
+        config = {"profile_model": "openai/teller"}
+        match change:
+            case "content":
+                [told] = (await profile(client))["attributes"]["profession"]["memory_ids"]
+                body = {"content": "The user works as a surgeon."}
+                ok(await client.patch(f"/memories/{told}", json=body))
+            case "slots":
+                slot = {"topic": "diet", "sub_topic": "sweets", "description": "Which."}
+                config["profile_slots"] = [slot]
+                ok(await client.patch(f"/agents/{agent}", json={"config": config}))
+            case "given_back":
+                for profession in ("surgeon", None):
+                    body = {"attributes": {"profession": profession}}
+                    ok(await client.patch("/users/ana/profile", json=body, headers=ANY))
+            case "model":
+                config["profile_model"] = "openai/other"
+                ok(await client.patch(f"/agents/{agent}", json={"config": config}))
+            case "month":
+                await execute(
+                    dsn,
+                    "UPDATE profiles SET derived_from = 'of last month' WHERE tenant_id = $1",
+                    owner.tenant_id,
+                )
+
+        result = await derive(client)
+
+        assert (len(chat.requests), result["unchanged"]) == (3, False)
 
 
 class TestFailing:

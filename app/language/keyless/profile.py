@@ -47,6 +47,7 @@ class RulesProfiler:
 
     name: Final = "rules/2"
     model: Final = None
+    prompt_version: Final = None
 
     async def derive(self, request: ProfileRequest) -> Derivation:
         """As the port says; never fails, costs nothing."""

@@ -16,6 +16,8 @@ from app.language.llm.profiler import (
 )
 from app.language.llm.prompt_lines import cut, day, line
 
+PROFILE_VERSION: Final = "profile/1"
+
 _TASK: Final = """\
 You keep the profile of a {subject} for an assistant. You are given what is remembered about the \
 {subject}, and fill the slots of the profile with what it tells.
@@ -91,6 +93,10 @@ class ModelProfiler:
     @property
     def model(self) -> str:
         return self._chat.model
+
+    @property
+    def prompt_version(self) -> str:
+        return PROFILE_VERSION
 
     async def derive(self, request: ProfileRequest) -> Derivation:
         """As the port says. Evidence that is no memory of the request is dropped, and a value

@@ -105,6 +105,11 @@ class Profiler(Protocol):
         """The provider's name of the model; None without one."""
         ...
 
+    @property
+    def prompt_version(self) -> str | None:
+        """Version of what the model is told; None without one."""
+        ...
+
     async def derive(self, request: ProfileRequest) -> Derivation:
         """Values of the slots that the memories tell of; the others are left out.
 

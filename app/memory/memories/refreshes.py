@@ -6,6 +6,7 @@ could deadlock with one that deletes them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -35,9 +36,14 @@ def derive_soon(owner: Owner, *, creator: str | None) -> Order:
     return _profile_order(owner, creator, PROFILE_DELAY)
 
 
+REQUESTED: Final = "requested"
+"""Signal of a derivation that somebody waits for: no interval delays it."""
+
+
 def derive_now(owner: Owner, *, creator: str | None) -> Order:
     """On request; it joins a pending job of the same profile."""
-    return _profile_order(owner, creator, timedelta(0))
+    order = _profile_order(owner, creator, timedelta(0))
+    return replace(order, signals=frozenset({REQUESTED}))
 
 
 def owner_of(key: str) -> Owner:

@@ -7,6 +7,7 @@ they were read, under the lock of the profile; a value that the user wrote stays
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 import structlog
@@ -33,6 +34,7 @@ from app.memory.profiles.value_changes import (
     ValueRow,
     changes_of,
     decisions_of,
+    origins_of,
     removals,
     still_supported,
 )
@@ -46,6 +48,9 @@ class DerivationSnapshot:
 
     Args:
         config: settings of the agent and of the tenant, which may name a profiler.
+        origins: of the values that are there, by slot.
+        asked_at: when a model was asked last.
+        derived_from: what its answer stood on, as `basis` says it.
 
     """
 
@@ -53,10 +58,28 @@ class DerivationSnapshot:
     slots: Sequence[Slot]
     rows: Sequence[ValueRow]
     config: tuple[Mapping[str, Any], ...]
+    now: datetime
+    origins: Mapping[str, str]
+    asked_at: datetime | None = None
+    derived_from: str | None = None
 
     @property
     def versions(self) -> dict[str, int]:
         return {row.known.memory_id: row.version for row in self.rows}
+
+    def needs_model(self, profiler: Profiler) -> bool:
+        """Whether a model would be asked, and for anything else than it has answered."""
+        if profiler.model is None or not self.rows:
+            return False
+        return self.derived_from != self.basis(profiler, self.origins)
+
+    def basis(self, profiler: Profiler, origins: Mapping[str, str]) -> str:
+        """A hash of all that an answer depends on, when the profile has values of these origins.
+
+        The month is part of it, because sections are about months.
+        """
+        asked = [profiler.name, profiler.prompt_version, f"{self.now:%Y-%m}", self.slots]
+        return sha256(repr([*asked, self.versions, sorted(origins.items())]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +110,10 @@ class ProfileDerivation:
         """
         access = Access(principal.tenant_id)
         kind, owner_id = owner
-        profiles = ProfileRepository(db, access)
         if kind == "project":
             await ProjectRepository(db, access).get(owner_id)
-            rows = await profiles.known(owner, None)
-            return DerivationSnapshot(owner, PROJECT_SLOTS, rows, (principal.config,))
+            config: tuple[Mapping[str, Any], ...] = (principal.config,)
+            return await self._snapshot(db, access, owner, PROJECT_SLOTS, config)
         user = await UserRepository(db, access).get(owner_id)
         agent = await AgentRepository(db, access).get(user.agent_id)
         refuse_disabled(agent, user)
@@ -100,8 +122,33 @@ class ProfileDerivation:
         except InvalidConfigError:
             # Stored before it was checked.
             own = []
-        rows = await profiles.known(owner, agent.agent_id)
-        return DerivationSnapshot(owner, user_slots(own), rows, (agent.config, principal.config))
+        config = (agent.config, principal.config)
+        return await self._snapshot(db, access, owner, user_slots(own), config, agent.agent_id)
+
+    async def _snapshot(
+        self,
+        db: AsyncSession,
+        access: Access,
+        owner: Owner,
+        slots: Sequence[Slot],
+        config: tuple[Mapping[str, Any], ...],
+        home: str | None = None,
+    ) -> DerivationSnapshot:
+        profiles = ProfileRepository(db, access)
+        rows = await profiles.known(owner, home)
+        profile = await profiles.find(owner)
+        if profile is None:
+            return DerivationSnapshot(owner, slots, rows, config, self._now(), {})
+        return DerivationSnapshot(
+            owner,
+            slots,
+            rows,
+            config,
+            self._now(),
+            origins_of(await profiles.values(profile.profile_id)),
+            profile.model_asked_at,
+            profile.derived_from,
+        )
 
     async def used_up(self, principal: Principal) -> Exhausted | None:
         """The quota that keeps a model from being asked today, or None."""
@@ -120,7 +167,7 @@ class ProfileDerivation:
         if not known:
             # Without memories no model is asked.
             return []
-        request = ProfileRequest(seen.owner[0], seen.slots, known, self._now())
+        request = ProfileRequest(seen.owner[0], seen.slots, known, seen.now)
         derivation = await self._ledger.ask(principal, profiler, profiler.derive(request))
         values = [value for value in derivation.values if not self._is_refused(value)]
         changes = changes_of(values, seen.slots, profiler.name)
@@ -136,6 +183,25 @@ class ProfileDerivation:
         values = derived.value if isinstance(derived.value, list) else [derived.value]
         return any(self._gate.refuses(str(value)) for value in values)
 
+    async def forget(
+        self, db: AsyncSession, principal: Principal, owner: Owner, *, job_id: str
+    ) -> None:
+        """Remove what stands on memories that are gone, before any profiler is asked; in the
+        caller's transaction.
+        """
+        await MemoryRepository(db, Access(principal.tenant_id)).lock_bucket(*owner)
+        profiles = ProfileRepository(db, Access(principal.tenant_id))
+        if await profiles.find(owner) is None:
+            return
+        profile = await profiles.locked(owner)
+        present = await profiles.values(profile.profile_id)
+        there = await profiles.shown(profile.profile_id)
+        kept = {row.slot for row in there}
+        gone = [ValueChange(row.slot, None) for row in present if row.slot not in kept]
+        author = ValueAuthor("derived", principal.key_id or None, job_id)
+        await profiles.write(profile, gone, author)
+        await profiles.forget(profile)
+
     async def store(
         self,
         db: AsyncSession,
@@ -143,10 +209,13 @@ class ProfileDerivation:
         seen: DerivationSnapshot,
         changes: Sequence[ValueChange],
         *,
-        complete: bool,
+        profiler: Profiler,
         job_id: str | None,
     ) -> DerivationResult:
         """Store the changes whose memories are unchanged, in the caller's transaction.
+
+        Args:
+            profiler: what was asked for them; a model may pass a slot over, rules do not.
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: it was erased meanwhile.
@@ -170,15 +239,21 @@ class ProfileDerivation:
         # A slot whose memories changed is derived again; its old value stays if its memories do.
         derived = {change.slot for change in changes}
         gone = removals(present, {change.slot for change in kept}, now, complete=False)
-        if complete:
+        if profiler.model is None:
             gone += removals(
                 present, {*derived, *(change.slot for change in gone)}, now, complete=True
             )
         author = ValueAuthor("derived", principal.key_id or None, job_id)
         slots = await profiles.write(profile, [*gone, *kept], author)
-        await profiles.derived_until(
-            profile, max((row.update_time for row in seen.rows), default=None)
-        )
+        asked = {}
+        if seen.needs_model(profiler):
+            origins = origins_of(await profiles.values(profile.profile_id))
+            asked = {
+                "model_asked_at": seen.now,
+                "derived_from": seen.basis(profiler, origins),
+            }
+        latest = max((row.update_time for row in seen.rows), default=None)
+        await profiles.note(profile, derived_until=latest, **asked)
         await profiles.forget(profile)
         log.info("profile_derived", owner=kind, changed=len(slots), up_to_date=up_to_date)
         return DerivationResult(slots, up_to_date)

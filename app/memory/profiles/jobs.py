@@ -10,7 +10,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
-from app.memory.memories.refreshes import derive_soon, owner_of
+from app.memory.memories.refreshes import REQUESTED, derive_soon, owner_of
 from app.memory.profiles.derivation import DerivationSnapshot, ProfileDerivation
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
@@ -47,7 +47,10 @@ class ProfileJobs:
         derivation: ProfileDerivation,
         profilers: ProfilerCatalogue,
         now: Callable[[], datetime],
+        interval: timedelta,
     ) -> None:
+        """Ask a model for one profile no more often than each `interval`, but on request."""
+        self._interval = interval
         self._work = work
         self._derivation = derivation
         self._profilers = profilers
@@ -58,7 +61,8 @@ class ProfileJobs:
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: erased meanwhile; nothing is pending then.
-            DeferJobError: the day's quota is used up, or writing is switched off.
+            DeferJobError: a model was asked less than an interval ago, the day's quota is used
+                up, or writing is switched off.
             ModelUnavailableError: nothing was changed; try again.
             LeaseLostError: another worker has done it, or the job was erased with its user.
 
@@ -77,15 +81,18 @@ class ProfileJobs:
                 seen = await self._derivation.read(db, principal, owner)
             except DisabledError as error:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
-        profiler = await self._profiler(principal, seen)
-        changes = await self._derivation.derive(principal, seen, profiler)
+        profiler = self._profiler(seen)
+        unchanged = profiler.model is not None and not seen.needs_model(profiler)
+        if seen.needs_model(profiler):
+            await self._wait(job, principal, seen)
+        changes = [] if unchanged else await self._derivation.derive(principal, seen, profiler)
         async with self._work.write(job, while_disabled=True) as unit:
             stored = await self._derivation.store(
                 unit.db,
                 principal,
                 seen,
                 changes,
-                complete=profiler.model is None,
+                profiler=profiler,
                 job_id=job.job_id,
             )
             jobs = JobRepository(unit.db, job.tenant_id)
@@ -97,24 +104,34 @@ class ProfileJobs:
                     "deriver": profiler.name,
                     "memories": len(seen.rows),
                     "changed": list(stored.slots),
+                    "unchanged": unchanged,
                     "settled": stored.up_to_date,
                 },
             )
 
-    async def _profiler(self, principal: Principal, seen: DerivationSnapshot) -> Profiler:
-        """The profiler to use.
-
-        Raises:
-            DeferJobError: a model may not be asked today.
-
-        """
+    def _profiler(self, seen: DerivationSnapshot) -> Profiler:
         try:
-            profiler = chosen(self._profilers, seen.config)
+            return chosen(self._profilers, seen.config)
         except UnknownModelError:
             # Its endpoint was removed from the deployment.
-            profiler = self._profilers.default
-        if profiler.model is not None:
-            used_up = await self._derivation.used_up(principal)
-            if used_up is not None:
-                raise DeferJobError(used_up.until, used_up.reason)
-        return profiler
+            return self._profilers.default
+
+    async def _wait(self, job: ClaimedJob, principal: Principal, seen: DerivationSnapshot) -> None:
+        """Let a model be asked only when it may.
+
+        Raises:
+            DeferJobError: it was asked less than an interval ago and nobody has asked for the
+                profile since, or it may not be asked today.
+
+        """
+        due = self._now()
+        if seen.asked_at is not None and REQUESTED not in job.signals:
+            due = seen.asked_at + self._interval
+        if due > self._now():
+            # The words of deleted memories do not wait.
+            async with self._work.write(job, while_disabled=True) as unit:
+                await self._derivation.forget(unit.db, principal, seen.owner, job_id=job.job_id)
+            raise DeferJobError(due, "profile_interval")
+        used_up = await self._derivation.used_up(principal)
+        if used_up is not None:
+            raise DeferJobError(used_up.until, used_up.reason)

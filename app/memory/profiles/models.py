@@ -47,6 +47,9 @@ class Profile(TenantOwned, Timed, Base):
     instructions: Mapped[str | None] = mapped_column(Text)
     # Up to which change of a memory a job has derived from.
     derived_until: Mapped[datetime | None]
+    # When a model was asked last, and the hash of what its answer stands on.
+    model_asked_at: Mapped[datetime | None]
+    derived_from: Mapped[str | None] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
 
 

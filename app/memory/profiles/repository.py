@@ -208,15 +208,16 @@ class ProfileRepository:
             version=profile.version,
         )
 
-    async def derived_until(self, profile: Profile, time: datetime | None) -> None:
-        """Note how far a job has read; this changes no value, and so no version."""
-        if time is not None and time != profile.derived_until:
+    async def note(self, profile: Profile, **columns: Any) -> None:
+        """Note how a job has derived a profile; this changes no value, and so no version."""
+        changed = {name: given for name, given in columns.items() if given is not None}
+        if any(getattr(profile, name) != given for name, given in changed.items()):
             await self._db.execute(
                 update(Profile)
                 .where(
                     Profile.tenant_id == self._tenant_id, Profile.profile_id == profile.profile_id
                 )
-                .values(derived_until=time)
+                .values(**changed)
             )
 
     async def forget(self, profile: Profile) -> None:

@@ -112,7 +112,11 @@ async def list_user_profile_history(
 async def derive_user_profile(
     user_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProfileJob:
-    """Derive the profile now; changes of memories order it by themselves after 20 seconds."""
+    """Derive the profile now. Changes of memories order it too, after 20 seconds.
+
+    A model is asked then only when the last time is `MEMORY_PROFILE_INTERVAL_SECONDS` ago, and
+    never when nothing has changed since.
+    """
     return await service.derive(principal, ("user", user_id), key=key)
 
 
@@ -171,7 +175,11 @@ async def list_project_profile_history(
 async def derive_project_profile(
     project_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProfileJob:
-    """Derive the profile now; changes of memories order it by themselves after 20 seconds."""
+    """Derive the profile now. Changes of memories order it too, after 20 seconds.
+
+    A model is asked then only when the last time is `MEMORY_PROFILE_INTERVAL_SECONDS` ago, and
+    never when nothing has changed since.
+    """
     return await service.derive(principal, ("project", project_id), key=key)
 
 

@@ -40,6 +40,11 @@ class ValueRow:
     update_time: datetime
 
 
+def origins_of(rows: Iterable[ProfileValue]) -> dict[str, str]:
+    """Who wrote each value, by its slot."""
+    return {row.slot: row.origin for row in rows}
+
+
 MOST_EVIDENCE: Final = 50
 """Memories that are kept with one value."""
 

@@ -137,11 +137,14 @@ class JobRepository:
             raise LeaseLostError
         now = await clock_of(self._db)
         signals = sorted({*row.signals, *row.again_signals})
+        # What was ordered urgently while it ran has not been looked at.
+        again = row.again_due_at
+        urgent = verdict.outcome == "defer" and again is not None and again <= now
         changes: dict[str, Any] = {
             "status": verdict.status,
             "error_code": verdict.code,
             "error_detail": verdict.detail,
-            "deferred_reason": verdict.reason,
+            "deferred_reason": None if urgent else verdict.reason,
             "lease_expires_at": None,
             **_NOT_AGAIN,
         }
@@ -149,7 +152,7 @@ class JobRepository:
             changes |= {
                 "signals": signals,
                 "payload": {**row.payload, **(row.again_payload or {})},
-                "due_at": verdict.until or now + (verdict.wait or timedelta(0)),
+                "due_at": now if urgent else verdict.until or now + (verdict.wait or timedelta(0)),
                 "attempts": row.attempts - (not verdict.counts),
             }
         else:
@@ -158,7 +161,7 @@ class JobRepository:
             changes |= {"finished_at": now, "attempts": attempts}
             changes |= _emptied(row, verdict.status)
         await self._change(job.job_id, changes)
-        if verdict.outcome == "given_back":
+        if verdict.outcome == "given_back" or urgent:
             await self._wake_workers()
         if verdict.status == "dead" and row.kind not in UNPUBLISHED:
             await self._publish_death(row, verdict)
