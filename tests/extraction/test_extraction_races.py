@@ -430,6 +430,35 @@ class TestNeighbours:
         assert len(questions(chat, "decisions")) == 1
         assert await texts(client) == sorted([TEA, COFFEE])
 
+    async def test_only_what_concerns_a_changed_neighbour_is_asked_about_again(
+        self, client, chat, tea
+    ):
+        trip = "用户下个月要去敦煌看壁画。"
+        await save(client, trip)
+        release = threading.Event()
+        chat.requests.clear()
+        replacing = decides(lambda _, near: {"event": "SUPERSEDE", "memories": [near[0]["id"]]})
+        chat.script(extracts(everything), held(release, replacing))
+        chat.otherwise = asked(decides(lambda _, _near: {"event": "ADD"}))
+        await append(client, "talk", COFFEE, "用户下个月不去敦煌看壁画了。", REPLY)
+        job_id = await order(client, "talk")
+        await until(lambda: questions(chat, "decisions"))
+        [found] = [
+            row
+            for row in await every_page(client, "/memories", user_id="ana")
+            if row["content"] == trip
+        ]
+        ok(await client.patch(f"/memories/{found['memory_id']}", json={"confidence": 0.8}))
+        release.set()
+        await over(client, job_id)
+
+        first, second = questions(chat, "decisions")
+        assert len(lines_of(first, "statement")) == 2
+        [again] = lines_of(second, "statement")
+        assert again["text"] == "用户下个月不去敦煌看壁画了。"
+        assert await texts(client, status="superseded") == [TEA]
+        assert COFFEE in await texts(client)
+
     async def test_when_they_never_rest_the_rules_decide_and_nothing_is_lost(
         self, client, chat, tea
     ):
