@@ -241,7 +241,7 @@ async def measure(data: Path, latency: float, names: Sequence[str]) -> dict[str,
                     "output_tokens": named(spent.output_tokens),
                     "statements": spent.statements,
                     "entry_tokens": spent.entry_tokens,
-                    "repeated": spent.repeated,
+                    "repeated": spent.repeated.total(),
                     "seconds": round(time.monotonic() - start),
                 }
                 print(name, language, json.dumps(found[name][language]), flush=True)

@@ -47,7 +47,7 @@ class Spent:
     """Entries that were answered to extractions."""
     entry_tokens: int = 0
     """Their tokens."""
-    repeated: int = 0
+    repeated: Counter[str] = field(default_factory=Counter)
     """Calls with a prompt that was answered before."""
     known: set[str] = field(default_factory=set)
 
@@ -60,6 +60,22 @@ class ScriptedModel:
         self.spent = Spent()
         self._shortest = SHORTEST[language]
         self._counter = EstimatedTokens()
+        self._gate: tuple[int, threading.Event] | None = None
+
+    def reset(self) -> None:
+        """Count from nothing."""
+        self.spent = Spent()
+
+    @contextmanager
+    def held(self, *, after: int) -> Iterator[None]:
+        """Inside the block, give no further answers to extractions than so many."""
+        release = threading.Event()
+        self._gate = (after, release)
+        try:
+            yield
+        finally:
+            self._gate = None
+            release.set()
 
     async def complete(self, request: Request) -> JSONResponse:
         body = await request.json()
@@ -72,6 +88,9 @@ class ScriptedModel:
         written = self._counter.count(text)
         self._note(asked["name"], sent, tokens, written, answer)
         await asyncio.sleep(self.latency)
+        gate = self._gate
+        if gate is not None and self.spent.calls["memories"] > gate[0]:
+            await asyncio.to_thread(gate[1].wait)
         return JSONResponse(
             {
                 "id": "chatcmpl-1",
@@ -100,7 +119,7 @@ class ScriptedModel:
         spent.calls[name] += 1
         spent.input_tokens[name] += tokens
         spent.output_tokens[name] += written
-        spent.repeated += digest in spent.known
+        spent.repeated[name] += digest in spent.known
         spent.known.add(digest)
         entries = answer.get("memories") or []
         spent.statements += len(entries)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -10,14 +10,16 @@ from typing import Annotated, Any, Final
 import typer
 from pydantic import TypeAdapter
 
+from app.cli.conversation_budget import Budget, Spending, StoppedError, UnpricedError
 from app.cli.conversation_formats import Reading, read_conversations
 from app.cli.conversation_messages import Conversation, check
+from app.cli.conversation_plan import plan_of, tell_plan
 from app.cli.conversation_records import Record, UnreadableError, records_of
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
 from app.cli.import_ import told_failures
 from app.cli.opening import DataDirOption, JsonOption, settings_with
-from app.console import REFUSED, UNUSABLE, err, fail, print_json, print_record, progress
+from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.conversation.messages.schemas import BATCH
 from app.platform.values.fields import Id
 from app.runtime import utc_now
@@ -33,8 +35,10 @@ ROUNDS: Final = 5
 
 LEFT_OUT: Final = "before stored ones are left out: they were deleted, or are new in the file"
 
-CONVERSATION_CODES: Final = {"id_not_allowed"}
+CONVERSATION_CODES: Final = {"id_not_allowed", "rate_limited"}
 """Refusals besides 409 and 422 that are about one conversation."""
+
+QUOTA_EXHAUSTED: Final = "quota_exhausted"
 
 FilesArgument = Annotated[
     list[Path],
@@ -79,6 +83,18 @@ def import_conversations_command(
         bool,
         typer.Option("--wait", help="Wait after each conversation until its memories are made."),
     ] = False,
+    budget_calls: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop when so many calls of models are used.", show_default=False),
+    ] = None,
+    budget_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop when so many tokens are used.", show_default=False),
+    ] = None,
+    budget_money: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop when so much is spent, by the service's prices."),
+    ] = None,
     url: UrlOption = None,
     key: KeyOption = None,
     data_dir: DataDirOption = None,
@@ -88,33 +104,63 @@ def import_conversations_command(
 
     The oldest conversation comes first. A conversation is imported as a whole, or not at all if
     a part of it cannot be read. What is there already stays as it is, so run it again after an
-    interruption, or with a newer export.
+    interruption, or with a newer export. A budget stops it between two conversations, each of
+    which is then waited for.
     """
     reading = _chosen(_read(files, user), since, limit)
     for sentence in reading.unreadable:
         err.print(sentence, markup=False)
+    settings = settings_with(data_dir=data_dir)
     if dry_run:
-        _tell_plan(reading, as_json=json)
+        tell_plan(plan_of(reading, url, key, settings), as_json=json)
         raise typer.Exit(REFUSED if reading.unreadable else 0)
-    service = service_meant(url, key, settings_with(data_dir=data_dir))
-    counts: Counter[str] = Counter()
-    with told_failures(), progress("messages") as bar:
-        total = sum(len(one.messages) for one in reading.conversations)
-        task = bar.add_task("Importing", total=total)
-        with Memory(service.base_url, service.key) as memory:
-            try:
-                for one in reading.conversations:
-                    refusal = _import(memory, one, counts, wait=wait)
-                    bar.advance(task, len(one.messages))
-                    if refusal is not None:
-                        counts["refused"] += 1
-                        err.print(f"{one.place}: {refusal}", markup=False)
-            except KememError:
-                err.print("Not finished. What is done stays done: run the command again.")
-                raise
-    _tell_done(counts, len(reading.unreadable), as_json=json)
-    if counts["refused"] or reading.unreadable:
+    service = service_meant(url, key, settings)
+    budget = Budget(budget_calls, budget_tokens, budget_money)
+    with told_failures(), Memory(service.base_url, service.key) as memory:
+        done = _import_all(memory, reading.conversations, budget, wait=wait or bool(budget))
+    _tell_done(done, len(reading.unreadable), as_json=json)
+    if done.counts["refused"] or done.stopped or reading.unreadable:
         raise typer.Exit(REFUSED)
+
+
+@dataclass(slots=True)
+class Done:
+    """What an import did; `stopped` is why it ended early."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    stopped: str | None = None
+    spent: dict[str, Any] | None = None
+
+
+def _import_all(
+    memory: Memory, conversations: Sequence[Conversation], budget: Budget, *, wait: bool
+) -> Done:
+    """Raises KememError."""
+    done = Done()
+    try:
+        spending = Spending.opened(memory, budget) if wait else None
+    except UnpricedError as error:
+        fail(str(error), code=UNUSABLE)
+    with progress("messages") as bar:
+        task = bar.add_task("Importing", total=sum(len(one.messages) for one in conversations))
+        one = None
+        try:
+            for one in conversations:
+                if spending is not None:
+                    spending.check()
+                refusal = _import(memory, one, done.counts, spending, wait=wait)
+                bar.advance(task, len(one.messages))
+                if refusal is not None:
+                    done.counts["refused"] += 1
+                    err.print(f"{one.place}: {refusal}", markup=False)
+        except StoppedError as error:
+            done.stopped = f"at {one.place if one else 'the start'}: {error}"
+        except KememError:
+            err.print("Not finished. What is done stays done: run the command again.")
+            raise
+    if spending is not None:
+        done.spent = spending.told()
+    return done
 
 
 def _read(files: Sequence[Path], user: str | None) -> Reading:
@@ -146,12 +192,18 @@ def _chosen(reading: Reading, since: datetime | None, limit: int | None) -> Read
 
 
 def _import(
-    memory: Memory, conversation: Conversation, counts: Counter[str], *, wait: bool
+    memory: Memory,
+    conversation: Conversation,
+    counts: Counter[str],
+    spending: Spending | None,
+    *,
+    wait: bool,
 ) -> str | None:
     """Append what is not there yet; why the service refuses it, if it does.
 
     Raises:
         KememError: it would refuse the next one, too.
+        StoppedError: the quota of the day is used up.
 
     """
     try:
@@ -168,8 +220,10 @@ def _import(
             memory.append(conversation.session_id, batch, conversation.user_id)
             counts["messages"] += len(batch)
         counts["conversations"] += 1
-        return _wait(memory, conversation.session_id) if wait else None
+        return _wait(memory, conversation.session_id, spending) if wait else None
     except ApiError as error:
+        if error.code == QUOTA_EXHAUSTED:
+            raise StoppedError(error.detail) from error
         if error.status in {409, 422} or error.code in CONVERSATION_CODES:
             return f"{error.status} {error.code}: {error.detail}"
         raise
@@ -212,11 +266,16 @@ def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
         yield batch
 
 
-def _wait(memory: Memory, session_id: str) -> str | None:
-    """Have a session read to its end; why that takes too long, if it does."""
+def _wait(memory: Memory, session_id: str, spending: Spending | None) -> str | None:
+    """Have a session read to its end; why that takes too long, if it does.
+
+    Raises StoppedError.
+    """
     read, rounds = -1, 0
     answer: Extraction
     while not (answer := memory.extract(session_id, wait=True)).done:
+        if spending is not None:
+            spending.refuse_exhausted()
         rounds = 0 if answer.last_extracted_seq > read else rounds + 1
         read = max(read, answer.last_extracted_seq)
         if rounds == ROUNDS or answer.status in {"dead", "cancelled"}:
@@ -224,46 +283,12 @@ def _wait(memory: Memory, session_id: str) -> str | None:
     return None
 
 
-def _tell_plan(reading: Reading, *, as_json: bool) -> None:
-    conversations = reading.conversations
-    times = [time for one in conversations for time in one.times]
-    users = sorted({one.user_id or "" for one in conversations})
-    messages = Counter(said.role for one in conversations for said in one.messages)
-    plan = {
-        "conversations": len(conversations),
-        "messages": messages.total(),
-        "users": [one or None for one in users],
-        "first": min(times, default=None),
-        "last": max(times, default=None),
-        "without_time": messages.total() - len(times),
-        "left_out": dict(+reading.left_out),
-        "unreadable": reading.unreadable,
-    }
+def _tell_done(done: Done, unreadable: int, *, as_json: bool) -> None:
+    names = ("conversations", "messages", "there", "left_out", "refused")
+    told = {name: done.counts[name] for name in names}
     if as_json:
-        print_json(plan)
-        return
-    more = f" and {len(users) - 10:,} more" if len(users) > 10 else ""
-    print_record(
-        {
-            "conversations": f"{len(conversations):,}",
-            "messages": f"{messages.total():,}"
-            + "".join(f", {count:,} {role}" for role, count in sorted(messages.items())),
-            "users": ", ".join(one or "that of the key" for one in users[:10]) + more,
-            "from": plan["first"],
-            "to": plan["last"],
-            "without a time": f"{plan['without_time']:,}",
-            "left out": ", ".join(f"{count:,} {why}" for why, count in (+reading.left_out).items()),
-            "unreadable": f"{len(reading.unreadable):,}",
-        }
-    )
-
-
-def _tell_done(counts: Counter[str], unreadable: int, *, as_json: bool) -> None:
-    told = {
-        name: counts[name] for name in ("conversations", "messages", "there", "left_out", "refused")
-    }
-    if as_json:
-        print_json(told | {"unreadable": unreadable})
+        more = {} if done.spent is None else {"spent": done.spent, "stopped": done.stopped}
+        print_json(told | {"unreadable": unreadable} | more)
         return
     err.print(
         f"{told['conversations']:,} conversations, {told['messages']:,} messages imported, "
@@ -271,3 +296,10 @@ def _tell_done(counts: Counter[str], unreadable: int, *, as_json: bool) -> None:
         f"{told['refused']:,} conversations refused, "
         f"{unreadable:,} unreadable."
     )
+    if done.spent is not None and done.spent["calls"]:
+        err.print(f"{done.spent['calls']:,} calls of models, {done.spent['tokens']:,} tokens.")
+    if done.stopped is not None:
+        err.print(
+            f"Stopped {done.stopped}. Run the command again, with a new budget, to go on there.",
+            markup=False,
+        )

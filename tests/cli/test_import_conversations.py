@@ -94,7 +94,9 @@ def test_dry_run_counts_and_needs_no_service(tmp_path: Path) -> None:
         "last": "2024-05-02 10:00:00+00:00",
         "without_time": 1,
         "left_out": {"tools": 1},
+        "cost": None,
     }
+    assert "not known, as no service told its models" in shown.stdout
 
 
 def test_second_run_appends_nothing(run: Run, service: Service, key: str, tmp_path: Path) -> None:
@@ -267,7 +269,10 @@ def _never_reads(server: FlakyServer) -> Behaviour:
         path = server.requests[-1].path
         extraction = {"session_id": "s", "job_id": "job_1", "status": "pending"}
         answer: dict[str, Any] = {"items": [], "next_cursor": None}
-        if path.endswith("/extract"):
+        if "/usage" in path:
+            day = "2026-01-01"
+            answer |= {"since": day, "until": day, "today": {"day": day}}
+        elif path.endswith("/extract"):
             answer = extraction
         elif server.requests[-1].method == "POST":
             answer = {"session_id": "s", "created": 1}

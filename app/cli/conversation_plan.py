@@ -1,0 +1,134 @@
+"""What `kemem import-conversations --dry-run` says: what is in the files, and what it will cost."""
+
+import asyncio
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from app.cli.conversation_cost import Estimate, estimate_of
+from app.cli.conversation_formats import Reading
+from app.cli.evaluation_options import service_meant
+from app.console import print_json, print_record
+from app.deployment import stripped_tags
+from app.errors import ConfigurationError
+from app.language.llm.tokens import open_counter
+from app.settings import Settings, tiktoken_folder
+from kemem import Memory
+from kemem.errors import KememError
+from kemem.jobs import UsedModels
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What an import would do.
+
+    Args:
+        models: those that the service asks; or why they are not known.
+        estimate: what is asked of them; None where they are not known.
+
+    """
+
+    reading: Reading
+    models: UsedModels | str
+    estimate: Estimate | None
+
+
+def plan_of(reading: Reading, url: str | None, key: str | None, settings: Settings) -> ImportPlan:
+    """Count, and estimate the cost where a service says which models it asks."""
+    models = _models(url, key, settings)
+    if isinstance(models, str):
+        return ImportPlan(reading, models, None)
+    estimate = asyncio.run(
+        estimate_of(
+            reading.conversations,
+            models,
+            open_counter(tiktoken_folder()),
+            tags=stripped_tags(settings),
+            window_tokens=settings.window_tokens * settings.pressure_flush,
+            profile_interval=timedelta(seconds=settings.profile_interval_seconds),
+        )
+    )
+    return ImportPlan(reading, models, estimate)
+
+
+def _models(url: str | None, key: str | None, settings: Settings) -> UsedModels | str:
+    try:
+        service = service_meant(url, key, settings)
+        with Memory(service.base_url, service.key) as memory:
+            return memory.usage().models
+    except (ConfigurationError, KememError) as error:
+        return str(error)
+
+
+def tell_plan(plan: ImportPlan, *, as_json: bool) -> None:
+    """Print it."""
+    reading = plan.reading
+    conversations = reading.conversations
+    times = [time for one in conversations for time in one.times]
+    users = sorted({one.user_id or "" for one in conversations})
+    messages = Counter(said.role for one in conversations for said in one.messages)
+    counted: dict[str, Any] = {
+        "conversations": len(conversations),
+        "messages": messages.total(),
+        "users": [one or None for one in users],
+        "first": min(times, default=None),
+        "last": max(times, default=None),
+        "without_time": messages.total() - len(times),
+        "left_out": dict(+reading.left_out),
+        "unreadable": reading.unreadable,
+    }
+    if as_json:
+        print_json(counted | {"cost": _cost(plan)})
+        return
+    more = f" and {len(users) - 10:,} more" if len(users) > 10 else ""
+    print_record(
+        {
+            "conversations": f"{len(conversations):,}",
+            "messages": f"{messages.total():,}"
+            + "".join(f", {count:,} {role}" for role, count in sorted(messages.items())),
+            "users": ", ".join(one or "that of the key" for one in users[:10]) + more,
+            "from": counted["first"],
+            "to": counted["last"],
+            "without a time": f"{counted['without_time']:,}",
+            "left out": ", ".join(f"{count:,} {why}" for why, count in (+reading.left_out).items()),
+            "unreadable": f"{len(reading.unreadable):,}",
+        }
+        | _cost_lines(plan)
+    )
+
+
+def _cost(plan: ImportPlan) -> dict[str, Any] | None:
+    """The estimate, for machines; None where nobody knows which models are asked."""
+    if plan.estimate is None or isinstance(plan.models, str):
+        return None
+    total = plan.estimate.total
+    return {
+        "calls": total.calls,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "money": plan.estimate.money(plan.models),
+        "by_work": {
+            work: {"model": getattr(plan.models, work).model, **asdict(asked)}
+            for work, asked in plan.estimate.by_work.items()
+        },
+    }
+
+
+def _cost_lines(plan: ImportPlan) -> dict[str, Any]:
+    """The estimate, for people."""
+    cost = _cost(plan)
+    if cost is None:
+        return {"cost": f"not known, as no service told its models: {plan.models}"}
+    if not cost["by_work"]:
+        return {"cost": "none: no model is asked"}
+    money = cost["money"]
+    works = ", ".join(f"{one['calls']:,} {work}" for work, one in cost["by_work"].items())
+    return {
+        "models": ", ".join(sorted({one["model"] for one in cost["by_work"].values()})),
+        "calls": f"about {cost['calls']:,}: {works}",
+        "tokens": f"about {cost['input_tokens']:,} read and {cost['output_tokens']:,} written",
+        "money": "not known: MEMORY_MODEL_PRICES of the service lacks a price"
+        if money is None
+        else f"about {money:.2g}",
+    }
