@@ -257,6 +257,43 @@ async def test_a_goal_with_a_deadline_stays_when_the_day_has_passed(client, work
     assert [hit["content"] for hit in found["results"]] == [goal]
 
 
+class TestLongMessages:
+    async def test_are_read_to_their_end(self, client, worker, chat):
+        chat.script(
+            extracts(
+                lambda found: [
+                    entry("The user is a vet.", found[-2]["id"])
+                    for line in found
+                    if "I am a vet" in line["text"]
+                ]
+            )
+        )
+        answer = await read(client, "Here is the report. " * 1_500 + "I am a vet.", REPLY)
+
+        assert await texts(client) == ["The user is a vet."]
+        assert "warnings" not in answer["result"]
+
+    @pytest.mark.parametrize(("characters", "cut"), [(39_999, 0), (40_000, 0), (40_001, 1)])
+    async def test_say_when_they_are_not_read_to_their_end(
+        self, client, worker, chat, characters, cut
+    ):
+        chat.script(remembers())
+        answer = await read(client, "字" * characters)
+
+        warnings = answer["result"].get("warnings", {})
+        assert warnings == ({"message_not_read_whole": 1} if cut else {})
+
+    @pytest.mark.parametrize(("characters", "cut"), [(40_000, []), (40_001, [1])])
+    async def test_of_a_request_are_named_in_the_answer(self, client, chat, characters, cut):
+        chat.script(remembers())
+        messages = [{"content": "I am a vet."}, {"content": "字" * characters}]
+        answer = ok(await client.post("/memories", json={"messages": messages, "user_id": "ana"}))
+
+        assert [(one["code"], one["location"]) for one in answer["warnings"]] == [
+            ("message_not_read_whole", ["body", "messages", str(place)]) for place in cut
+        ]
+
+
 class TestBadAnswers:
     @pytest.mark.parametrize(
         "behaviour",

@@ -1,6 +1,6 @@
 """From messages to turns: what may become memory, what was only put before the model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from app.conversation.messages.capture import (
     CLOCKS_APART,
     HIDDEN_FLAGS,
-    TEXT_LENGTH,
+    READ_LENGTH,
+    SIGNAL_LENGTH,
     Said,
     client_time_fault,
     readable,
@@ -135,16 +136,53 @@ class TestTurns:
         assert reading.skipped == {"blank": 2}
 
     @pytest.mark.parametrize("sign", ["x", "说"])
+    @pytest.mark.parametrize("made", [user, reply])
     @pytest.mark.parametrize(("length", "left"), [(-1, -1), (0, 0), (1, 0)])
-    def test_a_long_one_is_cut(self, sign: str, length: int, left: int) -> None:
-        [(_, text)] = texts(user(sign * (TEXT_LENGTH + length)))
+    def test_a_long_one_is_cut(
+        self, made: Callable[[str], Said], sign: str, length: int, left: int
+    ) -> None:
+        longest = READ_LENGTH[made("x").role]
+        reading = readable([made(sign * (longest + length))], TAGS)
 
-        assert len(text) == TEXT_LENGTH + left
+        assert len(reading.turns[0].text) == longest + left
+        assert len(reading.cut) == (length > 0 and made is user)
+
+    def test_what_a_user_says_is_read_up_to_40000_characters(self) -> None:
+        assert READ_LENGTH["user"] == 40_000
+
+    @pytest.mark.parametrize(
+        ("sentence", "end"),
+        [("I like tea. ", "tea."), ("我喜欢喝茶。", "茶。"), ("a line\n", "line")],
+    )
+    @pytest.mark.parametrize("made", [user, reply])
+    def test_a_long_one_ends_with_a_sentence(
+        self, made: Callable[[str], Said], sentence: str, end: str
+    ) -> None:
+        longest = READ_LENGTH[made("x").role]
+        [(_, text)] = texts(made(sentence * longest))
+
+        assert text.endswith(end)
+        assert longest - 2 * len(sentence) < len(text) <= longest
+
+    def test_a_long_one_without_a_sentence_keeps_its_words(self) -> None:
+        [(_, text)] = texts(reply("Sure! " + "and so on " * 200))
+
+        assert text.split()[-1] in {"and", "so", "on"}
+        assert len(text) > 990
 
     def test_it_is_cut_after_the_blocks_are_out(self) -> None:
-        block = f"<memory>{'x' * TEXT_LENGTH}</memory>"
+        block = f"<memory>{'x' * READ_LENGTH['user']}</memory>"
+        reading = readable([user(f"{block}I live in Bonn")], TAGS)
 
-        assert texts(user(f"{block}I live in Bonn")) == [("user", "I live in Bonn")]
+        assert [turn.text for turn in reading.turns] == ["I live in Bonn"]
+        assert reading.cut == []
+
+    @pytest.mark.parametrize(("before", "seen"), [(0, True), (SIGNAL_LENGTH, False)])
+    def test_signals_are_looked_for_at_its_beginning(self, before: int, seen: bool) -> None:
+        text = "x" * before + " I prefer window seats."
+        turns = readable([user(text)], TAGS).turns
+
+        assert bool(signals_of(turns, 6)) is seen
 
 
 class TestUploads:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.echoes import THRESHOLD, is_echo
+from app.language.text.echoes import THRESHOLD, SaidBack
 
 PROMPT = (
     "You are a travel assistant for Acme Tours. Users prefer window seats. Always be polite.\n"
@@ -14,6 +14,11 @@ CHINESE_PROMPT = (
     "你是一个旅行助手。用户喜欢靠窗的座位。回答要有礼貌。\n"
     "退款需要14天。我们提供去里斯本和京都的旅行。"
 )
+
+
+def is_echo(statement: str, said_back: list[str], own_words: list[str]) -> float | None:
+    return SaidBack(said_back, own_words).share(statement)
+
 
 # Statement, what was said back, what the user said.
 ECHOES: list[tuple[str, list[str], list[str]]] = [

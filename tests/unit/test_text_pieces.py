@@ -78,10 +78,11 @@ def test_parts_have_at_most_so_many_characters(characters: int, parts: int) -> N
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("One. Two three. Four.", ["One. ", "Two three. ", "Four."]),
-        ("One\nTwo three\nFour", ["One\n", "Two three\n", "Four"]),
+        ("One two. Three go. Five.", ["One two. ", "Three go. ", "Five."]),
+        ("One two\nThree\nFour", ["One two\n", "Three\nFour"]),
+        ("One. Two three four", ["One. Two", " three four"]),
         ("one two three four", ["one two", " three four"]),
-        ("我去了。他也去了，真的。好", ["我去了。", "他也去了，真的。好"]),
+        ("我们都去了。他也去了，真的。好", ["我们都去了。", "他也去了，真的。好"]),
         ("x" * 25, ["x" * 11, "x" * 11, "xxx"]),
     ],
 )

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from app.language.text.acknowledgements import is_trivial
+from app.language.text.pieces import parts_within
 from app.language.text.signals import confirms, find_signals
 from app.language.text.uploads import strip_blocks
 from app.platform.values.fields import in_utc
@@ -22,8 +23,12 @@ Unread = Literal["no_user_message", "trivial", "tool_traffic", "hidden", "upload
 
 Skipped = Literal["tool_traffic", "system", "hidden", "upload_only", "blank"]
 
-TEXT_LENGTH: Final = 1000
-"""Code points of a message that are read; the rest is cut off."""
+READ_LENGTH: Final[Mapping[str, int]] = {"user": 40_000, "assistant": 1_000}
+"""Code points of a message that are read, by its role: what a user says is read whole, unless it is
+a book; of a reply the drift is enough to understand the user."""
+
+SIGNAL_LENGTH: Final = 1_000
+"""Code points of a message that are searched for signals, which only hint at what to look for."""
 
 HIDDEN_FLAGS: Final = ("hidden", "hide_from_ui", "injected", "is_injected")
 """Metadata by which a client or middleware marks a message that no participant said."""
@@ -56,7 +61,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class CapturedTurn:
-    """What was said in a message: without blocks, trimmed, at most TEXT_LENGTH long."""
+    """What was said in a message: without blocks, trimmed, as far as it is read."""
 
     message_id: str
     role: Literal["user", "assistant"]
@@ -74,12 +79,14 @@ class CapturedMessages:
         turns: in the order of the messages.
         said_back: system texts, hidden texts and stripped blocks, whole and each once.
         skipped: how many messages made no turn, by reason.
+        cut: ids of messages of users that are longer than what is read of them.
 
     """
 
     turns: list[CapturedTurn]
     said_back: list[str]
     skipped: dict[Skipped, int]
+    cut: list[str]
 
 
 def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessages:
@@ -92,6 +99,7 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessage
     turns: list[CapturedTurn] = []
     said_back: dict[str, None] = {}
     skipped: Counter[Skipped] = Counter()
+    cut: list[str] = []
     upload_before = False
     for message in messages:
         reason = _barred(message)
@@ -111,7 +119,9 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessage
         else:
             turns.append(_turn(message, stripped.text))
             upload_before = False
-    return CapturedMessages(turns, list(said_back), dict(skipped))
+            if message.role == "user" and len(stripped.text) > READ_LENGTH["user"]:
+                cut.append(message.message_id)
+    return CapturedMessages(turns, list(said_back), dict(skipped), cut)
 
 
 def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | None:
@@ -149,7 +159,7 @@ def signals_of(turns: Sequence[CapturedTurn], window: int) -> frozenset[str]:
     """The signals of the user's turns among the last `window` turns of either side."""
     recent = turns[-window:] if window > 0 else []
     return frozenset[str]().union(
-        *(find_signals(turn.text) for turn in recent if turn.role == "user")
+        *(find_signals(turn.text[:SIGNAL_LENGTH]) for turn in recent if turn.role == "user")
     )
 
 
@@ -257,10 +267,12 @@ def _barred(message: Said) -> Skipped | None:
 
 
 def _turn(message: Said, text: str) -> CapturedTurn:
+    role: Literal["user", "assistant"] = "user" if message.role == "user" else "assistant"
+    longest = READ_LENGTH[role]
     return CapturedTurn(
         message.message_id,
-        "user" if message.role == "user" else "assistant",
-        text[:TEXT_LENGTH].rstrip(),
+        role,
+        parts_within(text[: longest + 1], longest)[0].rstrip(),
         message.name,
         said_at(message),
         message.sequence_no,

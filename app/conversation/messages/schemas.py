@@ -200,7 +200,7 @@ class PressureRead(ReadSchema):
 class RequestWarning(ReadSchema):
     """Something in a request that was not used."""
 
-    code: Literal["client_time_ignored"]
+    code: Literal["client_time_ignored", "message_not_read_whole"]
     location: list[str] = Field(examples=[["body", "messages", "0", "metadata", "client_time"]])
     detail: str
 

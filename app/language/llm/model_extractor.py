@@ -39,7 +39,7 @@ _MOST_TOKENS: Final = 4_000
 _MOST_TOKENS_OF_EXPERIENCE: Final = 1_000
 
 # An ended session is read for its course, and it may be long.
-_LONGEST_OF_EXPERIENCE: Final = {"user": 1_000, "assistant": 1_000}
+_LONGEST_OF_EXPERIENCE: Final = 1_000
 
 _OURS: Final = tuple(normalise(text) for text in INSTRUCTIONS)
 

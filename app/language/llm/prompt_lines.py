@@ -13,13 +13,17 @@ from itertools import islice
 from typing import Final
 
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, KnownMemory
+from app.language.text.pieces import parts_within
 
 MOST_KNOWN: Final = 40
 """How many memories a model is told not to report again."""
 
-# A statement about oneself is short; what is longer is mostly pasted. Of an assistant's
-# message only the drift is needed.
-_LONGEST: Final = {"user": 8_000, "assistant": 1_000}
+_LONGEST_LINE: Final = 8_000
+"""A longer message is shown in several lines of one id, so that nothing of it is left out."""
+
+_LONGEST_EARLIER: Final = 1_000
+"""Of what was read before only the drift is needed."""
+
 _CUT: Final = " […] "
 
 _WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -53,10 +57,14 @@ def moment(time: datetime) -> str:
     return f"{_WEEKDAYS[time.weekday()]} {time.isoformat(timespec='minutes')}"
 
 
-def conversation(
-    request: ExtractionRequest, *, longest: Mapping[str, int] = _LONGEST
-) -> PromptConversation:
-    """What a request gives to read; only new turns get an id, so only they can be cited."""
+def conversation(request: ExtractionRequest, *, longest: int | None = None) -> PromptConversation:
+    """What a request gives to read; only new turns get an id, so only they can be cited.
+
+    Args:
+        request: what to read.
+        longest: of a message no more than so many characters is shown; None shows all.
+
+    """
     lines = [line(kind="user", name=request.user_name)] if request.user_name else []
     lines += _known(request)
     turns: dict[str, ConversationTurn] = {}
@@ -65,7 +73,9 @@ def conversation(
         if not turn.context:
             short = f"t{len(turns) + 1}"
             turns[short] = turn
-        lines.append(_turn(turn, short, longest[turn.role]))
+        most = _LONGEST_EARLIER if turn.context and longest is None else longest
+        text = turn.content if most is None else cut(turn.content, most)
+        lines += [_turn(turn, short, part) for part in parts_within(text, _LONGEST_LINE)]
     return PromptConversation("\n".join(lines), turns)
 
 
@@ -88,14 +98,14 @@ def _known(request: ExtractionRequest) -> list[str]:
     return lines
 
 
-def _turn(turn: ConversationTurn, short: str | None, longest: int) -> str:
+def _turn(turn: ConversationTurn, short: str | None, text: str) -> str:
     return line(
         kind="earlier" if turn.context else "message",
         id=short,
         role=turn.role,
         name=turn.name,
         time=moment(turn.said_at),
-        text=cut(turn.content, longest),
+        text=text,
     )
 
 

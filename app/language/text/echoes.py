@@ -40,34 +40,40 @@ _SHORT: Final = 5
 """Units; a longer statement may be drawn from two sentences that follow each other."""
 
 
-def is_echo(statement: str, said_back: Sequence[str], own_words: Sequence[str]) -> float | None:
-    """The share of a statement, 0.8 to 1, that was only said back; None when it is news.
+class SaidBack:
+    """What others put before a model and what the speaker said, read once for many statements.
 
-    It is news when the speaker said any of what nothing else says, when their own words cover it
-    as well, or when a number in it stands nowhere else. Takes time linear in the lengths of all
-    texts together.
-
-    Args:
-        statement: one sentence about a user or a project.
-        said_back: what others put before the model, each text whole.
-        own_words: what the speaker said, all texts together.
-
+    Reading takes time linear in the lengths of all texts together.
     """
-    units = _units(statement)
-    if not units:
-        return None
-    own = units & set().union(*(_units(text) for text in own_words))
-    span = 1 if len(units) < _SHORT else 2
-    known = max(
-        (units & each for text in said_back for each in _windows(text, span)),
-        key=len,
-        default=set(),
-    )
-    if own - known or any(unit.isdecimal() for unit in units - known):
-        return None
-    covered = len(known) / len(units)
-    by_speaker = len(known) - len(own) <= len(units) * OWN_MARGIN
-    return None if covered < THRESHOLD or by_speaker else covered
+
+    def __init__(self, said_back: Sequence[str], own_words: Sequence[str]) -> None:
+        """Read what others put before the model, each text whole, and the speaker's texts."""
+        self._own = set[str]().union(*(_units(text) for text in own_words))
+        self._windows = {
+            span: [each for text in said_back for each in _windows(text, span)] for span in (1, 2)
+        }
+
+    def share(self, statement: str) -> float | None:
+        """The share of a statement, 0.8 to 1, that was only said back; None when it is news.
+
+        It is news when the speaker said any of what nothing else says, when their own words cover
+        it as well, or when a number in it stands nowhere else.
+
+        Args:
+            statement: one sentence about a user or a project.
+
+        """
+        units = _units(statement)
+        if not units:
+            return None
+        own = units & self._own
+        span = 1 if len(units) < _SHORT else 2
+        known = max((units & each for each in self._windows[span]), key=len, default=set())
+        if own - known or any(unit.isdecimal() for unit in units - known):
+            return None
+        covered = len(known) / len(units)
+        by_speaker = len(known) - len(own) <= len(units) * OWN_MARGIN
+        return None if covered < THRESHOLD or by_speaker else covered
 
 
 def _windows(text: str, span: int) -> Iterator[set[str]]:

@@ -54,16 +54,16 @@ def piece_texts(text: str, ends: Sequence[int]) -> list[str]:
 def parts_within(text: str, longest: int) -> list[str]:
     """The text in parts of at most `longest` characters, which together are the text.
 
-    Each is as long as it can be: it ends with a sentence or line, with a word where no sentence
-    does, and anywhere in a word that is longer.
+    Each ends with the last sentence or line of its second half, with a word where none ends
+    there, and anywhere in a word that is longer.
     """
     if len(text) <= longest:
         return [text]
     sentences, words = sentence_ends(text), word_ends(text)
     ends = [0]
     while len(text) - ends[-1] > longest:
-        start, stop = ends[-1], ends[-1] + longest
-        ends.append(_last(sentences, start, stop) or _last(words, start, stop) or stop)
+        half, stop = ends[-1] + longest // 2, ends[-1] + longest
+        ends.append(_last(sentences, half, stop) or _last(words, half, stop) or stop)
     return piece_texts(text, [*ends[1:], len(text)])
 
 

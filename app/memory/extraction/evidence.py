@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from app.language.llm.extractor import ConversationTurn, Proposed, Scope
-from app.language.text.echoes import is_echo
+from app.language.text.echoes import SaidBack
 from app.language.text.injections import ATTACKS, addresses_model
 from app.language.text.normal_forms import content_hash
 from app.language.text.signals import find_signals
@@ -108,10 +108,11 @@ def judge(proposals: Sequence[Proposed], context: EvidenceContext, gate: Gate) -
     """
     turns = {turn.message_id: turn for turn in context.turns}
     confirmed = _confirmed(context.turns)
+    words = _Words(context)
     seen: set[tuple[MemoryOwner, bytes]] = set()
     drafts: list[Draft] = []
     for index, proposed in enumerate(proposals):
-        draft = _judged(index, proposed, context, gate, turns, confirmed)
+        draft = _judged(index, proposed, context, gate, turns, confirmed, words)
         key = (draft.owner, draft.own.content_hash)
         if draft.open and key in seen:
             draft = draft.repeating(None, "the same statement came twice in this run")
@@ -128,6 +129,7 @@ def _judged(
     gate: Gate,
     turns: Mapping[str, ConversationTurn],
     confirmed: Mapping[str, ConversationTurn],
+    words: "_Words",
 ) -> Draft:
     content = scrub_upload_mentions(proposed.content).strip()
     redacted = gate.redacted(
@@ -143,8 +145,8 @@ def _judged(
     if owner is None:
         reasons.append(not_allowed(proposed.scope, scopes.names))
     reasons += _unsupported(proposed, turns, confirmed)
-    reasons += _hostile(proposed, context, turns)
     said_by = [turns[message_id] for message_id in proposed.evidence if message_id in turns]
+    reasons += _hostile(proposed, said_by, words)
     said_at = max((turn.said_at for turn in said_by), default=None)
     owner = owner or scopes.usual
     speaker = _speaker(said_by, owner) if proposed.quoted else None
@@ -209,24 +211,39 @@ def _confirmed(turns: Sequence[ConversationTurn]) -> dict[str, ConversationTurn]
     }
 
 
+class _Words:
+    """What was said, read once for all proposals that rest on it: a message may be long, and many
+    statements may be drawn from it.
+    """
+
+    def __init__(self, context: EvidenceContext) -> None:
+        own = [turn.content for turn in context.turns if turn.role == "user"]
+        self.said_back = SaidBack(context.said_back, own)
+        self._rules: dict[str, str | None] = {}
+
+    def rule(self, turn: ConversationTurn) -> str | None:
+        """Which rule says that a turn addresses the model."""
+        if turn.message_id not in self._rules:
+            self._rules[turn.message_id] = addresses_model(turn.content)
+        return self._rules[turn.message_id]
+
+
 def _hostile(
-    proposed: Proposed, context: EvidenceContext, turns: Mapping[str, ConversationTurn]
+    proposed: Proposed, said_by: Sequence[ConversationTurn], words: _Words
 ) -> list[GateReason]:
     """Text that addresses the model, and text that was only said back."""
-    said_by = [turns[message_id] for message_id in proposed.evidence if message_id in turns]
     # The gate looks at the words of the proposal itself.
     rule = None
     if said_by and addresses_model(proposed.content) is None:
         # A user may ask for a role and tell of themself in one breath: in what was said only
         # plain attacks count, and only when nothing else supports the statement.
-        rules = [addresses_model(turn.content) for turn in said_by]
+        rules = [words.rule(turn) for turn in said_by]
         rule = rules[0] if ATTACKS.issuperset(rules) else None
     if rule is not None:
         return [
             GateReason("injection", "It addresses the model instead of telling.", {"rule": rule})
         ]
-    own_words = [turn.content for turn in context.turns if turn.role == "user"]
-    covered = is_echo(proposed.content, context.said_back, own_words)
+    covered = words.said_back.share(proposed.content)
     if covered is None:
         return []
     return [

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from app.conversation.messages.capture import (
     CLIENT_TIME,
+    READ_LENGTH,
     Said,
     client_time_fault,
     could_be_said,
@@ -111,6 +112,7 @@ def inference_run(
         trigger="infer",
         agent_id=scopes.agent_id,
         job=job,
+        cut=len(found.cut),
         base=given | {"metadata_": dict(body.metadata)},
         graph=draws_graph(config, principal.config) and body.visibility != "owner_only",
     )
@@ -135,10 +137,27 @@ def refuse_unusable(body: MemoryCreate, now: datetime) -> None:
         raise ImpossibleTimeError("valid_from")
 
 
-def warnings_of(body: MemoryCreate, now: datetime) -> list[RequestWarning]:
-    """A warning for each client time that would say when something was said, and cannot."""
+def warnings_of(body: MemoryCreate, now: datetime, tags: Sequence[str]) -> list[RequestWarning]:
+    """A warning for each client time that would say when something was said, and cannot, and for
+    each message that is longer than what is read of it.
+    """
     if not body.infer:
         return []
+    said = said_messages(body, now)
+    numbers = {message.message_id: place for place, message in enumerate(said)}
+    cut = [numbers[message_id] for message_id in readable(said, tags).cut]
+    return [*_time_warnings(body, now), *(_cut_warning(body, place) for place in cut)]
+
+
+def _cut_warning(body: MemoryCreate, place: int) -> RequestWarning:
+    return RequestWarning(
+        code="message_not_read_whole",
+        location=["body", "messages", *([str(place)] if isinstance(body.messages, list) else [])],
+        detail=f"It is read up to {READ_LENGTH['user']} characters.",
+    )
+
+
+def _time_warnings(body: MemoryCreate, now: datetime) -> list[RequestWarning]:
     batch = body.batch
     own = [
         (place, message.metadata)

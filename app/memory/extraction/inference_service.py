@@ -123,7 +123,7 @@ class InferenceService:
                 answer = await outcomes(db, principal.access, result)
                 silent = unremembered(said_messages(body, self._now()), request, result.drafts)
                 answer.results += await _recorded(db, request, result, silent)
-                answer.warnings = warnings_of(body, self._now())
+                answer.warnings = warnings_of(body, self._now(), self._rules.tags)
                 status = 201 if {"ADD", "SUPERSEDE", "MERGE"} & result.events.keys() else 200
                 unit.answer(answer, status, user_id=owner.user_id)
             answers.append((answer, status))
@@ -165,7 +165,7 @@ class InferenceService:
         return MemoryValidated(
             valid=all(outcome.event != "REJECT" for outcome in results),
             results=results,
-            warnings=warnings_of(body, self._now()),
+            warnings=warnings_of(body, self._now(), self._rules.tags),
         )
 
     async def order(
@@ -190,7 +190,7 @@ class InferenceService:
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = AddAccepted.model_validate(scheduled)
-            answer.warnings = warnings_of(body, self._now())
+            answer.warnings = warnings_of(body, self._now(), self._rules.tags)
             return unit.answer(answer, 202, user_id=owner.user_id)
 
     async def work_off(self, job: ClaimedJob) -> dict[str, Any] | None:

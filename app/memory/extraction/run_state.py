@@ -48,6 +48,7 @@ class RunRequest:
         span: the messages of a session; None for messages of a request.
         agent_id: the agent in the conversation, for the log.
         base: columns that every new memory gets, such as the request's metadata.
+        cut: how many messages are longer than what is read of them.
         summary: whether it is the experience of an ended session that is asked for.
         graph: whether relations go into the graph.
         preview: nothing is stored, so it is not in the log of runs either.
@@ -66,6 +67,7 @@ class RunRequest:
     span: MessageSpan | None = None
     job: ClaimedJob | None = None
     base: Mapping[str, Any] = field(default_factory=dict)
+    cut: int = 0
     summary: bool = False
     graph: bool = True
     preview: bool = False
@@ -142,6 +144,7 @@ class RunResult:
     Args:
         maintenance: what was looked at besides, counted.
         graph: what the graph learned, counted.
+        cut: how many messages are longer than what was read of them.
 
     """
 
@@ -151,6 +154,7 @@ class RunResult:
     malformed: Sequence[Malformed] = ()
     maintenance: Mapping[str, Any] = field(default_factory=dict)
     graph: Mapping[str, int] = field(default_factory=dict)
+    cut: int = 0
 
     @property
     def events(self) -> dict[str, int]:
@@ -161,7 +165,11 @@ class RunResult:
 
     def summary(self) -> dict[str, Any]:
         """What a job's row says of it: ids and counts, no words."""
-        besides = {"upkeep": dict(self.maintenance), "graph": dict(self.graph)}
+        besides = {
+            "upkeep": dict(self.maintenance),
+            "graph": dict(self.graph),
+            "warnings": {"message_not_read_whole": self.cut} if self.cut else {},
+        }
         return {name: counts for name, counts in besides.items() if counts} | {
             "extraction_id": self.extraction_id,
             # Deprecated: its former name.

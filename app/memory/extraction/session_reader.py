@@ -7,7 +7,14 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.capture import TEXT_LENGTH, CapturedTurn, Said, readable
+from app.conversation.messages.capture import (
+    READ_LENGTH,
+    CapturedMessages,
+    CapturedTurn,
+    Said,
+    readable,
+    said_text,
+)
 from app.conversation.messages.models import Message
 from app.conversation.sessions.jobs import RESCUE, TO_SEQ
 from app.conversation.sessions.models import Session
@@ -56,6 +63,7 @@ class UnreadMessages:
     Args:
         said_back: what others put before the model.
         recalled: of that, the memories that count still.
+        cut: how many new messages of the user are longer than what is read of them.
         messages: how many are new to this run.
         last: up to where this run reads.
         more: whether messages are left behind that.
@@ -70,6 +78,7 @@ class UnreadMessages:
     turns: Sequence[ConversationTurn]
     said_back: Sequence[str]
     recalled: Sequence[str]
+    cut: int
     messages: int
     last: int
     more: bool
@@ -108,6 +117,7 @@ class UnreadMessages:
             span=self.span,
             job=job,
             summary=summary,
+            cut=0 if summary else self.cut,
             graph=draws_graph(self.config, self.principal.config),
         )
 
@@ -161,7 +171,8 @@ class SessionReader:
             batch = await self._unread(repository, session, most)
         told = await repository.system_texts(session_id, limit=SYSTEM_TEXTS)
         recalled = await repository.recalled(session_id, limit=RECALLED, from_elsewhere=again)
-        turns, said_back = turns_of(batch.context, batch.fresh, self._tags)
+        turns, found = turns_of(batch.context, batch.fresh, self._tags)
+        fresh = {message.message_id for message in batch.fresh}
         project_id = await writable_project(
             self._db, principal.access, session.project_id, session.user_id
         )
@@ -171,9 +182,10 @@ class SessionReader:
             scopes=WritableScopes(session.user_id, None, session_id, project_id),
             config={} if agent is None else agent.config,
             turns=turns,
-            said_back=[*told, *said_back, *injected(recalled)],
+            said_back=[*told, *found.said_back, *injected(recalled)],
             # What was replaced or has expired may be said anew, and then it is news.
             recalled=[memory.content for memory in recalled if memory.counts],
+            cut=len(fresh.intersection(found.cut)),
             messages=len(batch.fresh),
             last=batch.last,
             more=batch.more,
@@ -232,9 +244,9 @@ def fitting(found: Sequence[Message], most: int = MESSAGES) -> Sequence[Message]
     """As many of the messages, from the first on, as one run reads; at least one."""
     characters = 0
     for count, message in enumerate(found[:most]):
-        # A longer one is cut where it is shown.
-        shown = TEXT_LENGTH if message.content_parts else min(len(message.content), TEXT_LENGTH)
-        characters += shown
+        # A longer one is cut; what tools and systems say is shown to nobody, and counts a little.
+        longest = READ_LENGTH.get(message.role, READ_LENGTH["assistant"])
+        characters += min(len(said_text(message.content, message.content_parts)), longest)
         if characters > CHARACTERS and count:
             return found[:count]
     return found[:most]
@@ -260,15 +272,13 @@ def _up_to(session: Session, fresh: Sequence[Message], *, more: bool, to: int | 
 
 def turns_of(
     context: Sequence[Message], fresh: Sequence[Message], tags: Sequence[str]
-) -> tuple[list[ConversationTurn], list[str]]:
-    """Turns in order, and what was only said back to the model."""
+) -> tuple[list[ConversationTurn], CapturedMessages]:
+    """Turns in order, and what else was captured."""
     captured = [message for message in (*context, *fresh) if message.captured]
     found = readable([said(message) for message in captured], tags)
     known = {message.message_id for message in context}
     turns = [turn_of(turn) for turn in found.turns]
-    return [replace(turn, context=turn.message_id in known) for turn in turns], list(
-        found.said_back
-    )
+    return [replace(turn, context=turn.message_id in known) for turn in turns], found
 
 
 def said(message: Message) -> Said:

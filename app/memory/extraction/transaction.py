@@ -100,6 +100,7 @@ class RunTransaction:
             state.extraction.malformed,
             maintenance.counts,
             graph,
+            state.request.cut,
         )
 
     async def _policies(

@@ -793,21 +793,42 @@ class TestConversation:
         assert not re.search("[<>]", text)
         assert attack not in system_of(sent)
 
-    @pytest.mark.parametrize(("role", "longest"), [("user", 8_000), ("assistant", 1_000)])
-    async def test_is_cut_in_the_middle_where_it_is_too_long(
-        self, server: OpenAIServer, extractor: ModelExtractor, role: str, longest: int
+    @pytest.mark.parametrize(
+        ("characters", "lines"), [(7_999, 1), (8_000, 1), (8_001, 2), (40_000, 5)]
+    )
+    async def test_shows_a_long_message_whole_in_lines_of_one_id(
+        self, server: OpenAIServer, extractor: ModelExtractor, characters: int, lines: int
     ):
-        fits, over = "绿" * (longest - 1) + "茶", "始" + "绿" * (longest - 1) + "终"
+        text = "始" + "绿" * (characters - 2) + "终"
 
-        sent = await asked(
-            server, extractor, request(turn(fits, role=role), turn(over, "m2", role=role))
-        )
+        sent = await asked(server, extractor, request(turn(text), turn("Hi.", "m2")))
 
-        whole, cut = (line["text"] for line in lines_of(sent))
-        assert whole == fits
-        assert len(cut) == longest
+        *long, short = lines_of(sent)
+        assert [line["id"] for line in long] == ["t1"] * lines
+        assert "".join(line["text"] for line in long) == text
+        assert short["id"] == "t2"
+
+    async def test_parts_a_long_message_where_a_sentence_ends(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        sent = await asked(server, extractor, request(turn("I like tea. " * 1_000)))
+
+        parts = [line["text"] for line in lines_of(sent)]
+        assert len(parts) == 2
+        assert parts[0].endswith("tea. ")
+
+    async def test_shows_little_of_what_was_read_before(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        said = ["绿" * 999 + "茶", "始" + "绿" * 999 + "终"]
+        before = [turn(text, f"msg_{n}", context=True) for n, text in enumerate(said)]
+
+        sent = await asked(server, extractor, request(*before, turn("Hi.", "msg_9")))
+
+        whole, cut, _ = (line["text"] for line in lines_of(sent))
+        assert whole == said[0]
+        assert (len(cut), cut[0] + cut[-1]) == (1_000, "始终")
         assert " […] " in cut
-        assert cut[0] + cut[-1] == "始终"
 
     @pytest.mark.parametrize("turns", [(), (turn("Hello.", context=True),)])
     async def test_with_nothing_new_is_not_sent(
