@@ -1,7 +1,8 @@
 """What a model's answers look like, as strict structured output wants it.
 
 Only forms: what a member means is said in `prompts`. A remark stands before what it is the
-reason of, because a model writes in that order.
+reason of, because a model writes in that order. A type is one word: some servers refuse a list of
+types, and what may be null is a choice.
 """
 
 from collections.abc import Sequence
@@ -26,8 +27,8 @@ def _list(items: JsonSchema) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def _list_or_null(items: JsonSchema) -> dict[str, Any]:
-    return {"type": ["array", "null"], "items": items}
+def _or_null(form: JsonSchema) -> dict[str, Any]:
+    return {"anyOf": [form, {"type": "null"}]}
 
 
 def _one_of(values: Sequence[str]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def _one_of(values: Sequence[str]) -> dict[str, Any]:
 
 
 _TEXT: Final = {"type": "string"}
-_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_TEXT_OR_NULL: Final = _or_null(_TEXT)
 _NUMBER: Final = {"type": "number"}
 
 
@@ -63,17 +64,12 @@ def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
         retracts={"type": "boolean"},
         relations=_list(_RELATION),
     )
-    return _object(reflection=_TEXT, memories=_list(entry), entities=_list_or_null(_ENTITY))
+    return _object(reflection=_TEXT, memories=_list(entry), entities=_or_null(_list(_ENTITY)))
 
 
 EXPERIENCE_SCHEMA: Final[JsonSchema] = _object(
     reflection=_TEXT,
-    experience={
-        "anyOf": [
-            _object(content=_TEXT, confidence=_NUMBER, evidence=_list(_TEXT)),
-            {"type": "null"},
-        ]
-    },
+    experience=_or_null(_object(content=_TEXT, confidence=_NUMBER, evidence=_list(_TEXT))),
 )
 
 _DECISIONS: Final = _list(
@@ -85,11 +81,11 @@ _DECISIONS: Final = _list(
         content=_TEXT_OR_NULL,
     )
 )
-_REVIEWS: Final = _list_or_null(
-    _object(memory=_TEXT, reason=_TEXT, verdict=_one_of(get_args(ReviewVerdict)))
+_REVIEWS: Final = _or_null(
+    _list(_object(memory=_TEXT, reason=_TEXT, verdict=_one_of(get_args(ReviewVerdict))))
 )
-_MERGES: Final = _list_or_null(
-    _object(memories=_list(_TEXT), reason=_TEXT, content=_TEXT, confidence=_NUMBER)
+_MERGES: Final = _or_null(
+    _list(_object(memories=_list(_TEXT), reason=_TEXT, content=_TEXT, confidence=_NUMBER))
 )
 
 

@@ -159,17 +159,13 @@ def _fits(value: Any, schema: JsonSchema) -> bool:
 
 
 def _needed(schema: JsonSchema) -> set[str]:
-    """Members without which it is no answer: neither remarks nor what may be null."""
-    return {
-        name
-        for name in schema["required"]
-        if (form := _type(schema, name)) != "string" and not isinstance(form, list)
-    }
+    """Members without which it is no answer: no remarks, and no text or list or null."""
+    return {name for name in schema["required"] if _is_needed(schema["properties"][name])}
 
 
-def _type(schema: JsonSchema, name: str) -> Any:
-    """None for a choice of several forms."""
-    return schema["properties"][name].get("type")
+def _is_needed(form: JsonSchema) -> bool:
+    choices = [choice["type"] for choice in form.get("anyOf", [form])]
+    return choices != ["string"] and ("null" not in choices or "object" in choices)
 
 
 def _answer_in(values: list[Any], schema: JsonSchema) -> dict[str, Any] | None:
@@ -188,7 +184,7 @@ def _objects(values: list[Any]) -> Iterator[dict[str, Any]]:
 
 def _listed(values: list[Any], schema: JsonSchema) -> dict[str, Any] | None:
     """An answer made of its entries, written as a list or one after another."""
-    lists = [name for name in _needed(schema) if _type(schema, name) == "array"]
+    lists = [name for name in _needed(schema) if "items" in schema["properties"][name]]
     if len(lists) != 1:
         return None
     [name] = lists

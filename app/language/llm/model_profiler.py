@@ -138,11 +138,12 @@ def _rendered(request: ProfileRequest) -> str:
 
 
 def _schema(slots: Sequence[Slot]) -> JsonSchema:
-    texts = {"type": "array", "items": {"type": "string"}}
+    text, null = {"type": "string"}, {"type": "null"}
+    texts = {"type": "array", "items": text}
     members: dict[str, Any] = {
         "slot": {"type": "string", "enum": [slot.name for slot in slots]},
-        "text": {"type": ["string", "null"]},
-        "entries": {"type": ["array", "null"], "items": {"type": "string"}},
+        "text": {"anyOf": [text, null]},
+        "entries": {"anyOf": [texts, null]},
         "evidence": texts,
     }
     return _object(values={"type": "array", "items": _object(**members)})

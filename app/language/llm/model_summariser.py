@@ -99,7 +99,7 @@ SHORTEST: Final = 120
 _AGAIN: Final = frozenset({"empty", "unreadable", "truncated"})
 _SCHEMA: Final[JsonSchema] = {
     "type": "object",
-    "properties": {"summary": {"type": ["string", "null"]}},
+    "properties": {"summary": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
     "required": ["summary"],
     "additionalProperties": False,
 }

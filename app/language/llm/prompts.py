@@ -5,10 +5,10 @@ change stand first, so that a provider can cache them. Who changes a word raises
 which is stored with each run.
 """
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from app.language.llm.answer_form import described
 from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
@@ -267,8 +267,8 @@ def reconcile_prompt(*, due: bool = False, parts: bool = False) -> str:
 def format_note(schema: JsonSchema) -> str:
     """For an endpoint that cannot be held to a schema: it is told."""
     return (
-        "# Form\nAnswer with one JSON object and nothing else, no Markdown around it. It has all "
-        "keys of this JSON Schema:\n" + json.dumps(schema, ensure_ascii=False)
+        "# Form\nAnswer with one JSON object and nothing else, no Markdown around it. Every object "
+        "has all of its keys, in this order:\n" + described(schema)
     )
 
 

@@ -158,13 +158,13 @@ class TestAnswer:
     async def test_that_cannot_be_read_is_never_nothing(
         self, server: OpenAIServer, extractor: ModelExtractor, behaviour: Any
     ):
-        server.chat.script(behaviour)
+        server.chat.otherwise = behaviour
 
         with pytest.raises(ModelUnavailableError) as caught:
             await extractor.extract(request())
 
         assert caught.value.reason == "bad_answer"
-        assert caught.value.use.input_tokens == 120
+        assert caught.value.use.input_tokens == 120 * len(server.chat.requests)
 
     async def test_that_is_none_says_when_to_try_again(
         self, server: OpenAIServer, extractor: ModelExtractor
@@ -945,7 +945,7 @@ class TestInstructions:
         assert explained | {"scope"} >= set(members)
         assert "\n# Scopes of an entry\n- " in system
         assert all(f'"{name}"' in system for name in schema)
-        kinds = schema["entities"]["items"]["properties"]["type"]["enum"]
+        kinds = schema["entities"]["anyOf"][0]["items"]["properties"]["type"]["enum"]
         assert kinds == list(ENTITY_TYPES)
         relation = schema["memories"]["items"]["properties"]["relations"]["items"]["required"]
         assert all(re.search(rf"\b{name}\b", system) for name in relation)
@@ -954,7 +954,8 @@ class TestInstructions:
         assert all(f"- {name}: " in reconcile_prompt() for name in decision["required"])
         besides = reconcile_prompt(due=True, parts=True)
         for name in ("reviews", "merges"):
-            entry_of = reconcile_schema(FULL_AGENDA)["properties"][name]["items"]
+            entries, _ = reconcile_schema(FULL_AGENDA)["properties"][name]["anyOf"]
+            entry_of = entries["items"]
             assert f'"{name}"' in besides
             assert all(f"- {member}: " in besides for member in entry_of["required"])
         events = decision["properties"]["event"]["enum"]
@@ -1090,7 +1091,7 @@ class TestSummary:
     async def test_that_is_missing_is_an_error(
         self, server: OpenAIServer, extractor: ModelExtractor
     ):
-        server.chat.script(says({"reflection": "r"}))
+        server.chat.otherwise = says({"reflection": "r"})
 
         with pytest.raises(ModelUnavailableError):
             await extractor.summarise(request())
