@@ -296,20 +296,21 @@ class TestLongMessages:
 
 class TestBadAnswers:
     @pytest.mark.parametrize(
-        "behaviour",
+        "behaviours",
         [
-            refusal(500),
-            cut_off('{"reflection": "x", "memories": [{"content": "The us'),
-            declines,
-            empty,
-            writes("I could not find anything worth remembering, sorry!"),
+            [refusal(500)],
+            [cut_off('{"reflection": "x", "memories": [{"content": "The us')],
+            [declines],
+            [empty],
+            # Asked once more within the call, with the form in words.
+            [writes("I could not find anything worth remembering, sorry!")] * 2,
         ],
         ids=["500", "truncated", "refusal", "empty", "prose"],
     )
     async def test_a_failure_is_seen_and_nothing_is_lost(
-        self, client, worker, chat, behaviour, dsn
+        self, client, worker, chat, behaviours, dsn
     ):
-        chat.script(behaviour, extracts(everything))
+        chat.script(*behaviours, extracts(everything))
         said = await append(client, "talk", "The user lives in Munich.", REPLY)
         ok(await client.post("/sessions/talk/extract", json={}), 202)
         await over_failed_run(client)

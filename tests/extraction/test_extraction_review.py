@@ -430,11 +430,12 @@ class TestWithoutACall:
         assert [(await memory(ana, one))["status"] for one in ids] == ["active"] * 3
 
     @pytest.mark.parametrize(
-        "broken", [cut_off('{"decisions": ['), declines, writes("I would rather not.")]
+        "broken",
+        [[cut_off('{"decisions": [')], [declines], [writes("I would rather not.")] * 2],
     )
     async def test_they_do_not_keep_new_statements_out(self, ana, chat, broken):
         ids = await own(ana, 3, days=100)
-        chat.script(tending(), broken)
+        chat.script(tending(), *broken)
         run = await infer(ana)
 
         assert run["outcomes"] == {"NONE": 1}

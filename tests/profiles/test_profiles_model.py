@@ -314,12 +314,12 @@ class TestInterval:
 
 
 class TestFailing:
-    @pytest.mark.parametrize("behaviour", [refusal(500), writes("no idea"), declines])
+    @pytest.mark.parametrize("behaviours", [[refusal(500)], [writes("no idea")] * 2, [declines]])
     async def test_model_failure_changes_nothing_and_is_retried(
-        self, client, chat, worker, behaviour
+        self, client, chat, worker, behaviours
     ) -> None:
         await save(client, "The user works as a nurse.")
-        chat.script(behaviour)
+        chat.script(*behaviours)
         chat.otherwise = tells(value("attributes.profession", "nurse", "m1"))
 
         job = ok(await client.post("/users/ana/profile/derive"), 202)

@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from app.errors import ConfigurationError
-from app.language.llm.authorities import authorities
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
+from app.language.llm.openai_client import connect
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from app.language.llm.wordllama_embedder import DIMENSION, MODEL, WordLlamaEmbedder
 
@@ -246,16 +246,11 @@ class _Endpoint:
 def _connect(parameters: OpenAIParameters) -> _Endpoint | None:
     if not (parameters.api_key or parameters.base_url):
         return None
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-
-    client = AsyncOpenAI(
-        # A local endpoint may want no key, but the SDK insists on one.
-        api_key=parameters.api_key or "none",
-        # Given always, or the SDK would read the environment behind the settings' back.
-        base_url=parameters.base_url or "https://api.openai.com/v1",
-        timeout=parameters.timeout.total_seconds(),
+    client = connect(
+        api_key=parameters.api_key,
+        base_url=parameters.base_url,
+        timeout=parameters.timeout,
         max_retries=parameters.max_retries,
-        http_client=DefaultAsyncHttpxClient(verify=authorities()),
     )
     slots = asyncio.Semaphore(parameters.limits.concurrent_calls)
     return _Endpoint(client, parameters.limits, slots)

@@ -24,6 +24,7 @@ FailureReason = Literal[
     "rate_limited",
     "refused",
     "timeout",
+    "too_long",
 ]
 
 AnswerFault = Literal["declined", "empty", "filtered", "truncated", "unreadable"]
@@ -38,6 +39,7 @@ _SENTENCES: Final[dict[FailureReason, str]] = {
     "rate_limited": "The provider is limiting the service's requests.",
     "refused": "The provider refused the request.",
     "timeout": "The provider did not answer in time.",
+    "too_long": "The request is longer than the provider takes.",
 }
 
 _FAULTS: Final[dict[AnswerFault, str]] = {

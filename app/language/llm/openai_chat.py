@@ -1,189 +1,34 @@
 """Answers from any endpoint that speaks OpenAI's `/v1/chat/completions`.
 
-Endpoints differ in what they take: strict schemas, JSON at all, a temperature, the name of the
-limit. The fullest request goes first; what is refused is left out, once per model. They differ in
-what they send, too: content in parts, no usage, numbers of another kind. What cannot be an answer
-is told apart here: cut off, declined, filtered, empty.
+Endpoints differ in what they take: strict schemas, JSON at all, a system's turn, a temperature,
+the name of the limit. The fullest request goes first; what is refused is left out, once per model.
+An endpoint that takes a schema and does not keep to it is told the form in words from then on.
 """
 
 import asyncio
-import math
 import re
-from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
-
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from typing import TYPE_CHECKING, Any, Final
 
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
-from app.language.llm.embedder import encodable
 from app.language.llm.errors import AnswerFault, ModelUnavailableError
 from app.language.llm.extractor import ModelUse
 from app.language.llm.json_answers import read_answer
-from app.language.llm.openai_client import failure_of, plain_code
-from app.language.llm.prompts import format_note
+from app.language.llm.openai_client import failure_of, refusal_in, words_of
+from app.language.llm.openai_completion import Completion, read_completion
+from app.language.llm.openai_dialect import Dialect, Limit, Question, about_limit, about_roles
 
 if TYPE_CHECKING:
     import openai
-    from openai.types.chat.completion_create_params import ResponseFormat
 
-
-_CUT_OFF: Final = frozenset({"length", "max_tokens"})
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What a model wrote; `fault` says why it is no answer. Tokens not told count as 0."""
-
-    text: str
-    fault: AnswerFault | None
-    input_tokens: int
-    output_tokens: int
-
-
-# More than any window holds; the ledger adds up what providers say, and has bounds.
-_MOST_TOKENS: Final = 1_000_000_000
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return 0
-    return min(max(int(value), 0), _MOST_TOKENS)
-
-
-_Count = Annotated[int, BeforeValidator(_count)]
-
-
-class _Part(BaseModel):
-    text: str | None = None
-
-
-class _Message(BaseModel):
-    content: str | list[_Part] | None = None
-    refusal: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: _Count = 0
-    completion_tokens: _Count = 0
-
-
-class _Completion(BaseModel):
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-    usage: _Usage | None = None
-
-
-def read_completion(body: bytes) -> Completion | None:
-    """The first choice in the answer's body; None when it is no completion at all."""
-    try:
-        answer = _Completion.model_validate_json(body)
-    except ValidationError:
-        return None
-    choice = answer.choices[0]
-    content = choice.message.content
-    if isinstance(content, list):
-        content = "".join(part.text or "" for part in content)
-    usage = answer.usage or _Usage()
-    return Completion(
-        text=content or "",
-        fault=_fault(choice, content or ""),
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-    )
-
-
-def _fault(choice: _Choice, text: str) -> AnswerFault | None:
-    if choice.finish_reason in _CUT_OFF:
-        return "truncated"
-    if choice.finish_reason == "content_filter":
-        return "filtered"
-    if choice.message.refusal:
-        return "declined"
-    return None if text.strip() else "empty"
-
-
-_Limit = Literal["max_completion_tokens", "max_tokens"]
 
 # The provider's own newer models refuse `max_tokens`; others often know nothing else, and
 # leave out what they do not know without a word.
 _OFFICIAL: Final = "api.openai.com"
 
-# What says that it was not the way of asking.
-_HOPELESS: Final = frozenset({"content_filter", "context_length_exceeded", "model_not_found"})
 _REFUSALS: Final = frozenset({400, 415, 422, 501})
 # A 404 may be a router's, which has the model but not with these parameters.
-_UNSUPPORTED: Final = re.compile(r"format|schema|structured|json|parameter|support", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """What of a request an endpoint takes for a model."""
-
-    limits: tuple[_Limit, ...]
-    answers: Literal["schema", "object", "text"] = "schema"
-    temperature: bool = True
-
-    def without(self, words: str) -> "_Dialect | None":
-        """A plainer one after a refusal in these words; None when nothing is left to leave out."""
-        # First, because some refusals repeat the whole request, with all of these words.
-        about_format = "response_format" in words or "schema" in words
-        if about_format and self.answers != "text":
-            return self._in_plainer_form()
-        if self.temperature and "temperature" in words:
-            return replace(self, temperature=False)
-        if self.limits and ("max_tokens" in words or "max_completion_tokens" in words):
-            return replace(self, limits=self.limits[1:])
-        return self._in_plainer_form()
-
-    def _in_plainer_form(self) -> "_Dialect | None":
-        if self.answers == "text":
-            return None
-        return replace(self, answers="object" if self.answers == "schema" else "text")
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is asked, in whatever dialect."""
-
-    system: str
-    user: str
-    schema: JsonSchema
-    schema_name: str
-    max_output_tokens: int
-    opening: Opening | None = None
-
-    def request(self, dialect: _Dialect) -> dict[str, Any]:
-        import openai
-
-        system = self.system
-        if dialect.answers != "schema":
-            system = f"{system}\n\n{format_note(self.schema)}"
-        formats: dict[str, ResponseFormat] = {
-            "schema": {
-                "type": "json_schema",
-                "json_schema": {
-                    "name": self.schema_name,
-                    "schema": dict(self.schema),
-                    "strict": True,
-                },
-            },
-            "object": {"type": "json_object"},
-        }
-        turns = [("system", system)]
-        if self.opening is not None:
-            turns += zip(("user", "assistant"), self.opening, strict=True)
-        turns.append(("user", self.user))
-        return {
-            "messages": [{"role": role, "content": encodable(text)} for role, text in turns],
-            "response_format": formats.get(dialect.answers, openai.omit),
-            "temperature": 0 if dialect.temperature else openai.omit,
-            **dict.fromkeys(dialect.limits[:1], self.max_output_tokens),
-        }
+_UNSUPPORTED: Final = re.compile(r"format|schema|structured|json|parameter|support")
 
 
 class _Meter:
@@ -209,8 +54,8 @@ class OpenAIChat:
         self._client = client
         self._model = model
         official = client.base_url.host == _OFFICIAL
-        limits: tuple[_Limit, _Limit] = ("max_tokens", "max_completion_tokens")
-        self._dialect = _Dialect(limits[::-1] if official else limits)
+        limits: tuple[Limit, Limit] = ("max_tokens", "max_completion_tokens")
+        self._dialect = Dialect(limits[::-1] if official else limits)
 
     @property
     def name(self) -> str:
@@ -230,40 +75,40 @@ class OpenAIChat:
         max_output_tokens: int,
         opening: Opening | None = None,
     ) -> ChatAnswer:
-        """As the port says. What a model refuses to be asked costs further calls, once.
+        """As the port says. What a model refuses to be asked costs further calls, once; so does
+        an answer without the form that was asked for.
 
         Raises:
             ModelUnavailableError: there is no answer, or none that can be read to its end.
 
         """
-        question = _Question(system, user, schema, schema_name, max_output_tokens, opening)
+        question = Question(system, user, schema, schema_name, max_output_tokens, opening)
         meter = _Meter()
-        dialect, body = await self._ask(question, meter)
-        completion = read_completion(body)
-        if completion is None:
-            raise _bad_answer("unreadable", meter)
-        meter.input_tokens = completion.input_tokens
-        meter.output_tokens = completion.output_tokens
+        dialect, completion = await self._ask(question, self._dialect, meter)
         # Kept only now: the refusals may have been for another reason.
         self._dialect = dialect
-        if completion.fault is not None:
-            raise _bad_answer(completion.fault, meter)
-        # In a thread, because mending a broken answer can take a second.
-        data = await asyncio.to_thread(read_answer, completion.text, schema)
+        data = await _read(completion, schema, meter)
+        if data is None and (plainer := dialect.plainer()) is not None:
+            # The endpoint takes a form and does not keep to it.
+            dialect, completion = await self._ask(question, plainer, meter)
+            data = await _read(completion, schema, meter)
         if data is None:
             raise _bad_answer("unreadable", meter)
+        self._dialect = dialect
         return ChatAnswer(data, meter.use())
 
-    async def _ask(self, question: _Question, meter: _Meter) -> tuple[_Dialect, bytes]:
-        """The body of the answer, and the dialect in which there was one.
+    async def _ask(
+        self, question: Question, dialect: Dialect, meter: _Meter
+    ) -> tuple[Dialect, Completion]:
+        """What the model wrote, and the dialect in which it did.
 
         Raises:
-            ModelUnavailableError: the endpoint cannot be reached, or refuses every dialect.
+            ModelUnavailableError: the endpoint cannot be reached, refuses every dialect, or sends
+                something else.
 
         """
         import openai
 
-        dialect = self._dialect
         while True:
             meter.calls += 1
             try:
@@ -272,33 +117,62 @@ class OpenAIChat:
                     model=self._model, **question.request(dialect)
                 )
             except openai.OpenAIError as error:
-                plainer = _plainer(dialect, error)
-                if plainer is None:
-                    raise _unavailable(error, meter) from error
-                dialect = plainer
+                refusal: openai.OpenAIError = error
             else:
-                return dialect, response.content
+                inside = refusal_in(response.http_response)
+                if inside is None:
+                    completion = read_completion(response.content)
+                    if completion is None:
+                        raise _bad_answer("unreadable", meter)
+                    return dialect, completion
+                refusal = inside
+            plainer = _plainer(dialect, refusal)
+            if plainer is None:
+                raise _unavailable(refusal, meter) from refusal
+            dialect = plainer
 
 
-def _plainer(dialect: _Dialect, error: "openai.OpenAIError") -> _Dialect | None:
+async def _read(completion: Completion, schema: JsonSchema, meter: _Meter) -> dict[str, Any] | None:
+    """The answer, if it can be read; what it cost is counted.
+
+    Raises:
+        ModelUnavailableError: there is none to read.
+
+    """
+    meter.input_tokens += completion.input_tokens
+    meter.output_tokens += completion.output_tokens
+    if completion.fault is not None:
+        raise _bad_answer(completion.fault, meter)
+    # In a thread, because mending a broken answer can take a second.
+    return await asyncio.to_thread(read_answer, completion.text, schema)
+
+
+def _plainer(dialect: Dialect, error: "openai.OpenAIError") -> Dialect | None:
     """The next dialect to try, if the failure may come from this one."""
     import openai
 
-    if not isinstance(error, openai.APIStatusError) or plain_code(error) in _HOPELESS:
+    if not isinstance(error, openai.APIStatusError):
         return None
-    words = f"{error.param} {error.message}".lower()
-    unsupported = error.status_code == 404 and _UNSUPPORTED.search(error.message)
-    if error.status_code not in _REFUSALS and not unsupported:
+    failure, words = failure_of(error), words_of(error)
+    hopeless = failure.filtered or failure.reason == "quota_exhausted"
+    if hopeless or failure.code == "model_not_found":
         return None
-    return dialect.without(words)
+    if failure.reason == "too_long":
+        # The answer's limit may be what is too long.
+        return dialect.without(words) if dialect.limits and about_limit(words) else None
+    # A template that breaks is a failure of the server for some.
+    broken = error.status_code == 500 and about_roles(words)
+    unsupported = error.status_code == 404 and _UNSUPPORTED.search(words)
+    if error.status_code in _REFUSALS or broken or unsupported:
+        return dialect.without(words)
+    return None
 
 
 def _unavailable(error: "openai.OpenAIError", meter: _Meter) -> ModelUnavailableError:
     failure = failure_of(error)
-    filtered = failure.code == "content_filter"
     return ModelUnavailableError(
-        "bad_answer" if filtered else failure.reason,
-        fault="filtered" if filtered else None,
+        "bad_answer" if failure.filtered else failure.reason,
+        fault="filtered" if failure.filtered else None,
         retry_after=failure.retry_after,
         use=meter.use(),
         provider_status=failure.status,

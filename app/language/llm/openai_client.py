@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from app.language.llm.authorities import authorities
 from app.language.llm.errors import FailureReason
+from app.language.llm.openai_completion import error_in
 
 if TYPE_CHECKING:
     # Takes 0.4 s of CPU, so it is loaded where an endpoint is configured.
@@ -23,6 +25,17 @@ if TYPE_CHECKING:
     import openai
 
 _PLAIN_CODE: Final = re.compile(r"[a-z0-9_.-]{1,64}")
+
+# Providers have a status and a code of their own for each, or none; their words tell.
+_TOO_LONG: Final = re.compile(
+    r"context[ _](?:length|size|window)|n_ctx|prompt is too long|input (?:length|token count)"
+)
+_NOT_PAID: Final = re.compile(r"insufficient[ _](?:quota|balance)|credit balance|arrearage")
+_FILTERED: Final = re.compile(
+    r"content_filter|content exists risk|data_?inspection_?failed|flagged_input"
+)
+# A refusal that repeats the request has the words of its messages.
+_REPEATS_REQUEST: Final = re.compile(r"""["']role\\*["']\s*:""")
 
 # A provider that asks for longer is asked again after a day all the same.
 _LONGEST_WAIT: Final = timedelta(days=1)
@@ -36,6 +49,8 @@ class ProviderFailure:
     status: int | None = None
     code: str | None = None
     retry_after: timedelta | None = None
+    filtered: bool = False
+    """What was sent may not be answered."""
 
 
 def failure_of(error: "openai.OpenAIError") -> ProviderFailure:
@@ -48,14 +63,38 @@ def failure_of(error: "openai.OpenAIError") -> ProviderFailure:
     if isinstance(error, openai.APIConnectionError):
         return ProviderFailure("connection")
     if isinstance(error, openai.APIStatusError):
-        code = plain_code(error)
+        words = words_of(error)
+        told = "" if _REPEATS_REQUEST.search(words) else words
         return ProviderFailure(
-            _reason(error.status_code, code),
+            _reason(error.status_code, told),
             error.status_code,
-            code,
+            plain_code(error),
             retry_after_of(error.response.headers),
+            filtered=_FILTERED.search(told) is not None,
         )
     return ProviderFailure("provider_error")
+
+
+def words_of(error: "openai.APIError") -> str:
+    """All that a provider says of a failure, in small letters; never to be shown.
+
+    The SDK's message holds only a part, and nothing of an error that is a list or a text.
+    """
+    return f"{error.message} {error.body}".lower()
+
+
+def refusal_in(response: "httpx2.Response") -> "openai.APIStatusError | None":
+    """What the SDK would have raised if an error that came with status 200 had one of its own."""
+    import openai
+
+    found: Any = error_in(response.content)
+    if found is None:
+        return None
+    error = openai.APIStatusError("An error in an answer", response=response, body=found)
+    code = found.get("code") if isinstance(found, dict) else None
+    if isinstance(code, int) and 400 <= code < 600:
+        error.status_code = code
+    return error
 
 
 def plain_code(error: "openai.APIError") -> str | None:
@@ -88,17 +127,26 @@ def _wait(seconds: float) -> timedelta | None:
     return timedelta(seconds=min(seconds, _LONGEST_WAIT.total_seconds()))
 
 
-def _reason(status: int, code: str | None) -> FailureReason:
-    if status in {401, 403}:
-        return "authentication"
-    if status == 404:
-        return "model_not_found"
-    if status == 408:
-        return "timeout"
-    if status == 429:
-        # Waiting does not help here, paying does; the SDK retries both alike.
-        return "quota_exhausted" if code == "insufficient_quota" else "rate_limited"
-    return "provider_error" if status >= 500 else "refused"
+_REASONS: Final[dict[int, FailureReason]] = {
+    401: "authentication",
+    402: "quota_exhausted",
+    403: "authentication",
+    404: "model_not_found",
+    408: "timeout",
+    413: "too_long",
+    429: "rate_limited",
+}
+
+
+def _reason(status: int, words: str) -> FailureReason:
+    if _NOT_PAID.search(words):
+        # Waiting does not help here, paying does; the SDK retries 429 alike.
+        return "quota_exhausted"
+    if status in _REASONS:
+        return _REASONS[status]
+    if _TOO_LONG.search(words):
+        return "too_long"
+    return "refused" if 400 <= status < 500 else "provider_error"
 
 
 LONGEST_WAIT: Final = timedelta(minutes=1)
@@ -110,17 +158,31 @@ def connect(
     """A client for one event loop; the caller closes it. Nothing is sent yet."""
     import openai
 
+    # Given always, or the SDK would read the environment behind the settings' back.
+    address, query = _endpoint(base_url or "https://api.openai.com/v1")
     return openai.AsyncOpenAI(
         # A local endpoint may want no key, but the SDK insists on one.
         api_key=api_key or "none",
-        # Given always, or the SDK would read the environment behind the settings' back.
-        base_url=base_url or "https://api.openai.com/v1",
+        base_url=address,
+        default_query=query,
+        # An endpoint that is called by a dated version takes the key under this name.
+        default_headers={"api-key": api_key} if api_key and "api-version" in query else None,
         timeout=timeout.total_seconds(),
         max_retries=max_retries,
         http_client=openai.DefaultAsyncHttpxClient(
             verify=authorities(), event_hooks={"response": [_bound_retries]}
         ),
     )
+
+
+def _endpoint(base_url: str) -> tuple[str, dict[str, str]]:
+    """The address under which the routes are, and what stands behind each of them.
+
+    The SDK would put routes behind a query. A server alone means its first version; one whose
+    routes have no version is written with a `/`.
+    """
+    scheme, server, path, query, _ = urlsplit(base_url)
+    return urlunsplit((scheme, server, path or "/v1", "", "")), dict(parse_qsl(query))
 
 
 async def _bound_retries(response: "httpx2.Response") -> None:

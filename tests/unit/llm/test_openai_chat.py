@@ -254,7 +254,7 @@ class TestBadAnswer:
     async def test_is_an_error_and_never_an_empty_success(
         self, server: OpenAIServer, chat: OpenAIChat, behaviour: Behaviour, fault: str
     ):
-        server.chat.script(behaviour)
+        server.chat.otherwise = behaviour
 
         error = await failure(chat)
 
