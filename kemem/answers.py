@@ -5,7 +5,7 @@ Fields that this release does not know stay in `raw`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, overload
@@ -140,8 +140,29 @@ def quoted(content: str, speaker: str | None, said_at: datetime | None) -> str:
     """`ana, 3 May 2025: …` where the content is somebody's own words; the day is that in UTC."""
     if speaker is None:
         return content
-    day = "" if said_at is None else f", {said_at.day} {_MONTHS[said_at.month - 1]} {said_at.year}"
+    day = "" if said_at is None else f", {_written(said_at)}"
     return f"{speaker}{day}: {content}"
+
+
+def period(begin: datetime | None, end: datetime | None, *, event: bool) -> str:
+    """` (since 1 March 2025, until 30 June 2026)`: when a memory holds, the last day included.
+
+    `from` where that lies ahead, `ended` where it is over; an event has its day alone.
+    """
+    now = datetime.now(UTC)
+    parts = []
+    if begin is not None:
+        since = "" if event else "since "
+        parts.append(f"{'from ' if begin > now else since}{_written(begin)}")
+    if end is not None:
+        # It holds no longer at its end, which is most often a midnight.
+        last = end - timedelta(microseconds=1)
+        parts.append(f"{'ended' if end <= now else 'until'} {_written(last)}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _written(day: date) -> str:
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def listing(kind: type[Rows], rows: Sequence[Any]) -> Rows:

@@ -89,6 +89,8 @@ class UsedMemory(Answer):
     scope: str = "user"
     score: float = 0.0
     similarity: float | None = None
+    validity: str = "current"
+    """`upcoming` begins later, `ended` held until lately."""
     tokens: int = 0
     version: int = 1
     explain: ScoreParts | None = None

@@ -12,6 +12,7 @@ from kemem.answers import (
     RequestWarning,
     escape_line,
     memory_line,
+    period,
     quoted,
 )
 from kemem.deprecated import OldExtractionName
@@ -68,10 +69,11 @@ class MemoryItem(Answer):
     def __str__(self) -> str:
         said = quoted(self.content, self.speaker, self.said_at)
         line = memory_line(self.memory_type, said, self.source_error)
-        if not self.conflicts_with:
-            return line
-        age = "a newer" if self.newer_conflicts else "an older"
-        return f"{line} (in conflict with {age} statement)"
+        if self.conflicts_with:
+            age = "a newer" if self.newer_conflicts else "an older"
+            line = f"{line} (in conflict with {age} statement)"
+        event = self.memory_type == "event"
+        return f"{line}{period(self.valid_from, self.valid_to, event=event)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -303,9 +303,9 @@ class TestMemories:
 
         prompt = (await context(client))["prompt"]
 
-        assert f"- [fact] {TEA} (since 2025-03-01)\n" in prompt
-        assert "- [event] She ran a race. (2025-03-01)\n" in prompt
-        assert "Not a cat, a dog. (avoid: her cat) (since 2025-03-01)\n" in prompt
+        assert f"- [fact] {TEA} (since 1 March 2025)\n" in prompt
+        assert "- [event] She ran a race. (1 March 2025)\n" in prompt
+        assert "Not a cat, a dog. (avoid: her cat) (since 1 March 2025)\n" in prompt
 
     async def test_what_they_say_stays_on_a_line_and_closes_no_tag(self, client):
         await talk(client)

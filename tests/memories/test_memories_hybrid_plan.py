@@ -102,8 +102,8 @@ class TestPlan:
     )
     @pytest.mark.parametrize(
         "narrowed",
-        [{}, {"memory_type": "goal"}, {"filters": {"metadata.k": {"gt": 5}}}],
-        ids=["plain", "type", "filter"],
+        [{}, {"memory_type": "goal"}, {"filters": {"metadata.k": {"gt": 5}}}, {"around": True}],
+        ids=["plain", "type", "filter", "around"],
     )
     @pytest.mark.parametrize(
         "query", ["green tea", " ".join(f"word{n}" for n in range(200))], ids=["short", "long"]

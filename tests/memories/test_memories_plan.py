@@ -9,6 +9,7 @@ import pytest_asyncio
 from app.identity.tenants.access import Access
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.search_sql import (
+    COLUMNS,
     Bucket,
     SearchPlan,
     hits_statement,
@@ -63,8 +64,13 @@ async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterat
 )
 @pytest.mark.parametrize(
     "narrowed",
-    [{}, {"threshold": 0.2}, {"filters": {"metadata.k": {"exists": False}}, "rerank": False}],
-    ids=["plain", "threshold", "filter"],
+    [
+        {},
+        {"threshold": 0.2},
+        {"filters": {"metadata.k": {"exists": False}}, "rerank": False},
+        {"around": True, "columns": (*COLUMNS, "validity")},
+    ],
+    ids=["plain", "threshold", "filter", "around"],
 )
 async def test_a_search_reads_its_buckets_and_nothing_else(
     crowded: Crowd, access: dict, narrowed: dict

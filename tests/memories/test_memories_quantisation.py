@@ -433,6 +433,34 @@ class TestSearching:
         assert ids_of(await search(runtime, acme, vectors[300], mode=mode))[0] == new
 
     @pytest.mark.parametrize("mode", ["semantic", "hybrid"])
+    async def test_what_has_ended_comes_behind_all_others(
+        self, runtime: Runtime, acme: Caller, dsn: str, mode: str
+    ) -> None:
+        vectors = clustered(400)
+        ids = await fill(dsn, acme, vectors)
+        await earn(runtime, acme, 100)
+        nearest = (vectors @ vectors[7]).argsort()[::-1][:250]
+        ended = [ids[place] for place in nearest]
+        await execute(
+            dsn,
+            "UPDATE memories SET confidence = CAST(memory_id = ANY ($2) AS int), valid_to = "
+            "CASE WHEN memory_id = ANY ($2) THEN now() - interval '1 day' END "
+            "WHERE tenant_id = $1",
+            acme.tenant_id,
+            ended,
+        )
+
+        many = ids_of(await search(runtime, acme, vectors[7], mode=mode, around=True, limit=300))
+        few = ids_of(await search(runtime, acme, vectors[7], mode=mode, around=True, limit=10))
+
+        assert len(many) == 300
+        assert set(many[:150]) == set(ids) - set(ended)
+        # More have ended than are compared exactly.
+        assert len(ended) > CANDIDATES
+        assert len(few) == 10
+        assert not set(few) & set(ended)
+
+    @pytest.mark.parametrize("mode", ["semantic", "hybrid"])
     async def test_the_past_is_found_by_codes_too(
         self, runtime: Runtime, acme: Caller, dsn: str, mode: str
     ) -> None:

@@ -17,6 +17,7 @@ MAY = datetime(2025, 5, 3, 23, 59, tzinfo=UTC)
 
 def memory(content: str, **fields: Any) -> dict[str, Any]:
     known = {"source_error": None, "speaker": None, "said_at": None}
+    known |= {"valid_from": None, "valid_to": None}
     links: dict[str, Any] = {"conflicts_with": [], "newer_conflicts": []}
     return {"memory_type": "fact", "content": content} | known | links | fields
 
@@ -69,6 +70,54 @@ def test_memory_in_conflict_says_so(newer: list[str], line: str) -> None:
     assert render([one]).splitlines()[1:] == [line]
     client = MemoryItem(memory_id="m", content=one["content"], source_error="gin", **links)
     assert str(client) == line
+
+
+YEAR = timedelta(days=365)
+LATER = datetime(2115, 4, 11, 23, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "begin", "end", "validity", "mark"),
+    [
+        ("fact", MAY, None, "current", "since 3 May 2025"),
+        ("event", MAY, None, "current", "3 May 2025"),
+        ("fact", LATER, None, "upcoming", "from 11 April 2115"),
+        ("event", LATER, None, "upcoming", "from 11 April 2115"),
+        ("fact", None, LATER, "current", "until 11 April 2115"),
+        ("fact", None, MAY, "ended", "ended 3 May 2025"),
+        # Midnight is the end of the day before, a microsecond later is none.
+        ("fact", None, datetime(2025, 5, 3, tzinfo=UTC), "ended", "ended 2 May 2025"),
+        ("fact", None, datetime(2025, 5, 3, 0, 0, 0, 1, UTC), "ended", "ended 3 May 2025"),
+        ("fact", MAY - YEAR, LATER, "current",
+         "since 3 May 2024, until 11 April 2115"),
+        ("event", MAY - YEAR, MAY, "ended", "3 May 2024, ended 3 May 2025"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("content", ["works at Acme", "在西门子工作"])
+def test_line_says_when_it_holds(
+    kind: str, begin: Any, end: Any, validity: str, mark: str, content: str
+) -> None:
+    one = memory(content, memory_type=kind, valid_from=begin, valid_to=end, validity=validity)
+
+    assert render([one]).splitlines()[1:] == [f"- [{kind}] {content} ({mark})"]
+    item = MemoryItem(
+        memory_id="m", content=content, memory_type=kind, valid_from=begin, valid_to=end
+    )
+    assert str(item) == f"- [{kind}] {content} ({mark})"
+
+
+def test_marks_stand_in_their_order() -> None:
+    links: dict[str, Any] = {"conflicts_with": ["mem_2"], "newer_conflicts": []}
+    one = memory("drinks tea", source_error="gin", valid_from=MAY, **links)
+
+    line = (
+        "- [fact] drinks tea (avoid: gin) (in conflict with an older statement) (since 3 May 2025)"
+    )
+    assert render([one]).splitlines()[1:] == [line]
+    item = MemoryItem(
+        memory_id="m", content=one["content"], source_error="gin", valid_from=MAY, **links
+    )
+    assert str(item) == line
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ from app.memory.memories.timeline_sql import (
     known_hits_statement,
     known_statement,
 )
+from app.memory.memories.validity_sql import VALIDITY
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
@@ -157,6 +158,11 @@ def newer_first(found: Sequence[Found]) -> list[Found]:
     for one in found:
         place(one.ranked.memory_id)
     return placed
+
+
+def ended_last(found: Sequence[Found]) -> list[Found]:
+    """The hits in their order, those that have ended behind the others."""
+    return sorted(found, key=lambda one: one.row.get(VALIDITY) == "ended")
 
 
 def _by_rerank(found: Found) -> float:

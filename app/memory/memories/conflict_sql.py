@@ -11,18 +11,12 @@ from typing import Final
 
 from sqlalchemy import TextClause, text
 
+from app.memory.memories.validity_sql import VALIDITY, counts_now, validity
+
 COMPUTED: Final = ("conflicts_with", "newer_conflicts")
 """Columns of a hit that the table does not have."""
 
 NOTHING: Final = "CAST('{}' AS text[])"
-
-
-def counts_now(row: str) -> str:
-    """Whether a row is active, not expired and inside its time of validity."""
-    return f"""{row}.status = 'active'
-        AND ({row}.expires_at IS NULL OR {row}.expires_at > now())
-        AND ({row}.valid_from IS NULL OR {row}.valid_from <= now())
-        AND ({row}.valid_to IS NULL OR {row}.valid_to > now())"""
 
 
 def shown_columns(names: Sequence[str], *, now: bool = True) -> str:
@@ -78,4 +72,4 @@ def _said(row: str) -> str:
 _EXPRESSIONS: Final = {
     name: f"CASE WHEN memories.conflict_ids IS NULL THEN {NOTHING} ELSE {expression} END"
     for name, expression in conflicts("tenant.id").items()
-}
+} | {VALIDITY: validity("memories")}

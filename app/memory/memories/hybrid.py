@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from app.memory.memories.graph_sql import Link
 from app.memory.memories.ranking import RankWeights
 
 Floats = npt.NDArray[np.float64]
+
+BEHIND: Final = 2.0
+"""More than any two scores lie apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class _Rated:
     relevance: Floats
     score: Floats
     boosts: Callable[[int], Mapping[str, float]]
+    ended: npt.NDArray[np.bool_] | None = None
+    """Those behind all others, where there are such."""
 
     @classmethod
     def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
@@ -104,14 +109,16 @@ class _Rated:
             1.0,
         )
         similarity = np.nan_to_num(np.clip(records["similarity"].astype(np.float64), 0.0, 1.0))
-        return cls(lexical, similarity, relevance, score, boosts)
+        ended = records["ended"] if "ended" in (records.dtype.names or ()) else None
+        return cls(lexical, similarity, relevance, score, boosts, ended)
 
     def raw(self, cut: RankingRules) -> Floats:
         """What the threshold is compared with."""
         return self.lexical if cut.mode == "lexical" else self.similarity
 
     def order(self, cut: RankingRules) -> Floats:
-        return self.score if cut.rerank else self.raw(cut)
+        order = self.score if cut.rerank else self.raw(cut)
+        return order if self.ended is None else order - BEHIND * self.ended
 
 
 def _linked(ids: Sequence[str], links: Mapping[str, Link]) -> npt.NDArray[np.float32] | None:

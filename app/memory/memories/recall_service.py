@@ -19,6 +19,7 @@ from app.memory.memories.candidate_search import (
     by_all,
     by_reranker,
     by_vectors,
+    ended_last,
     newer_first,
 )
 from app.memory.memories.conflict_sql import COMPUTED
@@ -26,6 +27,7 @@ from app.memory.memories.processors import after_search
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.search_sql import Bucket, SearchPlan
+from app.memory.memories.validity_sql import VALIDITY
 from app.platform.database.engine import Database
 from app.platform.plugins.points import About
 
@@ -33,7 +35,7 @@ CORRECTION: Final = "correction"
 
 COLUMNS: Final = (
     "memory_id", "content", "memory_type", "scope", "source_error", "speaker", "said_at",
-    "confidence", "valid_from", "version", *COMPUTED,
+    "confidence", "valid_from", "valid_to", "version", *COMPUTED,
 )  # fmt: skip
 """What a context shows of a memory."""
 
@@ -50,7 +52,8 @@ class Recall:
         limit: how many at most.
         corrections: so many corrections are among them whatever their rank, if there are.
         threshold: of similarity; corrections need not reach it.
-        as_of: what held then, by its time of validity; None is what counts now.
+        as_of: what held then, by its time of validity; None is what counts now, what begins
+            later and, behind it, what has just ended.
 
     """
 
@@ -133,7 +136,8 @@ class RecallService:
             principal.tenant_id, wanted.user_id, wanted.agent_id, wanted.scopes.get("session")
         )
         query = wanted.asked.text if wanted.asked else ""
-        shown = await after_search(chain, about, query, newer_first(recalled.found))
+        found = ended_last(newer_first(recalled.found))
+        shown = await after_search(chain, about, query, found)
         return replace(recalled, found=shown.found)
 
     async def _by_query(
@@ -199,5 +203,6 @@ class RecallService:
             tier=wanted.tier,
             filters=wanted.filters,
             as_of=wanted.as_of,
-            columns=COLUMNS,
+            around=wanted.as_of is None,
+            columns=COLUMNS if wanted.as_of else (*COLUMNS, VALIDITY),
         )

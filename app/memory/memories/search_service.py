@@ -1,7 +1,7 @@
 """Search: which buckets and vectors, at most two statements, and what is counted afterwards."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from app.memory.memories.candidate_search import (
     by_all,
     by_reranker,
     by_vectors,
+    ended_last,
     hit,
     newer_first,
 )
@@ -30,12 +31,14 @@ from app.memory.memories.prompt_lines import render
 from app.memory.memories.ranking import RankWeights, ScopeWeights
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_sql import (
+    COLUMNS,
     Bucket,
     SearchPlan,
     waiting_statement,
 )
 from app.memory.memories.timeline_sql import known_waiting_statement
 from app.memory.memories.uses import MemoryUse
+from app.memory.memories.validity_sql import VALIDITY
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import SEARCHES
 from app.platform.plugins.points import About
@@ -115,7 +118,9 @@ class SearchService:
         self._now = now
         self._processing = processing
 
-    async def search(self, principal: Principal, body: SearchRequest) -> dict[str, Any]:
+    async def search(
+        self, principal: Principal, body: SearchRequest, *, around: bool = False
+    ) -> dict[str, Any]:
         """What is remembered about a query, best first: the content of a `SearchAnswer`.
 
         The scopes named are merged: the session's memories, the project's (what is public of
@@ -130,7 +135,9 @@ class SearchService:
         lexical one asks none.
 
         With `as_of` what was true then is searched, with `known_at` what the records said
-        then, each by the words it had; a hit of the past does not count as a use.
+        then, each by the words it had; a hit of the past does not count as a use. With `around`
+        and neither of the two, what begins later is found too, and behind all others what has
+        just ended; a hit has `validity` then.
 
         Raises:
             SelectorRequiredError: no scope is named.
@@ -144,14 +151,11 @@ class SearchService:
         """
         body = for_default_user(principal, body)
         plan = await self._plan(principal, body)
+        if around and body.as_of is None and body.known_at is None:
+            plan = replace(plan, around=True, columns=(*COLUMNS, VALIDITY))
         found = await self._find(principal, plan, body)
-        degraded, reranker = plan.degraded, None
-        if body.rerank and self._reranker is not None and found:
-            counted = CountedReranker(self._reranker, self._spending, principal.tenant_id)
-            found, judged = await by_reranker(counted, body.query, found)
-            degraded |= not judged
-            reranker = self._reranker.name if judged else None
-        found = newer_first(found)[: body.limit]
+        found, reranker, failed = await self._judged(principal, body, found)
+        found = ended_last(newer_first(found))[: body.limit]
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
         if plan.as_of is None and plan.known_at is None:
@@ -168,11 +172,21 @@ class SearchService:
             ],
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
-            "degraded": degraded,
+            "degraded": plan.degraded or failed,
             "mode": body.mode,
             "reranker": reranker,
             "prompt": render([match.row for match in found]) if body.format == "text" else None,
         }
+
+    async def _judged(
+        self, principal: Principal, body: SearchRequest, found: list[Found]
+    ) -> tuple[list[Found], str | None, bool]:
+        """The hits in the reranker's order, its name if it gave one, and whether it failed."""
+        if not body.rerank or self._reranker is None or not found:
+            return found, None, False
+        counted = CountedReranker(self._reranker, self._spending, principal.tenant_id)
+        found, judged = await by_reranker(counted, body.query, found)
+        return found, self._reranker.name if judged else None, not judged
 
     async def _processed(
         self, principal: Principal, plan: SearchPlan, query: str, found: list[Found]

@@ -37,9 +37,10 @@ from app.memory.memories.comparison_sql import (
     is_rough,
     similarity,
 )
-from app.memory.memories.conflict_sql import COMPUTED, counts_now, shown_columns
+from app.memory.memories.conflict_sql import COMPUTED, shown_columns
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.graph_sql import NamedMention, linked
+from app.memory.memories.validity_sql import counts_around_now, counts_now, has_ended
 
 COLUMNS = (
     "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",
@@ -70,6 +71,8 @@ class SearchPlan:
         asked: the query's words and what else it asks for; None compares vectors alone.
         mode: `semantic`, `lexical` or `hybrid`.
         as_of: what held then, by its time of validity; None is what counts now.
+        around: with neither of the two times, what begins later too, and behind everything else
+            what has just ended; `validity` says which, where it is among the columns.
         known_at: by what the records said then; only `timeline_sql.py` asks for it.
         memory_types: only these; all when there are none.
         corrections: how many of these are found besides, whatever their rank.
@@ -101,6 +104,7 @@ class SearchPlan:
     filters: Mapping[str, Any] | None = None
     as_of: datetime | None = None
     known_at: datetime | None = None
+    around: bool = False
     run_id: str | None = None
     dense_share: DenseShare = NO_SHARE
     member: bool = True
@@ -183,14 +187,18 @@ def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
             OFFSET 0
         ) AS candidate
         {kept}
-        ORDER BY {order} DESC, update_time DESC, memory_id
+        ORDER BY {_ended_last(plan)}{order} DESC, update_time DESC, memory_id
         LIMIT {statement.bind(plan.limit, "int8")}
     ) AS best
     CROSS JOIN LATERAL ({source.fetched}
         OFFSET 0
     ) AS memories
-    ORDER BY best.{order} DESC, best.update_time DESC, best.memory_id
+    ORDER BY {_ended_last(plan)}best.{order} DESC, best.update_time DESC, best.memory_id
     """
+
+
+def _ended_last(plan: SearchPlan) -> str:
+    return "ended, " if plan.around else ""
 
 
 def _formula(plan: SearchPlan, statement: SearchStatement) -> str:
@@ -205,10 +213,11 @@ def _formula(plan: SearchPlan, statement: SearchStatement) -> str:
 def _compared(plan: SearchPlan, statement: SearchStatement, source: Source, formula: str) -> str:
     """Rows with their exact similarity: all of them, or those that are nearest by their codes."""
     rough = is_rough(plan.vectors, statement, source)
+    ended = f",\n                {has_ended('memories')} AS ended" if plan.around else ""
     seen = f"""
             SELECT {source.place} AS place, memories.memory_id, memories.update_time,
                 memories.confidence, {source.weight} AS scope_weight,
-                {similarity(plan.vectors, statement, source)} AS similarity"""
+                {similarity(plan.vectors, statement, source)} AS similarity{ended}"""
     if rough is None:
         return f"""{seen}
             {source.rows}"""
@@ -224,14 +233,14 @@ def _compared(plan: SearchPlan, statement: SearchStatement, source: Source, form
                 CASE WHEN few.rough THEN (
                     SELECT {exact} FROM memories
                     WHERE memories.tenant_id = tenant.id AND memories.ctid = few.place
-                ) ELSE few.similarity END AS similarity
+                ) ELSE few.similarity END AS similarity{", few.ended" if plan.around else ""}
             FROM (
                 SELECT seen.* FROM ({seen}, {rough} AS rough
                     {source.rows}
                     OFFSET 0
                 ) AS seen
                 {kept}
-                ORDER BY {order} DESC, seen.update_time DESC, seen.memory_id
+                ORDER BY {_ended_last(plan)}{order} DESC, seen.update_time DESC, seen.memory_id
                 LIMIT {statement.bind(candidates(plan.limit), "int8")}
             ) AS few"""
 
@@ -268,6 +277,8 @@ def features(
             "eligible", "bool", " AND ".join(narrowed(plan, statement, source.came_from)) or "true"
         ),
     ]
+    if plan.around:
+        columns.append(Column("ended", "bool", has_ended("memories")))
     if plan.corrections:
         columns.append(Column("correction", "bool", "memories.memory_type = 'correction'"))
     rough = is_rough(plan.vectors, statement, source)
@@ -319,7 +330,10 @@ def current_source(
         within = in_bucket("= 'active'", "IN ('archived', 'superseded')")
     rows = f"""FROM {buckets}
         CROSS JOIN LATERAL ({within} OFFSET 0) AS memories"""
-    conditions = [counts_now("memories") if plan.as_of is None else valid_at(plan.as_of, statement)]
+    if plan.as_of is not None:
+        conditions = [valid_at(plan.as_of, statement)]
+    else:
+        conditions = [(counts_around_now if plan.around else counts_now)("memories")]
     conditions += whose(plan, statement)
     if narrow:
         conditions += narrowed(plan, statement)

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from app.language.llm.tokens import TokenCounter
@@ -17,6 +16,7 @@ from app.language.text.prompt_text import escape_line
 from app.memory.memories.candidate_search import Found, shown_score
 from app.memory.memories.prompt_lines import line
 from app.memory.memories.recall_service import CORRECTION
+from app.memory.memories.validity_sql import VALIDITY
 from app.memory.profiles.prompt_lines import ProfileLine
 from app.prompting.context.dialects import Spoken, as_parts, as_plain, for_anthropic, for_openai
 from app.prompting.context.schemas import LeftOut, PartName, Render
@@ -219,7 +219,7 @@ def remembered(
         if corrections
         else []
     )
-    lines = [dated(memory.row) for memory in corrected] if corrections else None
+    lines = [line(memory.row) for memory in corrected] if corrections else None
     second = _piece("corrections", CORRECTIONS, lines, int(budget * CORRECTIONS_SHARE), counter)
     repeated = [memory for memory in found if memories and _is_in_profile(rendered_lines, memory)]
     shown: list[tuple[PartName, Found, int]] = [("profile", memory, 0) for memory in repeated]
@@ -231,7 +231,7 @@ def remembered(
     known = {memory.ranked.memory_id for _, memory, _ in shown}
     others = [memory for memory in found if memory.ranked.memory_id not in known]
     left = budget - reserved - first.section.tokens - second.section.tokens
-    lines = [dated(memory.row) for memory in others] if memories else None
+    lines = [line(memory.row) for memory in others] if memories else None
     third = _piece("memories", MEMORIES, lines, left, counter)
     shown += [
         ("memories", memory, tokens)
@@ -249,27 +249,15 @@ def _is_in_profile(profile: Sequence[ProfileLine], memory: Found) -> bool:
     row = memory.row
     if row["memory_type"] == CORRECTION:
         return False
-    if row["valid_from"] or row["source_error"] or row["conflicts_with"]:
+    if row["valid_from"] or row["valid_to"] or row["source_error"] or row["conflicts_with"]:
         return False
-    return any(line.repeats(row["memory_id"], row["content"]) for line in profile)
+    return any(entry.repeats(row["memory_id"], row["content"]) for entry in profile)
 
 
 def passages_within(hits: Sequence[PassageHit], budget: int, counter: TokenCounter) -> Piece:
     """The best passages that fit."""
     lines = [passage_line(hit.file_name, hit.page, hit.content) for hit in hits]
     return _piece("passages", PASSAGES, lines, budget, counter)
-
-
-def dated(memory: Mapping[str, Any]) -> str:
-    """A memory on its line, with the day since when it holds or on which it happened, if known.
-
-    The content of a memory seldom says when.
-    """
-    since: datetime | None = memory["valid_from"]
-    if since is None:
-        return line(memory)
-    word = "" if memory["memory_type"] == "event" else "since "
-    return f"{line(memory)} ({word}{since.date().isoformat()})"
 
 
 def _piece(
@@ -334,6 +322,7 @@ def used_memory(part: PartName, found: Found, tokens: int, *, asked: bool) -> di
         "scope": found.row["scope"],
         "score": shown_score(found.ranked.score),
         "similarity": similarity,
+        "validity": found.row.get(VALIDITY, "current"),
         "tokens": tokens,
         "version": found.row["version"],
         "explain": None,

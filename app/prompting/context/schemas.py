@@ -218,6 +218,10 @@ class UsedMemory(ReadSchema):
     scope: Scope
     score: float = Field(description="As in a search; without a query, its confidence.")
     similarity: float | None = Field(description="To the query, 0 to 1; null without one.")
+    validity: Literal["current", "upcoming", "ended"] = Field(
+        description="`upcoming`: it begins later. `ended`: it held until less than 30 days ago. "
+        "Its line says the day. With `as_of`, what held then is `current`."
+    )
     tokens: int = Field(description="Of its line; 0 where the profile says it.")
     version: int
     explain: ScoreExplained | None = None

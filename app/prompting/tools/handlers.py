@@ -231,7 +231,7 @@ class ToolHandlers:
             limit=_depth(start, arguments.k),
             reference_time=at,
         )
-        answer = await self._search.search(caller.principal, body)
+        answer = await self._search.search(caller.principal, body, around=True)
         lines = [
             ResultLine(hit["memory_id"], memory_line(hit, at), memory_data(hit))
             for hit in answer["results"]

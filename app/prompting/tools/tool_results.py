@@ -79,7 +79,8 @@ def memory_line(hit: Mapping[str, Any], at: datetime) -> str:
 def memory_data(hit: Mapping[str, Any]) -> dict[str, Any]:
     names = (
         "memory_id", "content", "memory_type", "scope", "source_error", "speaker", "said_at",
-        "conflicts_with", "newer_conflicts", "confidence", "score", "create_time",
+        "conflicts_with", "newer_conflicts", "valid_from", "valid_to", "validity", "confidence",
+        "score", "create_time",
     )  # fmt: skip
     return {name: hit[name] for name in names}
 

@@ -84,6 +84,7 @@ def memories(draw: st.DrawFn) -> list[Found]:
             "memory_type": draw(st.sampled_from(["fact", "correction"])),
             "speaker": draw(st.none() | TEXTS), "said_at": draw(st.none() | st.just(NOW)),
             "source_error": draw(st.none() | TEXTS), "valid_from": draw(st.none() | st.just(NOW)),
+            "valid_to": draw(st.none() | st.just(NOW)),
             "conflicts_with": draw(st.sampled_from([[], ["mem_0"]])), "newer_conflicts": [],
         }  # fmt: skip
         ranked = RankedMemory(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)

@@ -22,7 +22,8 @@ def memory(number: int, content: str, **fields: Any) -> Found:
     row = {
         "memory_id": f"mem_{number}", "content": content, "memory_type": "fact", "scope": "user",
         "source_error": None, "speaker": None, "said_at": None, "confidence": 1.0,
-        "valid_from": None, "version": 1, "conflicts_with": [], "newer_conflicts": [],
+        "valid_from": None, "valid_to": None, "version": 1,
+        "conflicts_with": [], "newer_conflicts": [],
     } | fields  # fmt: skip
     ranked = RankedMemory(row["memory_id"], 1 - number / 100, 0.5, 0.5, 0.5, 1.0, 0.6)
     return Found(row, ranked)  # type: ignore[arg-type]  # a record reads the same
@@ -145,6 +146,7 @@ class TestNeverLeftOut:
             ({"memory_type": "correction", "source_error": "surgeon"}, "corrections"),
             ({"source_error": "surgeon"}, "memories"),
             ({"valid_from": datetime(2026, 1, 2, tzinfo=UTC)}, "memories"),
+            ({"valid_to": datetime(2026, 1, 2, tzinfo=UTC)}, "memories"),
             ({"conflicts_with": ["mem_2"]}, "memories"),
         ],
     )
