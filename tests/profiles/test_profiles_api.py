@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.profiles.profiles_support import ANY, derive, profile, values
-from tests.support.api import every_page, fields, ok, problem, save
+from tests.support.api import every_page, execute, fields, ok, problem, save
 from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
@@ -258,6 +258,36 @@ class TestDerived:
         assert told["communication_style"] == "concise"
         assert told["language_preference"] == "zh-CN"
         assert told["frequently_used_tools"] == ["VS Code"]
+
+    @pytest.mark.parametrize(
+        ("name", "speakers", "works_as"),
+        [
+            # Her own id, and what she is called.
+            (None, {"nurse": "ana", "surgeon": "Ben"}, "nurse"),
+            ("Ana Lima", {"nurse": "ana lima", "surgeon": "Ben"}, "nurse"),
+            (None, {"nurse": None, "surgeon": "Ben"}, "nurse"),
+            (None, {"nurse": "Ben", "surgeon": "assistant"}, None),
+            # An application that calls nobody by their id: one name is hers.
+            (None, {"nurse": "小李", "surgeon": "小李"}, "surgeon"),
+        ],
+    )
+    async def test_other_speaker_is_not_the_user(
+        self, client, worker, dsn, name, speakers, works_as
+    ) -> None:
+        if name is not None:
+            ok(await client.patch("/users/ana", json={"user_name": name}))
+        for job, speaker in speakers.items():
+            saved = await save(client, f"I work as a {job}")
+            await execute(
+                dsn,
+                "UPDATE memories SET speaker = $1, said_at = now() WHERE memory_id = $2",
+                speaker,
+                saved["memory_id"],
+            )
+
+        await derive(client)
+
+        assert values(await profile(client)).get("profession") == works_as
 
     async def test_a_users_own_value_stays(self, client, worker) -> None:
         await write(client, attributes={"profession": "surgeon"}, instructions="Be brief.")

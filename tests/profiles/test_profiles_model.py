@@ -70,8 +70,11 @@ async def ended(client: AsyncClient, job: dict[str, Any]) -> None:
             await asyncio.sleep(0.02)
 
 
-def value(slot: str, text: Any, *evidence: Any, entries: Any = None) -> dict[str, Any]:
-    return {"slot": slot, "text": text, "entries": entries, "evidence": list(evidence)}
+def value(
+    slot: str, text: Any, *evidence: Any, entries: Any = None, gone: Any = None
+) -> dict[str, Any]:
+    told = {"slot": slot, "text": text, "entries": entries, "evidence": list(evidence)}
+    return told | {"gone": gone}
 
 
 def tells(*told: Any):
@@ -122,7 +125,15 @@ class TestTelling:
         await derive(client)
 
         [line] = lines_of(chat.requests[-1], "memory")
-        assert (line["speaker"], line["said"]) == ("Ana", "2025-05-03")
+        assert (line["speaker"], line["said"]) == ("user", "2025-05-03")
+        other = await save(client, "I moved last year")
+        await execute(
+            dsn,
+            "UPDATE memories SET speaker = 'Ben' WHERE memory_id = $1", other["memory_id"],
+        )  # fmt: skip
+        await derive(client)
+        lines = lines_of(chat.requests[-1], "memory")
+        assert {line["speaker"] for line in lines} == {"user", "Ben"}
 
     @pytest.mark.parametrize(
         ("told", "kept"),
@@ -157,17 +168,18 @@ class TestTelling:
             ("recent_months", 6), ("earlier_context", 5), ("long_term_background", 4),
         ],
     )  # fmt: skip
-    @pytest.mark.parametrize("sentence", ["She works on Apollo. ", "她在做阿波罗项目。"])
+    @pytest.mark.parametrize("sentence", ["She works on Apollo {}. ", "她在做阿波罗项目{}。"])
     async def test_section_is_cut_to_its_length(
         self, client, chat, worker, slot, most, sentence
     ) -> None:
         for count in (most - 1, most, most + 1):
             await save(client, f"The user works as a nurse in ward {count}.")
-            chat.otherwise = tells(value(f"sections.{slot}", sentence * count, "m1"))
+            said = [sentence.format(number) for number in range(count)]
+            chat.otherwise = tells(value(f"sections.{slot}", "".join(said), "m1"))
             await derive(client)
 
             text = values(await profile(client), "sections")[slot]
-            assert text == (sentence * min(count, most)).strip()
+            assert text == "".join(said[:most]).strip()
 
     async def test_omitted_value_stays_as_long_as_its_memories(self, client, chat, worker) -> None:
         saved = await save(client, "The user works as a nurse.")
@@ -188,6 +200,235 @@ class TestTelling:
         assert values(await profile(client)) == {}
         assert job["kind"] == "profile"
         assert saved["memory_id"]
+
+
+class TestCurrent:
+    """A model is given what stands in the profile, and names what changes."""
+
+    async def ids(self, chat) -> dict[str, str]:
+        """The short ids of the memories in the last question, by their texts."""
+        return {line["text"]: line["id"] for line in lines_of(chat.requests[-1], "memory")}
+
+    @pytest.fixture
+    async def written(self, client, chat, worker) -> None:
+        """A profile of two derived values and one of the user's own."""
+        await save(client, "The user works as a nurse.")
+        await save(client, "The user plays chess.")
+        chat.otherwise = tells()
+        await derive(client)
+        ids = await self.ids(chat)
+        nurse, chess = ids["The user works as a nurse."], ids["The user plays chess."]
+        chat.otherwise = tells(
+            value("attributes.profession", "nurse", nurse),
+            value("sections.personal_context", "Plays chess.", chess),
+        )
+        body = {"attributes": {"username": "Ana"}}
+        ok(await client.patch("/users/ana/profile", json=body, headers=ANY))
+        await derive(client)
+        assert values(await profile(client)) == {"profession": "nurse", "username": "Ana"}
+
+    async def test_model_is_shown_what_stands_and_what_is_new(self, client, chat, written) -> None:
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells()
+
+        await derive(client)
+
+        request = chat.requests[-1]
+        ids = await self.ids(chat)
+        assert lines_of(request, "current") == [
+            {
+                "kind": "current", "slot": "attributes.profession", "value": "nurse",
+                "evidence": [ids["The user works as a nurse."]],
+            },
+            {"kind": "current", "slot": "attributes.username", "value": "Ana", "fixed": True},
+            {
+                "kind": "current", "slot": "sections.personal_context", "value": "Plays chess.",
+                "evidence": [ids["The user plays chess."]],
+            },
+        ]  # fmt: skip
+        fresh = [line["text"] for line in lines_of(request, "memory") if line.get("new")]
+        assert fresh == ["The user lives in Porto."]
+        assert "attributes.username" not in system_of(request)
+
+    async def test_value_that_is_not_named_stays_as_it_is(self, client, chat, written) -> None:
+        before = await profile(client)
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells(value("attributes.background", "Porto", "m1"))
+
+        assert (await derive(client))["changed"] == ["attributes.background"]
+
+        after = await profile(client)
+        assert after["attributes"]["profession"] == before["attributes"]["profession"]
+        assert after["sections"] == before["sections"]
+
+    @pytest.mark.parametrize(
+        ("told", "stays"),
+        [
+            (value("attributes.profession", None, gone="Nobody says so any more."), False),
+            (value("attributes.profession", "", gone="没有依据了"), False),
+            (value("attributes.profession", None), True),
+            (value("attributes.profession", ""), True),
+            (value("attributes.profession", None, gone="  "), True),
+            (value("attributes.profession", "nurse", "m1", gone="Nobody."), True),
+            (value("attributes.shoe_size", None, gone="Nobody says so."), True),
+        ],
+    )
+    async def test_slot_is_emptied_only_with_a_reason(
+        self, client, chat, written, told, stays
+    ) -> None:
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells(told)
+
+        await derive(client)
+
+        assert ("profession" in values(await profile(client))) == stays
+
+    async def test_user_value_cannot_be_emptied(self, client, chat, written) -> None:
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells(value("attributes.username", None, gone="Nobody says so."))
+
+        await derive(client)
+
+        assert values(await profile(client))["username"] == "Ana"
+
+    async def test_kept_words_keep_what_they_stand_on(self, client, chat, written) -> None:
+        """Else the words of a memory would stay when it is deleted."""
+        await save(client, "The user sings.")
+        chat.otherwise = tells()
+        await derive(client)
+        ids = await self.ids(chat)
+        await save(client, "The user dances.")
+        chat.otherwise = tells(
+            value("sections.personal_context", "Plays chess. Sings.", ids["The user sings."])
+        )
+
+        await derive(client)
+
+        told = (await profile(client))["sections"]["personal_context"]
+        assert len(told["memory_ids"]) == 2
+
+    async def test_what_another_slot_says_is_not_repeated(self, client, chat, written) -> None:
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells(
+            value("sections.recent_months", "plays chess. Lives in Porto.", "m1"),
+            value("sections.top_of_mind", "Lives in Porto. Lives in Porto!", "m1"),
+            value("attributes.frequently_used_tools", None, "m1", entries=["Vim", "vim"]),
+            value("attributes.expertise_areas", None, "m1", entries=["Vim", "Nurse"]),
+        )
+
+        await derive(client)
+
+        shown = await profile(client)
+        assert values(shown, "sections") == {
+            "personal_context": "Plays chess.",
+            "top_of_mind": "Lives in Porto.",
+        }
+        assert values(shown)["frequently_used_tools"] == ["Vim"]
+        assert "expertise_areas" not in values(shown)
+
+    async def test_upload_is_left_out_of_a_value(self, client, chat, written) -> None:
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells(
+            value("attributes.background", "The user uploaded a CV and lives in Porto.", "m1"),
+            value("sections.top_of_mind", "用户上传了简历。", "m1"),
+        )
+
+        await derive(client)
+
+        shown = await profile(client)
+        assert values(shown)["background"] == "The user lives in Porto."
+        assert "top_of_mind" not in values(shown, "sections")
+
+
+class TestTime:
+    """A profile is about now: what ended, begins later or is overdue is shown as that."""
+
+    async def dated(self, client, dsn, content: str, **days: int) -> None:
+        """A memory whose times are so many days from now."""
+        saved = await save(client, content)
+        for column, count in days.items():
+            shown = (
+                "$1::int" if column == "expected_valid_days" else "now() + $1 * interval '1 day'"
+            )
+            await execute(
+                dsn,
+                f"UPDATE memories SET {column} = {shown} WHERE memory_id = $2",
+                count,
+                saved["memory_id"],
+            )
+
+    @pytest.mark.parametrize(
+        ("days", "state"),
+        [
+            ({"valid_from": -400, "valid_to": -366}, "not shown"),
+            ({"valid_from": -400, "valid_to": -364}, "ended"),
+            ({"valid_from": -400, "valid_to": 1}, None),
+            ({"valid_from": -1}, None),
+            ({"valid_from": 1}, "later"),
+            ({"said_at": -3, "expected_valid_days": 2}, "overdue"),
+            ({"said_at": -3, "expected_valid_days": 3}, None),
+            ({"said_at": -3, "expected_valid_days": 4}, None),
+        ],
+    )
+    async def test_model_is_told_what_holds(self, client, chat, worker, dsn, days, state) -> None:
+        await save(client, "The user plays chess.")
+        await self.dated(client, dsn, "The user works as a nurse in Porto.", **days)
+        chat.otherwise = tells()
+
+        await derive(client)
+
+        lines = {line["text"]: line for line in lines_of(chat.requests[-1], "memory")}
+        shown = lines.get("The user works as a nurse in Porto.", {"state": "not shown"})
+        assert shown.get("state") == state
+        if state != "not shown":
+            names = {"valid_from": "since", "valid_to": "until", "expected_valid_days": "due"}
+            assert {names[name] for name in days if name in names} <= shown.keys()
+
+    @pytest.mark.parametrize(
+        ("slot", "told"),
+        [
+            ("attributes.profession", False),
+            ("sections.work_context", False),
+            ("sections.recent_months", True),
+            ("sections.earlier_context", True),
+            ("sections.long_term_background", True),
+        ],
+    )
+    async def test_what_ended_is_told_as_history_alone(
+        self, client, chat, worker, dsn, slot, told
+    ) -> None:
+        await self.dated(client, dsn, "The user works as a nurse.", valid_from=-90, valid_to=-1)
+        chat.otherwise = tells(value(slot, "Worked as a nurse until 2026.", "m1"))
+
+        await derive(client)
+
+        group, _, name = slot.partition(".")
+        assert (name in values(await profile(client), group)) == told
+
+    async def test_value_goes_when_its_memory_ends_and_history_stays(
+        self, client, chat, worker, dsn
+    ) -> None:
+        await self.dated(client, dsn, "The user works as a nurse.", valid_from=-90)
+        chat.otherwise = tells(value("attributes.profession", "nurse", "m1"))
+        await derive(client)
+        await execute(
+            dsn,
+            "UPDATE memories SET valid_to = now(), version = version + 1 WHERE memory_id = $1",
+            (await profile(client))["attributes"]["profession"]["memory_ids"][0],
+        )
+        chat.otherwise = tells(value("sections.recent_months", "Was a nurse in 2026.", "m1"))
+        await derive(client)
+        [current] = lines_of(chat.requests[-1], "current")
+        assert (current["slot"], current["outdated"]) == ("attributes.profession", True)
+        assert values(await profile(client)) == {}
+
+        await save(client, "The user plays chess.")
+        chat.otherwise = tells()
+        await derive(client)
+
+        assert values(await profile(client), "sections") == {
+            "recent_months": "Was a nurse in 2026."
+        }
 
 
 class TestInterval:
@@ -287,9 +528,9 @@ class TestInterval:
         config = {"profile_model": "openai/teller"}
         match change:
             case "content":
-                [told] = (await profile(client))["attributes"]["profession"]["memory_ids"]
+                told = (await profile(client))["attributes"]["profession"]["memory_ids"]
                 body = {"content": "The user works as a surgeon."}
-                ok(await client.patch(f"/memories/{told}", json=body))
+                ok(await client.patch(f"/memories/{told[0]}", json=body))
             case "slots":
                 slot = {"topic": "diet", "sub_topic": "sweets", "description": "Which."}
                 config["profile_slots"] = [slot]

@@ -177,7 +177,7 @@ class TestMadePrivate:
         public = (await share(client, "Apollo uses Redis."))["memory_id"]
         async with runtime.database.begin(acme.tenant_id) as db:
             profiles = ProfileRepository(db, Access(acme.tenant_id))
-            assert (await profiles.versions([goal, public])).keys() == {public}
+            assert (await profiles.evidence([goal, public])).keys() == {public}
 
 
 class TestContexts:

@@ -59,10 +59,11 @@ class _Reading:
     """The memories of a request, the newest first, what their words give, and what is quoted."""
 
     def __init__(self, request: ProfileRequest) -> None:
-        self.known = sorted(request.known, key=lambda one: (one.since, one.memory_id), reverse=True)
+        known = [one for one in request.known if _counts(one, request)]
+        self.known = sorted(known, key=lambda one: (one.since, one.memory_id), reverse=True)
         # Once, however many slots ask.
-        self.given = {one.memory_id: attributes_of(one.content) for one in request.known}
-        self.places = {one.memory_id: self._places(one, request) for one in request.known}
+        self.given = {one.memory_id: attributes_of(one.content) for one in known}
+        self.places = {one.memory_id: self._places(one, request) for one in known}
         self.quoted: set[str] = set()
 
     def _places(self, one: KnownMemory, request: ProfileRequest) -> set[str]:
@@ -89,6 +90,13 @@ class _Reading:
             "attributes.current_phase": kind == "context",
         }
         return {name for name, fits in fitting.items() if fits}
+
+
+def _counts(one: KnownMemory, request: ProfileRequest) -> bool:
+    """Whether it is about the user and holds now, or is an event to come."""
+    state = one.state(request.now)
+    planned = state == "later" and one.memory_type == "event"
+    return not request.is_others(one) and (state in {None, "overdue"} or planned)
 
 
 Filled = tuple[SlotValue, Sequence[KnownMemory]]

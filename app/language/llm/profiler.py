@@ -5,15 +5,19 @@ with). Evidence and lengths are checked by the caller, who trusts neither.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, Protocol
 
 from app.language.llm.extractor import ModelUse
+from app.language.text.normal_forms import normalise
 
 Subject = Literal["user", "project"]
 SlotKind = Literal["text", "choice", "list", "section"]
 SlotValue = str | list[str]
+MemoryState = Literal["ended", "later", "overdue"]
+"""What has ended, has not begun, or should have been done by now without a word of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,9 @@ class KnownMemory:
         since: when it began to hold, or was remembered.
         speaker: whose own words it is in; None in the third person.
         said_at: when that was said.
+        valid_from, valid_to: when it holds, as far as somebody said so.
+        due: when it is to be done, or has most likely passed.
+        new: it came or changed after the last derivation.
 
     """
 
@@ -58,6 +65,18 @@ class KnownMemory:
     since: datetime
     speaker: str | None = None
     said_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    due: date | None = None
+    new: bool = False
+
+    def state(self, now: datetime) -> MemoryState | None:
+        """None for what simply holds."""
+        if self.valid_to is not None and self.valid_to <= now:
+            return "ended"
+        if self.since > now:
+            return "later"
+        return "overdue" if self.due is not None and self.due < now.date() else None
 
     @property
     def cited(self) -> str:
@@ -66,13 +85,44 @@ class KnownMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentValue:
+    """What stands in a slot now.
+
+    Args:
+        fixed: a person wrote it, and no job changes it.
+        outdated: a memory that it was derived from holds no longer: without a new value it goes.
+
+    """
+
+    slot: str
+    value: SlotValue
+    memory_ids: Sequence[str] = ()
+    fixed: bool = False
+    outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What to derive. Memories come with the surest first."""
+    """What to derive. Memories that hold come first, of them the surest.
+
+    Args:
+        current: what stands in the slots.
+        names: what the user is called, in normal form; empty where all speakers are meant.
+
+    """
 
     subject: Subject
     slots: Sequence[Slot]
     known: Sequence[KnownMemory]
     now: datetime
+    current: Sequence[CurrentValue] = ()
+    names: AbstractSet[str] = frozenset()
+
+    def is_others(self, memory: KnownMemory) -> bool:
+        """Whether "I" in it is somebody else than the user whose profile this is."""
+        if self.subject != "user" or memory.speaker is None or not self.names:
+            return False
+        return normalise(memory.speaker) not in self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +136,16 @@ class DerivedValue:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """What was derived, and what it cost."""
+    """What was derived, and what it cost.
+
+    Args:
+        cleared: slots whose value no memory supports any more. Of slots that are named neither
+            here nor in `values` nothing is said: what stands there stays.
+
+    """
 
     values: Sequence[DerivedValue] = ()
+    cleared: Sequence[str] = ()
     use: ModelUse = field(default_factory=ModelUse)
 
 
@@ -111,7 +168,7 @@ class Profiler(Protocol):
         ...
 
     async def derive(self, request: ProfileRequest) -> Derivation:
-        """Values of the slots that the memories tell of; the others are left out.
+        """Values of the slots that the memories tell of, by a model only of those that change.
 
         Raises:
             ModelUnavailableError: nothing was derived.

@@ -5,10 +5,10 @@ they were read, under the lock of the profile; a value that the user wrote stays
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -22,21 +22,33 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
-from app.language.llm.profiler import DerivedValue, Profiler, ProfileRequest, Slot
+from app.language.llm.profiler import (
+    CurrentValue,
+    DerivedValue,
+    Profiler,
+    ProfileRequest,
+    Slot,
+    SlotValue,
+)
+from app.language.text.normal_forms import normalise
+from app.language.text.uploads import scrub_upload_mentions
 from app.memory.memories.gate import Gate
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import MemoryRepository
 from app.memory.profiles.repository import ProfileRepository
-from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, user_slots
+from app.memory.profiles.slots import ATTRIBUTES, DECISIONS, HISTORY, PROJECT_SLOTS, user_slots
 from app.memory.profiles.value_changes import (
     ValueAuthor,
     ValueChange,
     ValueRow,
     changes_of,
     decisions_of,
+    lasting,
     origins_of,
     removals,
     still_supported,
+    with_old_evidence,
+    without_repetitions,
 )
 
 log = structlog.get_logger()
@@ -49,6 +61,8 @@ class DerivationSnapshot:
     Args:
         config: settings of the agent and of the tenant, which may name a profiler.
         origins: of the values that are there, by slot.
+        current: those values, but for decisions.
+        names: what the user is called, in normal form.
         asked_at: when a model was asked last.
         derived_from: what its answer stood on, as `basis` says it.
 
@@ -59,7 +73,9 @@ class DerivationSnapshot:
     rows: Sequence[ValueRow]
     config: tuple[Mapping[str, Any], ...]
     now: datetime
-    origins: Mapping[str, str]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    current: Sequence[CurrentValue] = ()
+    names: frozenset[str] = frozenset()
     asked_at: datetime | None = None
     derived_from: str | None = None
 
@@ -78,8 +94,19 @@ class DerivationSnapshot:
 
         The month is part of it, because sections are about months.
         """
-        asked = [profiler.name, profiler.prompt_version, f"{self.now:%Y-%m}", self.slots]
-        return sha256(repr([*asked, self.versions, sorted(origins.items())]).encode()).hexdigest()
+        return sha256(
+            repr(
+                (
+                    profiler.name,
+                    profiler.prompt_version,
+                    f"{self.now:%Y-%m}",
+                    self.slots,
+                    self.versions,
+                    [row.known.state(self.now) for row in self.rows],
+                    sorted(origins.items()),
+                )
+            ).encode()
+        ).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +137,14 @@ class ProfileDerivation:
         """
         access = Access(principal.tenant_id)
         kind, owner_id = owner
+        profiles = ProfileRepository(db, access)
         if kind == "project":
             await ProjectRepository(db, access).get(owner_id)
             config: tuple[Mapping[str, Any], ...] = (principal.config,)
-            return await self._snapshot(db, access, owner, PROJECT_SLOTS, config)
+            seen = DerivationSnapshot(
+                owner, PROJECT_SLOTS, await profiles.known(owner, None), config, self._now()
+            )
+            return await _with_profile(profiles, seen)
         user = await UserRepository(db, access).get(owner_id)
         agent = await AgentRepository(db, access).get(user.agent_id)
         refuse_disabled(agent, user)
@@ -123,32 +154,10 @@ class ProfileDerivation:
             # Stored before it was checked.
             own = []
         config = (agent.config, principal.config)
-        return await self._snapshot(db, access, owner, user_slots(own), config, agent.agent_id)
-
-    async def _snapshot(
-        self,
-        db: AsyncSession,
-        access: Access,
-        owner: Owner,
-        slots: Sequence[Slot],
-        config: tuple[Mapping[str, Any], ...],
-        home: str | None = None,
-    ) -> DerivationSnapshot:
-        profiles = ProfileRepository(db, access)
-        rows = await profiles.known(owner, home)
-        profile = await profiles.find(owner)
-        if profile is None:
-            return DerivationSnapshot(owner, slots, rows, config, self._now(), {})
-        return DerivationSnapshot(
-            owner,
-            slots,
-            rows,
-            config,
-            self._now(),
-            origins_of(await profiles.values(profile.profile_id)),
-            profile.model_asked_at,
-            profile.derived_from,
-        )
+        rows = await profiles.known(owner, agent.agent_id)
+        seen = DerivationSnapshot(owner, user_slots(own), rows, config, self._now())
+        seen = await _with_profile(profiles, seen)
+        return replace(seen, names=_names_of(user.user_id, user.user_name, seen))
 
     async def used_up(self, principal: Principal) -> Exhausted | None:
         """The quota that keeps a model from being asked today, or None."""
@@ -167,10 +176,23 @@ class ProfileDerivation:
         if not known:
             # Without memories no model is asked.
             return []
-        request = ProfileRequest(seen.owner[0], seen.slots, known, seen.now)
+        request = ProfileRequest(
+            seen.owner[0], seen.slots, known, seen.now, seen.current, seen.names
+        )
         derivation = await self._ledger.ask(principal, profiler, profiler.derive(request))
-        values = [value for value in derivation.values if not self._is_refused(value)]
+        ended = {one.memory_id for one in known if one.state(seen.now) == "ended"}
+        values = [
+            replace(value, value=_scrubbed(value.value))
+            for value in derivation.values
+            if not self._is_refused(value)
+            and not (value.slot not in HISTORY and ended.issuperset(value.memory_ids))
+        ]
         changes = changes_of(values, seen.slots, profiler.name)
+        if profiler.model is not None:
+            changes = with_old_evidence(changes, seen.current, seen.versions)
+            named = {change.slot for change in changes}
+            changes += [ValueChange(slot, None) for slot in derivation.cleared if slot not in named]
+            changes = without_repetitions(changes, seen.slots, seen.current)
         if seen.owner[0] == "project":
             decisions, ids = decisions_of(known)
             if decisions:
@@ -234,14 +256,15 @@ class ProfileDerivation:
         present = await profiles.values(profile.profile_id)
         memory_ids = {memory_id for change in changes for memory_id in change.memory_ids}
         memory_ids |= {memory_id for row in present for memory_id in row.memory_ids}
-        now = await profiles.versions(memory_ids)
+        now = await profiles.evidence(memory_ids)
+        staying = lasting(now, seen.now, seen.asked_at)
         kept, up_to_date = still_supported(changes, seen.versions, now)
         # A slot whose memories changed is derived again; its old value stays if its memories do.
         derived = {change.slot for change in changes}
-        gone = removals(present, {change.slot for change in kept}, now, complete=False)
+        gone = removals(present, {change.slot for change in kept}, staying, complete=False)
         if profiler.model is None:
             gone += removals(
-                present, {*derived, *(change.slot for change in gone)}, now, complete=True
+                present, {*derived, *(change.slot for change in gone)}, staying, complete=True
             )
         author = ValueAuthor("derived", principal.key_id or None, job_id)
         slots = await profiles.write(profile, [*gone, *kept], author)
@@ -257,3 +280,59 @@ class ProfileDerivation:
         await profiles.forget(profile)
         log.info("profile_derived", owner=kind, changed=len(slots), up_to_date=up_to_date)
         return DerivationResult(slots, up_to_date)
+
+
+async def _with_profile(
+    profiles: ProfileRepository, seen: DerivationSnapshot
+) -> DerivationSnapshot:
+    """The snapshot with what stands in the profile now, and which of its memories are new."""
+    profile = await profiles.find(seen.owner)
+    if profile is None:
+        return seen
+    present = await profiles.values(profile.profile_id)
+    ids = {memory_id for row in present for memory_id in row.memory_ids}
+    staying = lasting(await profiles.evidence(ids), seen.now, profile.model_asked_at)
+    until = profile.derived_until
+    rows = [
+        replace(row, known=replace(row.known, new=until is not None and row.update_time > until))
+        for row in seen.rows
+    ]
+    current = [
+        CurrentValue(
+            row.slot,
+            row.value,
+            row.memory_ids,
+            fixed=row.origin == "user",
+            outdated=not staying.issuperset(row.memory_ids),
+        )
+        for row in present
+        if row.slot != DECISIONS
+    ]
+    return replace(
+        seen,
+        rows=rows,
+        origins=origins_of(present),
+        current=current,
+        asked_at=profile.model_asked_at,
+        derived_from=profile.derived_from,
+    )
+
+
+_ROLES: Final = frozenset({"assistant", "system", "tool"})
+"""Speakers who are nobody's name."""
+
+
+def _names_of(user_id: str, user_name: str | None, seen: DerivationSnapshot) -> frozenset[str]:
+    """What the user is called: by id, by name, and as the only one who is quoted."""
+    called = [one.value for one in seen.current if one.slot == f"{ATTRIBUTES}.username"]
+    speakers = {row.known.speaker for row in seen.rows}
+    alone = speakers - _ROLES if len(speakers) == 1 else ()
+    names = [user_id, user_name, *called, *alone]
+    return frozenset(normalise(name) for name in names if isinstance(name, str)) - {""}
+
+
+def _scrubbed(value: SlotValue) -> SlotValue:
+    """The value without what tells of uploads, which are gone when it is read."""
+    if isinstance(value, str):
+        return scrub_upload_mentions(value)
+    return [entry for entry in map(scrub_upload_mentions, value) if entry]

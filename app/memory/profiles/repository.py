@@ -1,10 +1,24 @@
 """SQL for profiles, their values and history, and for the memories that values are derived from."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Text, and_, cast, func, not_, or_, select, text, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    Text,
+    and_,
+    cast,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,12 +30,15 @@ from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import current, existing
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.slots import INSTRUCTIONS
-from app.memory.profiles.value_changes import ValueAuthor, ValueChange, ValueRow
+from app.memory.profiles.value_changes import Evidence, ValueAuthor, ValueChange, ValueRow
 from app.platform.database.base import new_id
 from app.platform.database.keyset import after
 
 MOST_KNOWN: Final = 400
 """Memories that a job reads: those that give an attribute, then the newest."""
+
+ENDED_DAYS: Final = 365
+"""For so long a profile may tell of what has ended."""
 
 # An entry holds the value before, too. So all entries of a slot are emptied with one of its
 # memories: when it is deleted, and when it becomes its author's alone in a project.
@@ -252,10 +269,11 @@ class ProfileRepository:
         return rows.all()
 
     async def known(self, owner: Owner, home: str | None) -> Sequence[ValueRow]:
-        """Memories that count now and a profile may show, the first MOST_KNOWN.
+        """Memories that a profile may tell of, the first MOST_KNOWN.
 
-        Of a user those that all agents or the home agent may know; of a project none that is
-        its author's alone. Those that give an attribute come first, then the newest.
+        Those that count now, will count later, or ended in the last ENDED_DAYS, in this order. Of
+        a user those that all agents or the home agent may know; of a project none that is its
+        author's alone. Those that give an attribute come first, then the newest.
 
         Args:
             home: the user's home agent; None for a project.
@@ -263,39 +281,45 @@ class ProfileRepository:
         """
         kind, owner_id = owner
         since = func.coalesce(Memory.valid_from, Memory.said_at, Memory.create_time)
+        due = func.coalesce(Memory.said_at, Memory.create_time) + func.make_interval(
+            0, 0, 0, Memory.expected_valid_days
+        )
+        ended = func.coalesce(Memory.valid_to <= func.now(), false())
         readable = (
             or_(Memory.agent_id.is_(None), Memory.agent_id == home) if kind == "user" else _shared()
         )
-        columns = (
+        columns: tuple[Any, ...] = (
             Memory.memory_id, Memory.content, Memory.memory_type, Memory.attribute,
-            Memory.confidence, since, Memory.speaker, Memory.said_at, Memory.version,
-            Memory.update_time,
+            Memory.confidence, since, Memory.speaker, Memory.said_at, Memory.valid_from,
+            Memory.valid_to, cast(due, Date), Memory.version, Memory.update_time,
         )  # fmt: skip
         rows = await self._db.execute(
             select(*columns)
             .where(
                 existing(Access(self._tenant_id)),
-                current(),
+                _tellable(),
                 Memory.scope == kind,
                 Memory.scope_id == owner_id,
                 readable,
             )
-            .order_by(Memory.attribute.is_(None), since.desc(), Memory.memory_id)
+            .order_by(
+                not_(current()), ended, Memory.attribute.is_(None), since.desc(), Memory.memory_id
+            )
             .limit(MOST_KNOWN)
         )
-        return [ValueRow(KnownMemory(*row[:8]), row[8], row[9]) for row in rows]
+        return [ValueRow(KnownMemory(*row[:11]), row[11], row[12]) for row in rows]
 
-    async def versions(self, memory_ids: Collection[str]) -> Mapping[str, int]:
-        """Versions, by id, of those memories that still count and a profile may show."""
+    async def evidence(self, memory_ids: Collection[str]) -> Mapping[str, Evidence]:
+        """Those of the memories that a profile may still tell of, by id."""
         rows = await self._db.execute(
-            select(Memory.memory_id, Memory.version).where(
+            select(Memory.memory_id, Memory.version, Memory.valid_to).where(
                 existing(Access(self._tenant_id)),
-                current(),
+                _tellable(),
                 _shared(),
                 Memory.memory_id == func.any(cast(list(memory_ids), ARRAY(Text))),
             )
         )
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: Evidence(row[1], row[2]) for row in rows}
 
     async def facts(self, user_id: str, agent_id: str | None, *, limit: int) -> Sequence[Memory]:
         """Memories about a user that the caller may see, the surest first."""
@@ -342,6 +366,15 @@ def _before(profile: Profile, slot: str, row: ProfileValue | None) -> Any:
     if slot == INSTRUCTIONS:
         return profile.instructions
     return None if row is None else row.value
+
+
+def _tellable() -> ColumnElement[bool]:
+    """What counts now, will count later, or ended not long ago."""
+    return and_(
+        Memory.status == "active",
+        or_(Memory.expires_at.is_(None), Memory.expires_at > func.now()),
+        or_(Memory.valid_to.is_(None), Memory.valid_to > func.now() - timedelta(days=ENDED_DAYS)),
+    )
 
 
 def _shared() -> ColumnElement[bool]:

@@ -56,21 +56,33 @@ LANGUAGE: Final = f"{ATTRIBUTES}.language_preference"
 USER_SLOTS: Final = (
     _text("username", "What the user is called.", 255),
     _text("background", "Where the user comes from, in origin and education.", 600),
-    _text("profession", "What the user does for a living."),
+    _text("profession", "What the user does for a living now, in a few words."),
     _text("characteristics", "How the user is and usually acts.", 600),
     _choice("communication_style", "How the user wants to be talked to.", COMMUNICATION_STYLES),
     _choice("response_format", "The form in which the user wants answers.", RESPONSE_FORMATS),
     _text("language_preference", "A BCP 47 tag of the language the user wants: zh-CN, en, ja.", 35),
-    _list("expertise_areas", "Fields in which the user is an expert."),
     _list("programming_languages", "Programming languages the user works with."),
     _list("frequently_used_tools", "Tools the user works with often."),
-    _section("work_context", "Role, company, main projects and what they are built with.", 3),
-    _section("personal_context", "Languages, how they like to communicate, interests.", 2),
-    _section("top_of_mind", "Three to five concerns of now, a sentence each.", 5),
-    _section("recent_months", "What happened in the last one to three months, in detail.", 6),
-    _section("earlier_context", "What was going on three to twelve months ago.", 5),
-    _section("long_term_background", "What has been so for long and will stay.", 4),
+    _list("expertise_areas", "Fields the user is an expert in, but neither languages nor tools."),
+    _section(
+        "work_context", "Of now: role, company, main projects and what they are built with.", 3
+    ),
+    _section("personal_context", "Of now: home, people, health, languages, interests.", 2),
+    _section(
+        "top_of_mind",
+        "Three to five concerns of now, a sentence each: open goals, deadlines with their dates, "
+        "what begins soon.",
+        5,
+    ),
+    _section("recent_months", "What happened or ended in the last three months, with dates.", 6),
+    _section("earlier_context", "What happened or ended three to twelve months ago.", 5),
+    _section("long_term_background", "What has been so for years, and what ended long ago.", 4),
 )
+
+HISTORY: Final = frozenset(
+    f"{SECTIONS}.{name}" for name in ("recent_months", "earlier_context", "long_term_background")
+)
+"""Where what has ended may be told."""
 
 PROJECT_SLOTS: Final = (
     _text("project_goal", "What the project wants to reach.", 600),

@@ -4,9 +4,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
-from app.language.llm.profiler import DerivedValue, KnownMemory, Slot
+from app.language.llm.profiler import CurrentValue, DerivedValue, KnownMemory, Slot, SlotValue
+from app.language.text.normal_forms import normalise
+from app.language.text.word_limit import sentence_ends, sentences
 from app.memory.profiles.models import ProfileValue
 from app.memory.profiles.slots import MOST_DECISIONS, conformed
 
@@ -40,6 +43,28 @@ class ValueRow:
     update_time: datetime
 
 
+class Evidence(NamedTuple):
+    """A memory that values stand on, as it is now."""
+
+    version: int
+    valid_to: datetime | None
+
+
+def lasting(
+    evidence: Mapping[str, Evidence], now: datetime, asked_at: datetime | None
+) -> frozenset[str]:
+    """Ids of memories whose values may stay: what had ended when a model was asked last was
+    told as ended.
+    """
+    return frozenset(
+        memory_id
+        for memory_id, one in evidence.items()
+        if one.valid_to is None
+        or one.valid_to > now
+        or (asked_at is not None and one.valid_to <= asked_at)
+    )
+
+
 def origins_of(rows: Iterable[ProfileValue]) -> dict[str, str]:
     """Who wrote each value, by its slot."""
     return {row.slot: row.origin for row in rows}
@@ -64,15 +89,96 @@ def changes_of(
     return list(changes.values())
 
 
+def with_old_evidence(
+    changes: Iterable[ValueChange], current: Iterable[CurrentValue], known: Collection[str]
+) -> list[ValueChange]:
+    """The changes; one that keeps words of the value before keeps what that stands on, too.
+
+    Else those words would stay when their memory is deleted.
+    """
+    before = {value.slot: value for value in current if not value.fixed}
+    return [_with_old_evidence(change, before.get(change.slot), known) for change in changes]
+
+
+def _with_old_evidence(
+    change: ValueChange, before: CurrentValue | None, known: Collection[str]
+) -> ValueChange:
+    if before is None or not _said(change.value) & _said(before.value):
+        return change
+    old = [memory_id for memory_id in before.memory_ids if memory_id in known]
+    ids = list(dict.fromkeys([*change.memory_ids, *old]))[:MOST_EVIDENCE]
+    return replace(change, memory_ids=ids)
+
+
+def without_repetitions(
+    changes: Sequence[ValueChange], slots: Sequence[Slot], current: Sequence[CurrentValue]
+) -> list[ValueChange]:
+    """The changes without what another value of the profile says in the same words.
+
+    Values that stay come first, then texts, then lists, then sections, each in the order of the
+    slots; only lists and sections lose what repeats. A value of which nothing is left is removed.
+    """
+    kinds = {slot.name: slot.kind for slot in slots}
+    named = {change.slot for change in changes}
+    said: set[str] = set()
+    for one in current:
+        if one.slot not in named and kinds.get(one.slot) != "choice":
+            said |= _said(one.value)
+    order = {slot.name: place for place, slot in enumerate(slots)}
+    kept = {}
+    for change in sorted(
+        changes, key=lambda named: (_LAST.get(kinds[named.slot], 0), order[named.slot])
+    ):
+        value = change.value
+        if kinds[change.slot] in _LAST and value is not None:
+            value = _without(value, said)
+        if kinds[change.slot] != "choice" and value is not None:
+            said |= _said(value)
+        kept[change.slot] = (
+            replace(change, value=value) if value else ValueChange(change.slot, None)
+        )
+    return [kept[change.slot] for change in changes]
+
+
+_LAST: Final = {"list": 1, "section": 2}
+
+
+def _said(value: Any) -> set[str]:
+    """The sentences of a text or the entries of a list, in normal form."""
+    if isinstance(value, str):
+        return {_form(sentence) for sentence in sentences(value)} - {""}
+    return {_form(entry) for entry in value or () if isinstance(entry, str)} - {""}
+
+
+def _without(value: SlotValue, said: Collection[str]) -> SlotValue:
+    """The value without sentences or entries that are said already, or twice in it."""
+    seen = set(said)
+    kept = []
+    places = [0, *sentence_ends(value), len(value)] if isinstance(value, str) else []
+    parts = [value[a:b] for a, b in pairwise(places)] if isinstance(value, str) else value
+    for part in parts:
+        if (form := _form(part)) not in seen:
+            kept.append(part)
+            seen.add(form)
+    return "".join(kept).strip() if isinstance(value, str) else kept
+
+
+def _form(text: str) -> str:
+    return normalise(text).strip(" .,;!?。，；！？")
+
+
 def still_supported(
-    changes: Iterable[ValueChange], seen: Mapping[str, int], now: Mapping[str, int]
+    changes: Iterable[ValueChange], seen: Mapping[str, int], now: Mapping[str, Evidence]
 ) -> tuple[list[ValueChange], bool]:
     """The changes whose memories are as they were read, and whether those are all changes."""
     wanted = list(changes)
     kept = [
         change
         for change in wanted
-        if all(seen.get(memory_id, -1) == now.get(memory_id) for memory_id in change.memory_ids)
+        if all(
+            memory_id in now and seen.get(memory_id) == now[memory_id].version
+            for memory_id in change.memory_ids
+        )
     ]
     return kept, len(kept) == len(wanted)
 
@@ -80,7 +186,7 @@ def still_supported(
 def removals(
     present: Iterable[ProfileValue],
     derived: Collection[str],
-    now: Mapping[str, int],
+    now: Collection[str],
     *,
     complete: bool,
 ) -> list[ValueChange]:
@@ -88,7 +194,7 @@ def removals(
 
     Args:
         derived: slots that were derived anew.
-        now: memories that count, by id.
+        now: ids of memories that values may stay for.
         complete: whether a slot that was not derived has no value. A model may have passed it
             over, so that its value stays as long as its memories do.
 

@@ -1,5 +1,6 @@
 """What rules make of memories: each quoted in one place, and values that stand plainly."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -84,6 +85,48 @@ async def test_single_value_is_read_where_it_stands_plainly(
 )
 async def test_what_is_not_told_stays_empty(slot: str, content: str, memory_type: str) -> None:
     assert f"attributes.{slot}" not in await values(memory(content, memory_type))
+
+
+@pytest.mark.parametrize(
+    ("speaker", "told"),
+    [("ana", True), ("ANA", True), (None, True), ("Ben", False), ("assistant", False)],
+)
+@pytest.mark.parametrize(
+    ("said", "does"), [("I work as a nurse", "nurse"), ("我是一名软件工程师", "软件工程师")]
+)
+async def test_other_speaker_fills_no_slot_of_the_user(
+    speaker: str | None, told: bool, said: str, does: str
+) -> None:
+    known = [memory(said, own=speaker, attribute="user.occupation")]
+    request = ProfileRequest("user", USER_SLOTS, known, NOW, names=frozenset({"ana"}))
+
+    found = {one.slot: one.value for one in (await RulesProfiler().derive(request)).values}
+
+    assert (found.get("attributes.profession") == does) == told
+    assert bool(found) == told
+
+
+async def test_every_member_speaks_for_a_project() -> None:
+    known = [memory("never push to main", "constraint", own="ben")]
+    request = ProfileRequest("project", PROJECT_SLOTS, known, NOW, names=frozenset({"ana"}))
+
+    found = (await RulesProfiler().derive(request)).values
+
+    assert [one.value for one in found] == [["ben: never push to main"]]
+
+
+@pytest.mark.parametrize(("until", "told"), [(-1, False), (0, False), (1, True)])
+async def test_what_has_ended_is_not_told(until: int, told: bool) -> None:
+    one = replace(memory("I work as a nurse"), valid_to=NOW + timedelta(days=until))
+
+    assert ("attributes.profession" in await values(one)) == told
+
+
+@pytest.mark.parametrize(("begins", "told"), [(-1, True), (0, True), (1, False)])
+async def test_what_begins_later_is_not_told_as_of_now(begins: int, told: bool) -> None:
+    assert ("attributes.profession" in await values(memory("I work as a nurse", days=-begins))) == (
+        told
+    )
 
 
 async def test_newest_memory_gives_a_single_value() -> None:
