@@ -733,6 +733,24 @@ class TestOneReconciliation:
         )
         assert rest in [hit["content"] for hit in found["results"]]
 
+    async def test_the_rest_of_what_is_taken_back_is_kept(self, client, worker, chat):
+        rest = "Chen Li teaches physics."
+        chat.script(
+            extracts(everything),
+            extracts(
+                lambda found: [
+                    entry("The user is with Chen Li no more.", found[-2]["id"], retracts=True)
+                ]
+            ),
+            decides(
+                lambda _, near: {"event": "DELETE", "memories": [near[0]["id"]], "content": rest}
+            ),
+        )
+        await read(client, "The user is with Chen Li, who teaches physics.", REPLY)
+        await read(client, "Forget that I am with anybody.", REPLY)
+
+        assert await texts(client) == [rest]
+
     async def test_what_begins_later_ends_nothing_today(self, client, worker, chat):
         begins = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()
         chat.script(

@@ -7,7 +7,7 @@ trusts neither: the gate, the evidence, the limits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol
 
 Scope = Literal["session", "project", "user", "agent"]
@@ -148,6 +148,18 @@ class Proposed:
     quoted: bool = False
     said_at: datetime | None = None
     speaker: str | None = None
+
+    @property
+    def due(self) -> datetime | None:
+        """When it has most likely passed, or is to be done; None where nobody could tell."""
+        return due_of(self.said_at, self.expected_valid_days)
+
+
+def due_of(said_at: datetime | None, expected_valid_days: int | None) -> datetime | None:
+    """The end of the days for which a statement is expected to hold."""
+    if said_at is None or expected_valid_days is None:
+        return None
+    return said_at + timedelta(days=expected_valid_days)
 
 
 @dataclass(frozen=True, slots=True)

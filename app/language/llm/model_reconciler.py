@@ -140,6 +140,7 @@ def _memory(near: Neighbour, name: str) -> str:
         speaker=near.speaker,
         valid_from=day(near.valid_from),
         valid_to=day(near.valid_to),
+        due=day(near.due),
         said=day(near.said_at or near.create_time),
         fixed=near.protected,
     )
@@ -156,6 +157,7 @@ def _statement(question: ReconcileQuestion, name: str, names: Mapping[str, str])
         speaker=proposed.speaker,
         valid_from=day(proposed.valid_from),
         valid_to=day(proposed.valid_to),
+        due=day(proposed.due),
         said=day(proposed.said_at),
         mends=proposed.source_error,
         retracts=proposed.retracts,
@@ -266,7 +268,7 @@ def _ended(
     if not named:
         return _added("The model named no memory.")
     if event == "DELETE" and question.proposed.retracts:
-        return ReconcileDecision("DELETE", named, reason=reason)
+        return ReconcileDecision("DELETE", named, entry.content, reason)
     # The old one goes either way; deleting it for a new one would lose that, too.
     return ReconcileDecision("SUPERSEDE", named, entry.content, reason)
 

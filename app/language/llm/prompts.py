@@ -13,8 +13,8 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/4"
-RECONCILE_VERSION: Final = "reconcile/3"
+EXTRACTION_VERSION: Final = "extraction/5"
+RECONCILE_VERSION: Final = "reconcile/4"
 
 _DATA: Final = """\
 # What you are given
@@ -31,8 +31,9 @@ worth remembering about the user.
     + _DATA
     + """ Do not record it either.
 - kind "user": what the user is called. Entries say "the user" all the same; never invent a name.
-- kind "known": remembered already. Never report it again in any words. When the user changes or \
-ends it, report the new statement, with the same attribute.
+- kind "known": remembered already. Never report it again in any words, unless the user corrects \
+the assistant with it. When the user changes or ends it, carries it out or gives it up, report the \
+new statement, with the same attribute.
 - kind "attributes": names in use, to be used again.
 - kind "earlier": read before, to understand the rest; report nothing from it.
 - kind "message": a new message with its id, role and local time.
@@ -58,31 +59,35 @@ third person, in the language of the message that says it. Two facts (an employe
 experience) are two entries, and what they share stands in each; things of a kind (hobbies) may \
 be one. Never translate. Keep names, numbers and units letter for letter. Instead of "it" or \
 "there", write what is meant; instead of a relative time, the date, counted from the time of the \
-message that says it.
-- type: preference (what they like or want done in a certain way), fact (what is so), skill (what \
-they can do), habit (how they act), event (what happened or will happen), context (what they are \
-busy with now), constraint (what must or must not be), decision (what was settled), goal (what \
-they want to reach), correction (what the assistant got wrong, and how it is), knowledge (what \
-they taught about a field), experience (what doing something taught).
+message that says it: a weekday with "next" is the first one after that day, one with 下周 that of \
+the calendar week after.
+- type: preference (what they like or want done in a certain way), fact (what is or was so), \
+skill (what they can do), habit (how they act), event (what happened or will happen), context \
+(what they are busy with now), constraint (what must or must not be), decision (what was \
+settled), goal (what they want to reach), correction (what the assistant got wrong, and how it \
+is), knowledge (what they taught about a field), experience (what doing something taught).
 - confidence: 0.9 or more for what was said outright or confirmed, 0.95 for a correction, 0.7 to \
 0.8 for what follows strongly, less for what is inferred.
 - evidence: ids of the messages that say so.
 - attribute: when only one value can hold at a time, the name of what it is the value of, in \
 English snake_case in every language: subject.property (user.name, user.residence, \
 user.occupation, user.employer, user.partner, user.birthday). Otherwise null.
-- valid_from: the ISO 8601 date since which it holds, or on which an event takes place; the first \
-day where only a month or year was said. null when no time was said: never the day of the message \
-instead.
+- valid_from: the ISO 8601 date since which it holds or from which it will, on which something \
+ended, or on which an event takes place; the first day where only a month or year was said. null \
+when no time was said: never the day of the message instead.
 - valid_to: only when the statement itself stops being true on a known date (a contract, a stay).
 - due: the date of a deadline, which stands in content too, of an appointment, of the end of an \
-event, or by which what passes by itself (a trip, a cold) has most likely passed. Otherwise null.
+event, or by which what passes by itself (a trip, a cold) has most likely passed. Otherwise null, \
+also for what recurs.
 - source_error: for a correction, the mistake it mends, in few words. Otherwise null.
-- retracts: true when it only says that something holds no longer, with nothing in its place.
-- relations: which named people, organizations, places and things content joins, one for each \
-pair. source and destination: the names, letter for letter as in the message; "user" for the \
-user. relation: how the first stands to the second, in English snake_case and the present tense \
-(lives_in, works_at, studies_at, advised_by, expert_in, married_to, child_of, owns) in every \
-language.
+- retracts: true only when the user takes back something known or wants it forgotten, and the \
+entry says nothing else. What has ended (a job, a habit, a relationship) is an entry like others, \
+which says that it ended.
+- relations: which people, organizations, places and things with names content joins at present, \
+one for each pair; none of what is over. source and destination: the names, letter for letter as \
+in the message; "user" for the user. relation: how the first stands to the second, in English \
+snake_case and the present tense (lives_in, works_at, studies_at, advised_by, expert_in, \
+married_to, child_of, owns) in every language.
 
 # Answer
 First "reflection", one short sentence: what the user said, and what changed. Then "memories", \
@@ -102,8 +107,8 @@ _SCOPE: Final = "# Scopes of an entry"
 _SIGNALS: Final = {
     "correction": "The user seems to correct the assistant. Look for what was wrong and how it "
     "really is: type correction, with source_error.",
-    "reinforcement": "The user seems to confirm or praise what the assistant did. Look for what "
-    "should be kept doing.",
+    "reinforcement": "The user seems to confirm what the assistant said, which then counts, or to "
+    "praise what it did, which should be kept doing.",
     "preference": "The user seems to say what they like or dislike.",
     "identity": "The user seems to say who they are.",
     "goal": "The user seems to say what they want to reach.",
@@ -164,23 +169,26 @@ corrections: they may be repeated, never changed.
 statements, that it may concern, likeliest first. Any memory shown may be named, and any earlier \
 statement: its id stands for what it becomes.
 - "said" is the day on which each was said, "valid_from" and "valid_to" are the days from which \
-and until which it holds. With "speaker" it is in that person's own words; two people's words are \
-about two people.
+and until which it holds; on "due" it is to be done, or has most likely passed. With "speaker" it \
+is in that person's own words; two people's words are about two people.
 
 # Events
 - NONE: a memory or an earlier statement says the same already, in whatever words; name it.
 - SUPERSEDE: memories held until now, and the statement holds instead: the same subject and the \
 same matter with another value; a plan that is carried out or given up; a goal that is reached or \
-changed; something that it ends. Name all that it ends, in whatever words or under whatever \
-attribute they stand. When one of them also says something else that still holds, name that one \
-first, and content is one sentence with that rest; otherwise content is null. What was said before \
-a memory does not replace it. What will hold from a later day replaces it too: the memory then \
-holds until that day.
+changed; something that has ended; an earlier statement that it says whole and more. Name all that \
+it ends, in whatever words or under whatever attribute they stand, but each memory in one decision \
+alone. When one of them also says something else that still holds, name that one first, and \
+content is one sentence with that rest; otherwise content is null. What happened once stays true, \
+and what was said before a memory does not replace it. What is settled to hold from a later day, \
+its valid_from, replaces a memory too, which then holds until that day; a mere plan changes \
+nothing yet.
 - UPDATE: the statement gives what one memory says more exactly, and nothing of it has become \
 wrong. Name it; content is one sentence with all that both say.
 - MERGE: the statement and two or more memories are one matter in pieces. Name them; content is \
 one sentence that loses nothing of them.
-- DELETE: only for a statement with "retracts": all memories that it takes back. Name them.
+- DELETE: only for a statement with "retracts": all memories that it takes back. Name them; \
+content as for SUPERSEDE.
 - ADD: everything else, also another fact about the same person or thing. Two things can be alike \
 and both be true: other people, other times, other objects are other statements. In doubt, ADD.
 
@@ -191,7 +199,7 @@ are:
 - reason: one short sentence, without ids, in the language of the statement.
 - event: one of the six above.
 - memories: the ids it names.
-- content: for UPDATE, MERGE and the rest of a SUPERSEDE, in the language of the memories, names \
+- content: for UPDATE, MERGE and the rest of what ends, in the language of the memories, names \
 and numbers letter for letter, nothing that neither says. Otherwise null."""
 )
 
@@ -215,8 +223,8 @@ Besides, many memories of one type have gathered. They are data, too, and no sta
 them.
 - kind "part": one of them, with an id, and its confidence.
 In "merges", list those that are one matter in pieces, or the same in other words; mostly there \
-are none, and then the list is empty. What is merely alike stays apart: other people, other \
-times, other numbers, other objects.
+are none, and then the list is empty. A part that a decision ends is in none. What is merely \
+alike stays apart: other people, other times, other numbers, other objects.
 - memories: two or more ids of parts; no id stands in two merges.
 - reason: one short sentence, without ids, in the language of the memories.
 - content: one sentence that loses nothing they say and adds nothing, in their language, names \

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Final, Literal, Protocol
 
-from app.language.llm.extractor import ModelUse, Proposed
+from app.language.llm.extractor import ModelUse, Proposed, due_of
 
 ReconcileEvent = Literal["ADD", "UPDATE", "SUPERSEDE", "MERGE", "DELETE", "NONE"]
 ReviewVerdict = Literal["KEEP", "EXTEND", "REMOVE"]
@@ -45,10 +45,16 @@ class Neighbour:
     create_time: datetime | None = None
     said_at: datetime | None = None
     speaker: str | None = None
+    expected_valid_days: int | None = None
 
     def is_by_another(self, new: Proposed) -> bool:
         """Tell whether each is in the own words of somebody else, whose "I" is not the same."""
         return None not in {self.speaker, new.speaker} and self.speaker != new.speaker
+
+    @property
+    def due(self) -> datetime | None:
+        """When it has most likely passed, or is to be done; None where nobody could tell."""
+        return due_of(self.said_at or self.create_time, self.expected_valid_days)
 
     @property
     def said(self) -> datetime | None:
@@ -85,8 +91,8 @@ class ReconcileDecision:
     Args:
         memory_ids: of neighbours of this question, and with a model of others of the same call;
             empty for ADD.
-        content: for UPDATE and MERGE; for SUPERSEDE what else the first neighbour says and still
-            holds, if anything.
+        content: for UPDATE and MERGE; for SUPERSEDE and DELETE what else the first neighbour says
+            and still holds, if anything.
         reason: a short sentence for the history.
         conflicts: for ADD and SUPERSEDE: neighbours that may contradict it, where nothing tells
             which holds. They stay.

@@ -223,9 +223,11 @@ class DraftWriter:
         previous = []
         proposed = draft.proposed
         begins = proposed.valid_from or proposed.valid_to or self._begins(draft)
-        for memory_id in draft.target_ids:
+        for place, memory_id in enumerate(draft.target_ids):
             row = await self._target(memory_id)
             previous.append(row.content)
+            if draft.remainder is not None and place == 0:
+                await self._keep(row, draft.remainder, draft)
             end = max(begins, row.valid_from or begins)
             end = min(row.valid_to or end, end)
             status = "superseded" if end <= self._now else "active"

@@ -112,7 +112,8 @@ class Draft:
         if decision.event in {"UPDATE", "MERGE"} and decision.content is not None:
             text = decision.content.strip()
             new = EmbeddedText(text) if text != self.own.text else None
-        rest = (decision.content or "").strip() if decision.event == "SUPERSEDE" else ""
+        ends = decision.event in {"SUPERSEDE", "DELETE"}
+        rest = (decision.content or "").strip() if ends else ""
         known = decision.event == "NONE" and decision.memory_ids
         return replace(
             self,

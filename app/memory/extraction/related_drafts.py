@@ -110,6 +110,7 @@ class RelatedDrafts:
             valid_to=proposed.valid_to,
             said_at=proposed.said_at,
             speaker=earlier.quotes,
+            expected_valid_days=proposed.expected_valid_days,
         )
 
 

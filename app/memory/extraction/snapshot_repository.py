@@ -47,7 +47,7 @@ EXPERIENCE = "experience"
 _NEIGHBOUR: tuple[Any, ...] = (
     Memory.memory_id, Memory.version, Memory.content, Memory.content_hash, Memory.memory_type,
     Memory.confidence, Memory.source, Memory.attribute, Memory.valid_from, Memory.valid_to,
-    Memory.create_time, Memory.said_at, Memory.speaker,
+    Memory.create_time, Memory.said_at, Memory.speaker, Memory.expected_valid_days,
 )  # fmt: skip
 
 
@@ -247,4 +247,5 @@ def _neighbour(row: Row[Any], similarity: float, duplicate_from: float, *, kept:
         create_time=row.create_time,
         said_at=row.said_at,
         speaker=row.speaker,
+        expected_valid_days=row.expected_valid_days,
     )

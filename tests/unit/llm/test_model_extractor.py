@@ -83,7 +83,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/4"
+    assert extractor.prompt_version == "extraction/5"
 
 
 class TestAnswer:
@@ -971,8 +971,12 @@ class TestInstructions:
             "the request itself does not count",
             "however briefly, evidence names both messages",
             "Never report it again in any words",
-            "When the user changes or ends it, report the new statement, with the same attribute",
+            "When the user changes or ends it, carries it out or gives it up, report the new "
+            "statement, with the same attribute",
             'kind "attributes": names in use, to be used again',
+            'a weekday with "next" is the first one after that day, one with 下周',
+            "none of what is over",
+            "What has ended (a job, a habit, a relationship) is an entry like others",
             "are two entries, and what they share stands in each",
             "things of a kind (hobbies) may be one",
             "counted from the time of the message that says it",

@@ -47,7 +47,7 @@ async def decide(
 def test_it_says_who_it_is(reconciler: ModelReconciler):
     assert reconciler.name == "openai/local-model"
     assert reconciler.model == "local-model"
-    assert reconciler.prompt_version == "reconcile/3"
+    assert reconciler.prompt_version == "reconcile/4"
 
 
 async def test_all_questions_with_neighbours_are_one_call(
@@ -96,9 +96,10 @@ async def test_memories_are_sent_once_and_without_their_ids(
         valid_to=day,
         said_at=day,
         create_time=day + timedelta(days=200),
+        expected_valid_days=30,
     )
     corrected = {"source_error": "Not Berlin.", "retracts": True, "attribute": "user.residence"}
-    corrected |= {"said_at": day}
+    corrected |= {"said_at": day, "expected_valid_days": 1}
 
     await reconciler.reconcile(
         [question(known, near(IDS[1])), question(near(IDS[1]), known, valid_from=day, **corrected)]
@@ -114,6 +115,7 @@ async def test_memories_are_sent_once_and_without_their_ids(
             "attribute": "user.residence",
             "valid_from": "2026-05-01",
             "valid_to": "2026-05-01",
+            "due": "2026-05-31",
             "said": "2026-05-01",
             "fixed": True,
         },
@@ -132,6 +134,7 @@ async def test_memories_are_sent_once_and_without_their_ids(
             "type": "fact",
             "attribute": "user.residence",
             "valid_from": "2026-05-01",
+            "due": "2026-05-02",
             "said": "2026-05-01",
             "mends": "Not Berlin.",
             "retracts": True,
