@@ -12,6 +12,7 @@ from app.conversation.messages.capture import (
     CapturedMessages,
     CapturedTurn,
     Said,
+    is_hidden,
     readable,
     said_text,
 )
@@ -241,15 +242,36 @@ def injected(recalled: Sequence[Recalled]) -> list[str]:
 
 
 def fitting(found: Sequence[Message], most: int = MESSAGES) -> Sequence[Message]:
-    """As many of the messages, from the first on, as one run reads; at least one."""
+    """As many of the messages, from the first on, as one run reads; at least one.
+
+    They end before a turn begins, or where the messages do. Only a turn that is longer than what
+    one run reads is cut.
+    """
+    count = _count_within(found, most)
+    if count == len(found):
+        return found
+    begins = (place for place in range(count, 0, -1) if _begins_turn(found, place))
+    return found[: next(begins, count)]
+
+
+def _count_within(found: Sequence[Message], most: int) -> int:
     characters = 0
     for count, message in enumerate(found[:most]):
         # A longer one is cut; what tools and systems say is shown to nobody, and counts a little.
         longest = READ_LENGTH.get(message.role, READ_LENGTH["assistant"])
         characters += min(len(said_text(message.content, message.content_parts)), longest)
         if characters > CHARACTERS and count:
-            return found[:count]
-    return found[:most]
+            return count
+    return min(len(found), most)
+
+
+def _begins_turn(found: Sequence[Message], place: int) -> bool:
+    """Whether the user speaks there after somebody else did."""
+    return _is_users(found[place]) and not _is_users(found[place - 1])
+
+
+def _is_users(message: Message) -> bool:
+    return message.role == "user" and not is_hidden(said(message))
 
 
 def _evicted(job: ClaimedJob, session: Session) -> int | None:
