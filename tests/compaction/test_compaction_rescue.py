@@ -257,7 +257,7 @@ class TestAtOnce:
 
         answer = await compact(client, "talk")
         job = await waiting(client, answer["rescue_job_id"])
-        assert job["deferred_reason"] == "session_busy"
+        assert job["deferred_reason"] == "lane_busy"
         release.set()
         await over(client, reading["job_id"])
         await over(client, answer["rescue_job_id"])
@@ -274,7 +274,7 @@ class TestAtOnce:
 
         reading = ok(await client.post("/sessions/talk/extract", json={}), 202)
         job = await waiting(client, reading["job_id"])
-        assert job["deferred_reason"] == "session_busy"
+        assert job["deferred_reason"] == "lane_busy"
         release.set()
         await over(client, answer["rescue_job_id"])
         await over(client, reading["job_id"])

@@ -308,7 +308,7 @@ DISPATCH_READS = {
         "tenant_id", "tenant_name", "status", "config", "embedding_models", "version",
         "create_time", "update_time",
     },
-    "jobs": SCHEDULING,
+    "jobs": SCHEDULING | {"lane", "lane_order"},
     "webhooks": {"tenant_id", "webhook_id", "enabled", "paused_until"},
     "webhook_deliveries": {"tenant_id", "webhook_id", "status", "next_attempt_at"},
 }  # fmt: skip

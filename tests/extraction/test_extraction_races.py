@@ -29,7 +29,7 @@ from tests.support.openai_server import OpenAIServer, Request, openai_server
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import ended_work, extracted, over, working
+from tests.support.working import ended_work, extracted, make_due, over, working
 
 REPLY = {"role": "assistant", "content": "I see."}
 TEA = "The user drinks green tea in the morning."
@@ -227,10 +227,10 @@ class TestOneSession:
         self, client, workers, chat, races_dsn, tenant
     ):
         """The session is looked at first, and its messages after an append has committed."""
-        await append(client, "talk", TEA, REPLY)
+        job_id = (await append(client, "talk", TEA, REPLY))["extraction"]["job_id"]
         late = '{"message_id": "late", "sequence_no": 3, "content": "The user plays the cello."}'
         async with in_transaction(races_dsn, "LOCK TABLE messages IN ACCESS EXCLUSIVE MODE") as db:
-            job_id = await order(client, "talk")
+            await make_due(races_dsn, "job_id = $1", job_id)
             await until_waiting(races_dsn, 1)
             await db.execute(
                 f"INSERT INTO messages SELECT (jsonb_populate_record(m, '{late}' || "
@@ -289,22 +289,26 @@ class TestOneSession:
         assert await texts(client) == [TEA]
 
 
-class TestTwoSessions:
-    async def both_read(self, client, chat, dsn, tenant, first: str, second: str) -> list[str]:
-        """Two sessions read at the same moment: both have looked before either stores."""
-        for session_id, text in (("one", first), ("two", second)):
-            await append(client, session_id, text, REPLY)
+class TestASessionAndARequest:
+    """A request reads at once, beside the one session of its user that is being read."""
+
+    async def both_read(self, client, chat, dsn, tenant, first: str, second: str) -> None:
+        """Both have looked before either stores."""
+        await append(client, "one", first, REPLY)
         async with in_transaction(dsn, bucket_lock(tenant)):
-            jobs = [await order(client, session_id) for session_id in ("one", "two")]
+            job_id = await order(client, "one")
+            await until_waiting(dsn, 1)
+            body = {"messages": second, "user_id": "ana"}
+            saying = asyncio.create_task(client.post("/memories", json=body))
             await until_waiting(dsn, 2)
-        return [(await over(client, job_id))["status"] for job_id in jobs]
+        assert (await saying).status_code in {200, 201}
+        assert (await over(client, job_id))["status"] == "succeeded"
 
     async def test_the_same_statement_at_the_same_moment_is_one_memory(
         self, client, workers, chat, races_dsn, tenant
     ):
-        ended = await self.both_read(client, chat, races_dsn, tenant, TEA, TEA)
+        await self.both_read(client, chat, races_dsn, tenant, TEA, TEA)
 
-        assert ended == ["succeeded", "succeeded"]
         [row] = await every_page(client, "/memories", user_id="ana")
         assert (row["content"], row["version"]) == (TEA, 1)
         assert await events(client) == [("ADD", 1), ("NONE", 1)]
@@ -320,9 +324,8 @@ class TestTwoSessions:
         chat.otherwise = asked(
             decides(lambda _, near: {"event": "SUPERSEDE", "memories": [near[0]["id"]]})
         )
-        ended = await self.both_read(client, chat, races_dsn, tenant, COFFEE, COCOA)
+        await self.both_read(client, chat, races_dsn, tenant, COFFEE, COCOA)
 
-        assert ended == ["succeeded", "succeeded"]
         rows = {
             row["memory_id"]: row
             for status in ("active", "superseded")
@@ -343,9 +346,8 @@ class TestTwoSessions:
     async def test_other_statements_at_the_same_moment_both_stand(
         self, client, workers, chat, races_dsn, tenant
     ):
-        ended = await self.both_read(client, chat, races_dsn, tenant, TEA, COFFEE)
+        await self.both_read(client, chat, races_dsn, tenant, TEA, COFFEE)
 
-        assert ended == ["succeeded", "succeeded"]
         assert await texts(client) == sorted([TEA, COFFEE])
         assert await events(client) == [("ADD", 1), ("ADD", 1)]
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -85,6 +85,25 @@ async def test_what_a_killed_worker_held_is_done_by_another(
     assert row["attempts"] == 2
     name = "SELECT tenant_name FROM tenants WHERE tenant_id = $1"
     assert await queue.owner.fetchval(name, queue.tenant_id) != "half"
+
+
+async def test_the_lane_of_a_killed_worker_goes_on_after_its_lease(
+    queue: Queue, jobs_dsn: str
+) -> None:
+    places = {"a": datetime(2026, 5, 1, tzinfo=UTC), "b": datetime(2026, 5, 2, tzinfo=UTC)}
+    made = {
+        key: await queue.order(key=key, lane="ana", lane_order=place)
+        for key, place in places.items()
+    }
+    async with process(jobs_dsn, "first", "hang") as first:
+        assert await said(first) == "begun a 1"
+        async with process(jobs_dsn, "second", "finish") as second:
+            first.send_signal(signal.SIGKILL)
+            await first.wait()
+            for key, attempts in (("a", 2), ("b", 1)):
+                row = await finished(queue, made[key].job_id)
+                assert (row["attempts"], row["worker"]) == (attempts, "second")
+            assert [await said(second), await said(second)] == ["begun a 2", "begun b 1"]
 
 
 async def test_a_living_worker_loses_nothing_to_others(queue: Queue, jobs_dsn: str) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -10,11 +10,12 @@ from app.errors import NotFoundError, UnavailableError
 from app.platform.jobs.dispatch import Dispatch
 from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
 from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict
+from app.platform.jobs.models import LANE_BUSY
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, new_dispatch
 
-KEYS = ("ana", "ben")
+KEYS = ("ana", "ben", "cleo")
 STEPS = 70
 
 
@@ -31,8 +32,12 @@ class GoneError(NotFoundError):
 class World:
     """Two workers, a few keys, and a book of what was ordered and not done yet."""
 
-    def __init__(self, queue: Queue, chance: random.Random) -> None:
+    def __init__(
+        self, queue: Queue, chance: random.Random, lane: str | None, now: datetime
+    ) -> None:
         self.queue = queue
+        self.lane = lane
+        self.now = now
         self.chance = chance
         self.dispatches = [new_dispatch(queue.database, name) for name in ("one", "two")]
         self.held: list[ClaimedJob] = []
@@ -51,6 +56,8 @@ class World:
             longest=self.chance.choice((None, 2 * MINUTE)),
             postpone_only=self.chance.random() < 0.2,
             max_attempts=3,
+            lane=self.lane,
+            lane_order=self.now - self.chance.randrange(9) * MINUTE,
         )
         if made is not None:
             self.owed[key].add(signal)
@@ -123,6 +130,14 @@ class World:
             assert row["run_again"] is False or row["status"] == "running"
             assert row["run_again"] is (row["again_due_at"] is not None)
             assert row["attempts"] >= 0
+        running = [row for row in rows if row["status"] == "running"]
+        assert self.lane is None or len(running) <= 1
+        if any(row["deferred_reason"] == LANE_BUSY for row in rows):
+            # Somebody must look at the lane again.
+            now = await db_now(self.queue)
+            assert running or any(
+                row["status"] == "pending" and row["due_at"] <= now for row in rows
+            )
 
     async def work_off(self) -> None:
         for _ in range(60):
@@ -138,9 +153,10 @@ class World:
         pytest.fail("the queue never empties")
 
 
+@pytest.mark.parametrize("lane", [None, "one"])
 @pytest.mark.parametrize("seed", range(20))
-async def test_no_order_of_events_loses_a_signal(queue: Queue, seed: int) -> None:
-    world = World(queue, random.Random(seed))
+async def test_no_order_of_events_loses_a_signal(queue: Queue, seed: int, lane: str | None) -> None:
+    world = World(queue, random.Random(seed), lane, await db_now(queue))
     acts = [
         *[world.order] * 4, *[world.claim] * 4, *[world.finish] * 2, world.fail, world.extend,
         *[world.pass_time] * 2,

@@ -231,10 +231,13 @@ def said_at(message: Said) -> datetime:
     A client time that cannot be is no time: what is remembered from then on, or since the year
     1, would never be found, or always.
     """
-    told = client_time(message.metadata)
-    if told is None or not could_be_said(told, message.create_time):
-        return message.create_time
-    return told
+    return time_said(message.metadata, message.create_time)
+
+
+def time_said(metadata: Mapping[str, Any], appended: datetime) -> datetime:
+    """`said_at` of a message with this metadata that was appended then."""
+    told = client_time(metadata)
+    return appended if told is None or not could_be_said(told, appended) else told
 
 
 def client_time_fault(metadata: Mapping[str, Any], now: datetime) -> str | None:

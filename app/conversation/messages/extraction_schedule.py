@@ -1,7 +1,7 @@
 """What an append makes necessary: reading the session for memories, or why not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,12 +10,14 @@ from app.conversation.messages.capture import (
     Said,
     readable,
     signals_of,
+    time_said,
     turn_complete,
     worth_reading,
 )
+from app.conversation.messages.models import Message
 from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
 from app.conversation.sessions.jobs import Debounce
-from app.conversation.sessions.repository import Opened
+from app.conversation.sessions.repository import Opened, SessionRepository
 from app.identity.tenants.access import Principal
 from app.language.text.stop_words import NO_STOP_WORDS, StopWords
 from app.platform.jobs.orders import Order
@@ -111,12 +113,21 @@ async def schedule_indexing(db: AsyncSession, principal: Principal, opened: Open
 
 
 async def schedule(
-    db: AsyncSession, principal: Principal, opened: Opened, noticed: Noticed, rules: CaptureRules
+    db: AsyncSession,
+    principal: Principal,
+    opened: Opened,
+    first: Message,
+    noticed: Noticed,
+    rules: CaptureRules,
 ) -> ExtractionScheduled:
     """Order the reading in the transaction that stores the messages.
 
     What holds nothing to read only postpones a reading that is ordered already: it goes on the
     same turn.
+
+    Args:
+        first: the first new message.
+
     """
     if not opened.remembers:
         return ExtractionScheduled(scheduled=False, reason="memory_paused")
@@ -126,10 +137,16 @@ async def schedule(
         signals=noticed.signals,
         complete=noticed.complete,
         postpone_only=noticed.reason is not None,
+        since=time_said(first.metadata_, first.create_time),
     )
-    scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
+    jobs = JobRepository(db, principal.tenant_id)
+    scheduled = await jobs.schedule(order)
     if scheduled is None:
         return ExtractionScheduled(scheduled=False, reason=noticed.reason)
+    if not scheduled.merged and opened.session.last_extracted_seq + 1 < first.sequence_no:
+        # Older messages are unread that started nothing, or whose job has died.
+        since = await SessionRepository(db, principal.access).unread_since(opened.session)
+        await jobs.schedule(replace(order, lane_order=since))
     return ExtractionScheduled(
         scheduled=True,
         job_id=scheduled.job_id,

@@ -133,20 +133,20 @@ class MessageService:
             before = pressure_of(session, policy)
             batch = Batch(messages, noticed.stopped, prepared, tokens, reported, taken.given)
             stored = await store(unit.db, principal, opened, batch, policy)
-            order, state_version = stored.order, None
-            extraction = ExtractionScheduled(scheduled=False, reason="nothing_new")
-            if order:
+            new, state_version = stored.new, None
+            reading = ExtractionScheduled(scheduled=False, reason="nothing_new")
+            if new:
                 state_version = await self._keep(unit.db, principal, session, body, stored, policy)
-                extraction = await schedule(unit.db, principal, opened, noticed, self._capture)
-            shown = _appended(messages, stored, session_id, seen, extraction)
+                reading = await schedule(unit.db, principal, opened, new[0], noticed, self._capture)
+            shown = _appended(messages, stored, session_id, seen, reading)
             shown.dropped, shown.state_version = taken.dropped, state_version
             shown.warnings = _warnings(body.messages, self._now())
             shown.pressure = await self._pressure(
                 unit.db, principal, session, policy, before, stored
             )
             unit.answer(shown, 201 if shown.created else 200, user_id=session.user_id)
-        MESSAGES.inc(len(order))
-        log.info("messages_appended", session_id=session_id, created=len(order))
+        MESSAGES.inc(len(new))
+        log.info("messages_appended", session_id=session_id, created=len(new))
         return shown
 
     async def _tokens(self, messages: Sequence[MessageCreate]) -> list[int]:

@@ -1,10 +1,14 @@
 """What is ordered for a session: to read it for memories, to rescue what leaves its window, and
 to compact the window. Extraction and compaction have the handlers.
+
+What reads the words of one user is in one lane, in the order in which they were said: readings
+beside each other would compare with what the others change, and an old session read late would
+replace what a newer one brought.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.conversation.sessions.models import Session
@@ -39,6 +43,11 @@ def reading_key(session: Session) -> str:
     return f"{session.agent_id}/{session.user_id}/{session.session_id}"
 
 
+def reading_lane(user_id: str | None) -> str | None:
+    """The lane of whatever reads the words of a user."""
+    return None if user_id is None else f"read/{user_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Debounce:
     """How long a session must be silent before it is read.
@@ -61,12 +70,14 @@ class Debounce:
         signals: frozenset[str],
         complete: bool,
         postpone_only: bool,
+        since: datetime,
     ) -> Order:
         """The order of an append.
 
         Args:
             complete: whether the turn ended with the assistant's reply.
             postpone_only: there is nothing to read in it, but it goes on with what there is.
+            since: when the first message of the append was said.
 
         """
         return Order(
@@ -81,11 +92,20 @@ class Debounce:
             longest=self.cap,
             postpone_only=postpone_only,
             max_attempts=ATTEMPTS,
+            lane=reading_lane(session.user_id),
+            lane_order=since,
         )
 
 
-def read_now(session: Session, *, creator: str | None, payload: Mapping[str, Any]) -> Order:
-    """The order of a request, of a session's end, or of the rest of a run: due at once."""
+def read_now(
+    session: Session, *, since: datetime | None, creator: str | None, payload: Mapping[str, Any]
+) -> Order:
+    """The order of a request, of a session's end, or of the rest of a run: due at once.
+
+    Args:
+        since: when the first unread message was said.
+
+    """
     return Order(
         kind=EXTRACT,
         key=reading_key(session),
@@ -96,13 +116,20 @@ def read_now(session: Session, *, creator: str | None, payload: Mapping[str, Any
         payload=payload,
         priority=URGENT_PRIORITY,
         max_attempts=ATTEMPTS,
+        lane=reading_lane(session.user_id),
+        lane_order=since or session.last_message_time,
     )
 
 
 def rescue_now(
-    session: Session, *, to_seq: int, creator: str | None, payload: Mapping[str, Any]
+    session: Session,
+    *,
+    to_seq: int,
+    since: datetime | None,
+    creator: str | None,
+    payload: Mapping[str, Any],
 ) -> Order:
-    """The order to have everything up to `to_seq` read, due at once."""
+    """The order to have everything up to `to_seq` read, due at once; `since` as in `read_now`."""
     return Order(
         kind=RESCUE,
         key=reading_key(session),
@@ -113,6 +140,8 @@ def rescue_now(
         payload={**payload, TO_SEQ: to_seq},
         priority=URGENT_PRIORITY,
         max_attempts=ATTEMPTS,
+        lane=reading_lane(session.user_id),
+        lane_order=since or session.last_message_time,
     )
 
 

@@ -88,6 +88,12 @@ RETURNING last_sequence_no, last_message_time, window_seq, window_messages, wind
     last_user_seq, token_scale
 """
 
+_UNREAD_SINCE = """
+SELECT least(said_at, create_time) FROM messages
+WHERE tenant_id = $1 AND session_id = $2 AND sequence_no > $3 AND captured
+ORDER BY sequence_no LIMIT 1
+"""
+
 
 @cache
 def _locking(*, by_agent: bool, by_user: bool) -> Select[Session, Agent, User, datetime]:
@@ -149,6 +155,14 @@ class SessionRepository:
         if session is None:
             raise SessionNotFoundError(session_id)
         return session
+
+    async def unread_since(self, session: Session) -> datetime | None:
+        """When the first message was said that was not read for memories; None without one."""
+        driver = await driver_of(self._db)
+        row = await driver.fetchrow(
+            _UNREAD_SINCE, session.tenant_id, session.session_id, session.last_extracted_seq
+        )
+        return None if row is None else row[0]
 
     async def lock_all_of(self, *, user_id: str | None = None, agent_id: str | None = None) -> None:
         """Lock every session of a user or an agent, before the user or the agent itself.

@@ -108,14 +108,14 @@ class SessionService:
         async with self._work.write(principal, while_disabled=True) as unit:
             if changes.get("project_id") is not None:
                 await ProjectRepository(unit.db, principal.access).get(changes["project_id"])
-            session = await SessionRepository(unit.db, principal.access).patch(
-                session_id, changes, expected
-            )
+            sessions = SessionRepository(unit.db, principal.access)
+            session = await sessions.patch(session_id, changes, expected)
             if changes.get("memory_enabled") and session.last_extracted_seq < (
                 session.last_sequence_no
             ):
                 # What was said before a pause has waited for its end.
-                order = read_now(session, creator=principal.key_id, payload={})
+                since = await sessions.unread_since(session)
+                order = read_now(session, since=since, creator=principal.key_id, payload={})
                 await JobRepository(unit.db, principal.tenant_id).schedule(order)
             return SessionRead.model_validate(session)
 
@@ -143,7 +143,9 @@ class SessionService:
                 session = await sessions.patch(session_id, changes, None)
             shown = SessionEnded.model_validate(session)
             if running or session.last_extracted_seq < session.last_sequence_no:
-                order = read_now(session, creator=principal.key_id, payload={"end": True})
+                since = await sessions.unread_since(session)
+                payload = {"end": True}
+                order = read_now(session, since=since, creator=principal.key_id, payload=payload)
                 scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(order)
                 shown.job_id = None if scheduled is None else scheduled.job_id
             return unit.answer(shown, 200, user_id=session.user_id)

@@ -31,7 +31,8 @@ class JobRead(ReadSchema):
     due_at: Timestamp
     waiting_since: Timestamp
     deferred_reason: str | None = Field(
-        description="Why it waits, when that is no debounce: after a failure, or for a quota."
+        description="Why it waits, when that is no debounce: after a failure, for a quota, or with "
+        "`lane_busy` for other readings of the same user."
     )
     run_again: bool = Field(description="Whether it was ordered again while it runs.")
     attempts: int

@@ -14,10 +14,11 @@ from app.conversation.messages.capture import (
     client_time_fault,
     could_be_said,
     readable,
+    said_at,
     signals_of,
 )
 from app.conversation.messages.schemas import RequestWarning
-from app.conversation.sessions.jobs import ATTEMPTS
+from app.conversation.sessions.jobs import ATTEMPTS, reading_lane
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.extractor import ExtractionRequest
 from app.memory.extraction.drafts import Draft
@@ -56,12 +57,15 @@ class InferenceRules:
     limits: RunLimits
 
 
-def infer_order(principal: Principal, body: Mapping[str, Any], owner: MemoryOwner) -> Order:
+def infer_order(
+    principal: Principal, body: MemoryCreate, owner: MemoryOwner, now: datetime
+) -> Order:
     """The order for messages of a request; each is a job of its own.
 
     It bears the ids of everybody whose words it holds until then, so that an erasure finds it.
     """
     access = principal.access
+    read = body.infer and bool(body.batch)
     return Order(
         kind=INFER,
         key=new_id("inf"),
@@ -70,8 +74,10 @@ def infer_order(principal: Principal, body: Mapping[str, Any], owner: MemoryOwne
         session_id=owner.session_id,
         creator=principal.key_id,
         max_attempts=ATTEMPTS,
+        lane=reading_lane(owner.user_id) if read else None,
+        lane_order=said_at(said_messages(body, now)[0]) if read else None,
         payload={
-            "body": dict(body),
+            "body": body.model_dump(mode="json", exclude_unset=True),
             "scopes": sorted(principal.scopes),
             "agent_id": access.agent_id,
             "user_id": access.user_id,

@@ -184,9 +184,8 @@ class InferenceService:
         owner = requested_owner(principal, body)
         async with self._work.write(principal, key) as unit:
             await ensure_owner(unit.db, principal, owner, create=self._rules.auto_create)
-            told = body.model_dump(mode="json", exclude_unset=True)
             scheduled = await JobRepository(unit.db, principal.tenant_id).schedule(
-                infer_order(principal, told, owner)
+                infer_order(principal, body, owner, self._now())
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = AddAccepted.model_validate(scheduled)

@@ -7,16 +7,16 @@ leaves either all of a chunk or nothing of it.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.jobs import RESCUE, TO_SEQ, read_now, rescue_now
+from app.conversation.messages.capture import time_said
+from app.conversation.sessions.jobs import EXTRACT, RESCUE, TO_SEQ, read_now, rescue_now
 from app.conversation.sessions.repository import SessionRepository
-from app.identity.tenants.access import Access
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.pipeline import Pipeline
@@ -29,9 +29,6 @@ from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
-
-BUSY = timedelta(seconds=1)
-"""How long a job waits while another reads the same session."""
 
 ENDED = "the session has ended"
 
@@ -66,8 +63,8 @@ class SessionJobs:
 
         Raises:
             SessionNotFoundError: it was deleted meanwhile.
-            DeferJobError: a limit is reached, memory is paused or switched off, or another job
-                reads the session; nothing was read, and the job stays.
+            DeferJobError: a limit is reached, or memory is paused or switched off; nothing was
+                read, and the job stays.
             ModelUnavailableError, EmbeddingUnavailableError: nothing was stored; try again.
             LeaseLostError, WatermarkMovedError: another worker has done it.
 
@@ -75,9 +72,6 @@ class SessionJobs:
         if not self._work.enabled:
             raise DeferJobError(self._now() + SWITCHED_OFF, "memory_disabled")
         async with self._work.write(job, while_disabled=True) as unit:
-            # Before the watermark is read: who ends in between has moved it.
-            if await ExtractionRepository(unit.db, Access(job.tenant_id)).is_being_read(job):
-                raise DeferJobError(self._now() + BUSY, "session_busy")
             unread = await SessionReader(unit.db, job, self._tags).read(most=_most(job))
             summary = _told_all(job, unread)
             if summary:
@@ -115,9 +109,9 @@ class SessionJobs:
     ) -> None:
         """Finish without a run."""
         moved = unread.last > unread.session.last_extracted_seq
-        await self._move(db, unread)
+        since = await self._move(db, job, unread)
         if unread.more or (moved and job.payload.get("end")):
-            await self._go_on(db, job, unread)
+            await self._go_on(db, job, unread, since)
         if not unread.more:
             await self._expire(db, unread, job)
         await JobRepository(db, job.tenant_id).finish(job, {"skipped": skipped})
@@ -126,9 +120,9 @@ class SessionJobs:
         self, job: ClaimedJob, unread: UnreadMessages, db: AsyncSession, result: RunResult
     ) -> None:
         """What belongs into the transaction of a chunk's results."""
-        await self._move(db, unread)
+        since = await self._move(db, job, unread)
         if unread.more or job.payload.get("end"):
-            await self._go_on(db, job, unread)
+            await self._go_on(db, job, unread, since)
         summary = result.summary()
         if not unread.more:
             # Before the experience is told, which a model may refuse to do.
@@ -142,14 +136,30 @@ class SessionJobs:
         expired = await self._expire(db, unread, job)
         await JobRepository(db, job.tenant_id).finish(job, result.summary() | {"expired": expired})
 
-    async def _move(self, db: AsyncSession, unread: UnreadMessages) -> None:
-        """Raises WatermarkMovedError."""
-        span = unread.span
-        moved = await ExtractionRepository(db, unread.principal.access).move_watermark(
-            span.session_id, read=span.read, last=span.last
-        )
-        if not moved:
+    async def _move(
+        self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages
+    ) -> datetime | None:
+        """Move the watermark, and with it the place of whatever else reads the session.
+
+        Returns:
+            When the first message was said that is left; None when none is known to be.
+
+        Raises:
+            WatermarkMovedError: another run has moved it meanwhile.
+
+        """
+        span, repository = unread.span, ExtractionRepository(db, unread.principal.access)
+        if not await repository.move_watermark(span.session_id, read=span.read, last=span.last):
             raise WatermarkMovedError
+        if not unread.more and job.kind != RESCUE:
+            return None
+        left = await repository.after(span.session_id, span.last, limit=1)
+        if not left:
+            return None
+        since = time_said(left[0].metadata_, left[0].create_time)
+        other = EXTRACT if job.kind == RESCUE else RESCUE
+        await JobRepository(db, job.tenant_id).set_lane_order(other, job.key, since)
+        return since
 
     async def _expire(self, db: AsyncSession, unread: UnreadMessages, job: ClaimedJob) -> int:
         """What ends with the session, which a rescue does not read to its end."""
@@ -157,13 +167,18 @@ class SessionJobs:
             return 0
         return await _expire_short_term(db, unread, job, self._now())
 
-    async def _go_on(self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages) -> None:
+    async def _go_on(
+        self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages, since: datetime | None
+    ) -> None:
+        """Order the rest, in its place among what the user's other sessions have unread."""
         payload: dict[str, Any] = dict(job.payload) | {"continued": True, "most": _most(job)}
         if job.kind == RESCUE:
             to_seq = max(unread.last, payload.get(TO_SEQ, 0))
-            order = rescue_now(unread.session, to_seq=to_seq, creator=job.creator, payload=payload)
+            order = rescue_now(
+                unread.session, to_seq=to_seq, since=since, creator=job.creator, payload=payload
+            )
         else:
-            order = read_now(unread.session, creator=job.creator, payload=payload)
+            order = read_now(unread.session, since=since, creator=job.creator, payload=payload)
         await JobRepository(db, job.tenant_id).schedule(order)
 
 

@@ -15,14 +15,12 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    tuple_,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.models import Message
-from app.conversation.sessions.jobs import EXTRACT, RESCUE
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.retention import Eviction
@@ -40,8 +38,6 @@ from app.memory.memories.repository import current
 from app.memory.memories.visibility_sql import visible
 from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
-from app.platform.jobs.models import Job
-from app.platform.jobs.orders import ClaimedJob
 
 DAY = timedelta(hours=24)
 
@@ -80,23 +76,6 @@ class ExtractionRepository:
             statement = statement.where(Message.sequence_no <= to)
         rows = await self._db.scalars(statement.order_by(Message.sequence_no).limit(limit))
         return rows.all()
-
-    async def is_being_read(self, job: ClaimedJob) -> bool:
-        """Whether another job began before this one to read the same session."""
-        other = await self._db.scalar(
-            select(Job.job_id)
-            .where(
-                Job.tenant_id == self._tenant_id,
-                Job.session_id == job.session_id,
-                Job.kind.in_((EXTRACT, RESCUE)),
-                Job.job_id != job.job_id,
-                Job.status == "running",
-                Job.lease_expires_at > func.now(),
-                tuple_(Job.started_at, Job.job_id) < (job.started_at, job.job_id),
-            )
-            .limit(1)
-        )
-        return other is not None
 
     async def before(self, session_id: str, sequence_no: int, *, limit: int) -> list[Message]:
         """The last messages up to a place, in order."""

@@ -69,7 +69,8 @@ class ExtractionService:
         self._work.refuse_disabled()
         model = model_for(self._models, await self._config(principal, session_id), principal.config)
         async with self._work.write(principal, key) as unit:
-            session = await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+            sessions = SessionRepository(unit.db, principal.access)
+            session = await sessions.get(session_id, lock=True)
             target = session.last_sequence_no
             if session.last_extracted_seq >= target:
                 answer = _answer(session, None, target)
@@ -80,8 +81,9 @@ class ExtractionService:
             if body.prompt is not None:
                 payload["prompt"] = body.prompt
             jobs = JobRepository(unit.db, principal.tenant_id)
+            since = await sessions.unread_since(session)
             scheduled = await jobs.schedule(
-                read_now(session, creator=principal.key_id, payload=payload)
+                read_now(session, since=since, creator=principal.key_id, payload=payload)
             )
             assert scheduled is not None  # noqa: S101 (the order is no postponement)
             answer = _answer(session, await jobs.get(scheduled.job_id), target)

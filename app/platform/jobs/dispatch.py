@@ -21,6 +21,7 @@ import structlog
 
 from app.platform.database.engine import Database
 from app.platform.database.roles import DISPATCH
+from app.platform.jobs.models import LANE_BUSY
 from app.platform.jobs.orders import CHANNEL, ClaimedJob
 
 log = structlog.get_logger()
@@ -30,12 +31,25 @@ PAUSE_SECONDS = 1.0
 PROBES = 256
 """Most groups of one tenant and priority that one claim looks at: 2 ms when none is due."""
 
+LANE_LOOK = 100
+"""Most due jobs of a lane that one claim looks at; with more, it puts so many behind and looks
+again."""
+
+LANE_PAUSE = "5 minutes"
+"""How long a job stays behind when nothing ends in its lane, as when the row there was deleted."""
+
 # The walk goes from tenant to tenant by one index probe each, a loose index scan, from the
 # one after `$1` around to that one again. It ends when as many groups with due work are found
 # as there is room for, so a backlog, of one tenant or of many, is never read as a whole.
 # A tenant's own share is read to a depth that leaves something for this worker when others
 # hold locks on the first of it. Rows are locked one at a time, in turns: the first of each
 # tenant, then the second; leases that ran out go before all others.
+#
+# A job that has a lane only shows that its lane has due work; the first of the lane is offered in
+# its place. The others get LANE_BUSY and a later time, once each, so that of a lane with a long
+# backlog the next claims read nothing. They are put behind a job that this claim starts or keeps
+# from ending, because the end brings the next one forward. Two claims at once may see different
+# jobs first in a free lane: the unique index refuses the second, which then looks again.
 CLAIM = f"""
 WITH RECURSIVE walk AS (
     SELECT CAST($1 AS text) COLLATE "C" AS tenant_id, CAST(32767 AS smallint) AS priority,
@@ -56,34 +70,61 @@ WITH RECURSIVE walk AS (
     WHERE walk.step < {PROBES} AND walk.found < $2
         AND NOT (step.wrapped AND step.tenant_id > $1)
 ), candidates AS (
-    (SELECT tenant_id, job_id, 0 AS turn, 0 AS step FROM jobs
+    (SELECT tenant_id, job_id, CAST(NULL AS varchar) AS lane, 0 AS turn, 0 AS step FROM jobs
     WHERE status = 'running' AND lease_expires_at < now() AND kind = ANY ($5)
         AND lease_token <> ALL ($9)
     LIMIT 4 * $2 + 8)
     UNION ALL
-    SELECT walk.tenant_id, due.job_id,
+    SELECT walk.tenant_id, due.job_id, due.lane,
         row_number() OVER (PARTITION BY walk.tenant_id ORDER BY walk.priority, due.due_at),
         walk.step
     FROM walk CROSS JOIN LATERAL (
-        SELECT job_id, due_at FROM jobs
+        SELECT job_id, due_at, lane FROM jobs
         WHERE tenant_id = walk.tenant_id AND priority = walk.priority AND status = 'pending'
             AND due_at <= now() AND kind = ANY ($5)
         ORDER BY due_at LIMIT 4 * $2 + 8
     ) AS due
     WHERE walk.due_at <= now() AND walk.tenant_id <> ALL ($7)
+), lanes AS (
+    SELECT tenant_id, lane, min(turn) AS turn, min(step) AS step, EXISTS (
+        SELECT FROM jobs WHERE tenant_id = candidates.tenant_id AND lane = candidates.lane
+            AND status = 'running'
+    ) AS busy
+    FROM candidates WHERE lane IS NOT NULL GROUP BY tenant_id, lane
+), in_lanes AS (
+    SELECT lanes.*, due.job_id, due.behind, due.number,
+        row_number() OVER (PARTITION BY lanes.tenant_id, lanes.lane
+            ORDER BY due.lane_order, due.job_id) AS place,
+        max(due.number) OVER (PARTITION BY lanes.tenant_id, lanes.lane) > {LANE_LOOK} AS more
+    FROM lanes CROSS JOIN LATERAL (
+        (SELECT job_id, lane_order, false AS behind, row_number() OVER (ORDER BY due_at) AS number
+        FROM jobs WHERE tenant_id = lanes.tenant_id AND lane = lanes.lane AND status = 'pending'
+            AND due_at <= now() AND kind = ANY ($5)
+        ORDER BY due_at LIMIT {LANE_LOOK} + 1)
+        UNION ALL
+        (SELECT job_id, lane_order, true, 0 FROM jobs
+        WHERE tenant_id = lanes.tenant_id AND lane = lanes.lane AND status = 'pending'
+            AND deferred_reason = '{LANE_BUSY}' AND due_at > now() AND kind = ANY ($5)
+        ORDER BY lane_order, job_id LIMIT 1)
+    ) AS due
+), offered AS (
+    SELECT tenant_id, job_id, lane, turn, step FROM candidates WHERE lane IS NULL
+    UNION ALL
+    SELECT tenant_id, job_id, lane, turn, step FROM in_lanes
+    WHERE place = 1 AND NOT busy AND NOT more
 ), locked AS (
-    SELECT one.*, candidate.turn, candidate.step
-    FROM (SELECT * FROM candidates ORDER BY turn, step) AS candidate CROSS JOIN LATERAL (
+    SELECT one.*, offer.lane, offer.turn, offer.step
+    FROM (SELECT * FROM offered ORDER BY turn, step) AS offer CROSS JOIN LATERAL (
         SELECT tenant_id, job_id FROM jobs
-        WHERE tenant_id = candidate.tenant_id AND job_id = candidate.job_id
-            AND (status = 'pending' AND due_at <= now()
+        WHERE tenant_id = offer.tenant_id AND job_id = offer.job_id
+            AND (status = 'pending' AND (due_at <= now() OR deferred_reason = '{LANE_BUSY}')
                 OR status = 'running' AND lease_expires_at < now())
         FOR UPDATE SKIP LOCKED
     ) AS one
     LIMIT $2
 ), chosen AS (
-    SELECT tenant_id, job_id FROM (
-        SELECT tenant_id, job_id,
+    SELECT tenant_id, job_id, lane FROM (
+        SELECT tenant_id, job_id, lane,
             row_number() OVER (PARTITION BY tenant_id ORDER BY turn, step) AS place
         FROM locked
     ) AS mine
@@ -95,6 +136,29 @@ WITH RECURSIVE walk AS (
         deferred_reason = NULL
     FROM chosen WHERE jobs.tenant_id = chosen.tenant_id AND jobs.job_id = chosen.job_id
     RETURNING jobs.tenant_id, jobs.job_id, jobs.lease_token
+), ahead AS (
+    SELECT tenant_id, lane, job_id FROM chosen WHERE lane IS NOT NULL
+    UNION ALL
+    SELECT lanes.tenant_id, lanes.lane, running.job_id FROM lanes CROSS JOIN LATERAL (
+        SELECT job_id FROM jobs
+        WHERE tenant_id = lanes.tenant_id AND lane = lanes.lane AND status = 'running'
+        FOR SHARE SKIP LOCKED
+    ) AS running
+), put_behind AS (
+    UPDATE jobs SET due_at = now() + interval '{LANE_PAUSE}', deferred_reason = '{LANE_BUSY}'
+    FROM (
+        SELECT jobs.tenant_id, jobs.job_id
+        FROM in_lanes LEFT JOIN ahead USING (tenant_id, lane) CROSS JOIN LATERAL (
+            SELECT tenant_id, job_id FROM jobs
+            WHERE tenant_id = in_lanes.tenant_id AND job_id = in_lanes.job_id
+                AND status = 'pending' AND due_at <= now()
+            FOR UPDATE SKIP LOCKED
+        ) AS jobs
+        WHERE NOT in_lanes.behind AND in_lanes.job_id IS DISTINCT FROM ahead.job_id
+            AND (ahead.job_id IS NOT NULL OR in_lanes.more AND in_lanes.number <= {LANE_LOOK})
+    ) AS later
+    WHERE jobs.tenant_id = later.tenant_id AND jobs.job_id = later.job_id
+    RETURNING jobs.job_id
 )
 SELECT taken.*, place.*
 FROM (
@@ -104,7 +168,8 @@ FROM (
         (SELECT extract(epoch FROM min(due_at) - now()) FROM walk WHERE due_at > now())
             AS next_due,
         (SELECT count(*) FROM candidates) AS candidates,
-        (SELECT count(*) FROM locked) AS locked
+        (SELECT count(*) FROM locked) AS locked,
+        (SELECT count(*) FROM put_behind) AS put_behind
 ) AS place LEFT JOIN taken ON true
 """
 
@@ -133,7 +198,8 @@ WHERE NOT EXISTS (
 )
 """
 
-# What was ordered again meanwhile is not for this role to read, so such a row is left alone.
+# What was ordered again meanwhile is not for this role to read, so such a row is left alone, and
+# so is one that has a lane, where the end brings another job forward.
 FINISH_MANY = """
 WITH asked AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::jsonb[])
@@ -143,6 +209,7 @@ WITH asked AS (
         SELECT tenant_id, job_id FROM jobs
         WHERE tenant_id = asked.tenant_id AND job_id = asked.job_id
             AND lease_token = asked.lease_token AND status = 'running' AND NOT run_again
+            AND lane IS NULL
         FOR UPDATE SKIP LOCKED
     ) AS mine
 ), finished AS (
@@ -164,7 +231,7 @@ FROM asked
 
 _DETAILS = """
 SELECT job_id, lease_token, kind, key, agent_id, user_id, session_id, creator, signals, payload,
-    attempts, max_attempts, generation, due_at, waiting_since, create_time, started_at
+    attempts, max_attempts, generation, due_at, waiting_since, create_time, started_at, lane
 FROM jobs WHERE tenant_id = tenant.id AND job_id = ANY ($2) AND status = 'running'
 """
 
@@ -229,20 +296,24 @@ class Dispatch:
                 still it must not take over its own work.
 
         """
-        rows = await self._database.look_up(
-            CLAIM,
-            self._last_tenant,
-            free,
-            self._lease,
-            self._worker,
-            self._kinds,
-            self._per_tenant,
-            [tenant for tenant, count in running.items() if count >= self._per_tenant],
-            json.dumps(dict(running)),
-            list(held),
-            # Claimed twice, the first leases would lie idle until they run out.
-            repeatable=False,
-        )
+        try:
+            rows = await self._database.look_up(
+                CLAIM,
+                self._last_tenant,
+                free,
+                self._lease,
+                self._worker,
+                self._kinds,
+                self._per_tenant,
+                [tenant for tenant, count in running.items() if count >= self._per_tenant],
+                json.dumps(dict(running)),
+                list(held),
+                # Claimed twice, the first leases would lie idle until they run out.
+                repeatable=False,
+            )
+        except asyncpg.UniqueViolationError:
+            # Another claim has just started another job of a lane: nothing was leased here.
+            return Round((), again=True, next_due=None)
         place = rows[0]
         self._last_tenant = place["last_tenant"]
         claims = [
@@ -250,7 +321,7 @@ class Dispatch:
             for row in rows
             if row["job_id"] is not None
         ]
-        broken_off = place["steps"] >= PROBES or place["found"] >= free
+        broken_off = place["steps"] >= PROBES or place["found"] >= free or place["put_behind"] > 0
         outrun = place["candidates"] > 0 and place["locked"] == 0
         seconds = place["next_due"]
         return Round(

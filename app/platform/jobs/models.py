@@ -20,6 +20,9 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 
 LIVE = "status IN ('pending', 'running')"
 
+LANE_BUSY = "lane_busy"
+"""Reason of a job that is due, and waits for another of its lane."""
+
 
 class Job(TenantOwned, Timed, Base):
     """A job. `(kind, key)` is live at most once in a tenant.
@@ -28,6 +31,9 @@ class Job(TenantOwned, Timed, Base):
     the row goes back to pending when the run ends: a unique index on pending rows alone would
     break there. `lease_token` is the right to finish it: a worker whose lease was taken over
     changes nothing any more.
+
+    Of the jobs of a lane one runs at a time, and of those that are due the first by `lane_order`.
+    The others are `LANE_BUSY` until it ends, and meanwhile no claim reads them.
     """
 
     __tablename__ = "jobs"
@@ -59,6 +65,28 @@ class Job(TenantOwned, Timed, Base):
             "job_id",
             postgresql_where=text("status = 'running'"),
         ),
+        Index(
+            "jobs_uk_lane_running",
+            "tenant_id",
+            "lane",
+            unique=True,
+            postgresql_where=text("status = 'running'"),
+        ),
+        Index(
+            "jobs_idx_lane_due",
+            "tenant_id",
+            "lane",
+            "due_at",
+            postgresql_where=text("status = 'pending' AND lane IS NOT NULL"),
+        ),
+        Index(
+            "jobs_idx_lane_busy",
+            "tenant_id",
+            "lane",
+            "lane_order",
+            "job_id",
+            postgresql_where=text(f"status = 'pending' AND deferred_reason = '{LANE_BUSY}'"),
+        ),
         Index("jobs_idx_create_time", "tenant_id", "create_time", "job_id"),
         Index("jobs_idx_user_id", "tenant_id", "user_id"),
         Index("jobs_idx_session_id", "tenant_id", "session_id"),
@@ -78,6 +106,8 @@ class Job(TenantOwned, Timed, Base):
     status: Mapped[str] = mapped_column(String(20), server_default=text("'pending'"))
     # Smaller goes first within a tenant.
     priority: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    lane: Mapped[str | None] = mapped_column(String(255, collation="C"))
+    lane_order: Mapped[datetime | None]
     agent_id: Mapped[str | None] = mapped_column(Id)
     user_id: Mapped[str | None] = mapped_column(Id)
     session_id: Mapped[str | None] = mapped_column(Id)
@@ -92,6 +122,7 @@ class Job(TenantOwned, Timed, Base):
     again_due_at: Mapped[datetime | None]
     again_since: Mapped[datetime | None]
     again_signals: Mapped[list[str]] = mapped_column(ARRAY(String(40)), server_default=text("'{}'"))
+    again_lane_order: Mapped[datetime | None]
     again_payload: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     generation: Mapped[int] = mapped_column(server_default=text("1"))
     attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))

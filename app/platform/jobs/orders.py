@@ -25,6 +25,9 @@ class Order:
         priority: smaller runs first within the tenant; of joined orders the smallest counts.
         postpone_only: only join a live job; makes none.
         max_attempts: how often it is tried before it is dead.
+        lane: of all jobs of a lane in the tenant one runs at a time.
+        lane_order: of those that are due the one with the smallest is the next; of joined orders
+            the smallest counts.
 
     """
 
@@ -41,6 +44,8 @@ class Order:
     priority: int = 0
     postpone_only: bool = False
     max_attempts: int = 8
+    lane: str | None = None
+    lane_order: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class ClaimedJob:
     waiting_since: datetime
     create_time: datetime
     started_at: datetime
+    lane: str | None = None
 
 
 Handler = Callable[[ClaimedJob], Awaitable[dict[str, Any] | None]]

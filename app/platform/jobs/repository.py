@@ -25,7 +25,7 @@ from app.platform.jobs.errors import (
 )
 from app.platform.jobs.failures import Verdict
 from app.platform.jobs.models import Job
-from app.platform.jobs.ordering_sql import FINISH, ORDER, POSTPONE
+from app.platform.jobs.ordering_sql import FINISH, FREE_LANE, ORDER, PASS_PLACE_ON, POSTPONE
 from app.platform.jobs.orders import CHANNEL, ClaimedJob, Order, Scheduled
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
@@ -46,6 +46,7 @@ _NOT_AGAIN: dict[str, Any] = {
     "again_since": None,
     "again_signals": [],
     "again_payload": None,
+    "again_lane_order": None,
 }
 
 
@@ -83,6 +84,8 @@ class JobRepository:
             order.longest,
             order.max_attempts,
             order.delay.total_seconds() <= 0,
+            order.lane,
+            order.lane_order,
             *now,
         )
         if row is None:
@@ -92,6 +95,20 @@ class JobRepository:
             status=row["status"],
             due_at=row["due_at"],
             merged=row["job_id"] != job_id,
+        )
+
+    async def set_lane_order(self, kind: str, key: str, lane_order: datetime) -> None:
+        """Give a pending job, if there is one, another place in its lane."""
+        await self._db.execute(
+            update(Job)
+            .where(
+                Job.tenant_id == self._tenant_id,
+                Job.kind == kind,
+                Job.key == key,
+                Job.status == "pending",
+            )
+            .values(lane_order=lane_order)
+            .execution_options(synchronize_session=False)
         )
 
     async def finish(self, job: ClaimedJob, result: dict[str, Any]) -> None:
@@ -116,6 +133,7 @@ class JobRepository:
         )
         if row is None:
             raise LeaseLostError
+        await self._free_lane(job.lane)
 
     async def record(self, job: ClaimedJob, verdict: Verdict) -> None:
         """End a run that did not succeed: it is pending again, cancelled, or dead.
@@ -161,6 +179,7 @@ class JobRepository:
             changes |= {"finished_at": now, "attempts": attempts}
             changes |= _emptied(row, verdict.status)
         await self._change(job.job_id, changes)
+        await self._free_lane(row.lane)
         if verdict.outcome == "given_back" or urgent:
             await self._wake_workers()
         if verdict.status == "dead" and row.kind not in UNPUBLISHED:
@@ -199,11 +218,20 @@ class JobRepository:
                 creator=row.creator,
                 signals=signals,
                 payload=row.again_payload or {},
+                lane=row.lane,
+                lane_order=row.again_lane_order or row.lane_order,
                 due_at=row.again_due_at,
                 waiting_since=row.again_since,
                 max_attempts=row.max_attempts,
             )
         )
+
+    async def _free_lane(self, lane: str | None, statement: str = FREE_LANE) -> None:
+        """Let the next of a lane be claimed; it was no longer looked at."""
+        if lane is None:
+            return
+        driver = await driver_of(self._db)
+        await driver.execute(statement, self._tenant_id, lane, await clock_of(self._db))
 
     async def _change(self, job_id: str, changes: dict[str, Any]) -> None:
         await self._db.execute(
@@ -283,6 +311,7 @@ class JobRepository:
             **_emptied(row, "cancelled"),
         }
         await self._change(job_id, changes)
+        await self._free_lane(row.lane, FREE_LANE if row.status == "running" else PASS_PLACE_ON)
         if row.run_again:
             # Ordered since it began: this order stays.
             await self._order_again(row, sorted(row.again_signals))

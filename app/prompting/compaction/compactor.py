@@ -342,6 +342,7 @@ class Compactor:
             rescue_now(
                 session,
                 to_seq=session.in_context_from,
+                since=await SessionRepository(db, principal.access).unread_since(session),
                 creator=principal.key_id or None,
                 payload={},
             )
