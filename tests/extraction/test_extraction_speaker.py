@@ -287,14 +287,14 @@ async def test_context_and_search_show_them(client: AsyncClient) -> None:
     await infer(client, said(LISBON, MAY))
 
     hits = await search(client, LISBON, user_id="ana", format="text")
-    assert LINE in hits["prompt"].splitlines()
+    assert f"{LINE} (since 1 April 2025)" in hits["prompt"].splitlines()
     [hit] = hits["results"]
     assert (hit["speaker"], hit["said_at"]) == ("ana", IN_UTC)
     shown = ok(
         await client.post("/sessions/talk/context", json={"query": LISBON, "render": "openai"})
     )
     lines = shown["messages"][0]["content"].splitlines()
-    assert f"{LINE} (since 2025-04-01)" in lines
+    assert f"{LINE} (since 1 April 2025)" in lines
     told = await result(client, "memory_search", {"query": LISBON}, session_id="talk")
     assert LINE.removeprefix("- [fact] ") in told
 

@@ -9,7 +9,7 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, Final, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -108,24 +108,41 @@ def _moment(value: Any) -> datetime | None:
     if _YEAR_OR_MONTH.fullmatch(text):
         text = f"{text}-01-01" if len(text) == 4 else f"{text}-01"
     try:
-        time = datetime.fromisoformat(text)
+        given = datetime.fromisoformat(text)
         # Without a zone it is a day, which has the same date for everybody.
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
 def _day(value: Any) -> date | None:
     """The day of a time; of a year or month its last."""
-    time = _moment(value)
-    if time is None:
+    moment = _moment(value)
+    if moment is None:
         return None
     match len(value.strip()):
         case 4:
-            return date(time.year, 12, 31)
+            return date(moment.year, 12, 31)
         case 7:
-            return date(time.year, time.month, monthrange(time.year, time.month)[1])
-    return time.date()
+            return date(moment.year, moment.month, monthrange(moment.year, moment.month)[1])
+    return moment.date()
+
+
+def _end(value: Any) -> datetime | None:
+    """The end of the day, month or year that it names, for "until Friday" takes Friday in.
+
+    A midnight is a day; another time of day is a time.
+    """
+    moment, day = _moment(value), _day(value)
+    if moment is None or day is None:
+        return None
+    text = value.strip()
+    if not _YEAR_OR_MONTH.fullmatch(text):
+        given = datetime.fromisoformat(text)
+        if given.time() != time.min:
+            return moment
+        day = given.date()
+    return moment if day == date.max else datetime.combine(day + timedelta(1), time.min, UTC)
 
 
 def _days(value: Any) -> int | None:
@@ -175,7 +192,7 @@ class _ExtractionEntry(_StatementEntry):
     scope: Annotated[Scope | None, BeforeValidator(_scope)] = None
     attribute: Annotated[str | None, BeforeValidator(_attribute)] = None
     valid_from: Annotated[datetime | None, BeforeValidator(_moment)] = None
-    valid_to: Annotated[datetime | None, BeforeValidator(_moment)] = None
+    valid_to: Annotated[datetime | None, BeforeValidator(_end)] = None
     due: Annotated[date | None, BeforeValidator(_day)] = None
     # Asked for instead of `due` once, and of a model that was told so still.
     expected_valid_days: Annotated[int | None, BeforeValidator(_days)] = None
@@ -246,7 +263,7 @@ def _validity(
     """From when and until when it holds, and in how many days it is looked at again."""
     begins, ends, due = entry.valid_from, entry.valid_to, entry.due
     if entry.type in _WITHOUT_END:
-        due = due or (ends and ends.date())
+        due = due or (ends and (ends - timedelta(microseconds=1)).date())
         ends = None
         if begins and (begins > said_at or begins.date() > said_at.date()):
             # It is known now; its day stands in the words.

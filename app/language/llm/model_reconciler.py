@@ -18,7 +18,7 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import ModelUse
 from app.language.llm.model_entries import remark
 from app.language.llm.model_maintenance import MaintenanceSheet
-from app.language.llm.prompt_lines import day, line
+from app.language.llm.prompt_lines import day, last_day, line
 from app.language.llm.prompts import RECONCILE_VERSION, reconcile_prompt
 from app.language.llm.reconciler import (
     NO_AGENDA,
@@ -139,7 +139,7 @@ def _memory(near: Neighbour, name: str) -> str:
         attribute=near.attribute,
         speaker=near.speaker,
         valid_from=day(near.valid_from),
-        valid_to=day(near.valid_to),
+        valid_to=last_day(near.valid_to),
         due=day(near.due),
         said=day(near.said_at or near.create_time),
         fixed=near.protected,
@@ -156,7 +156,7 @@ def _statement(question: ReconcileQuestion, name: str, names: Mapping[str, str])
         attribute=proposed.attribute,
         speaker=proposed.speaker,
         valid_from=day(proposed.valid_from),
-        valid_to=day(proposed.valid_to),
+        valid_to=last_day(proposed.valid_to),
         due=day(proposed.due),
         said=day(proposed.said_at),
         mends=proposed.source_error,

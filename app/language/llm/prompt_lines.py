@@ -8,7 +8,7 @@ mistake, and costs less than with ids of 36.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
@@ -50,6 +50,11 @@ def line(**members: object) -> str:
 def day(time: datetime | None) -> str | None:
     """The date of a time, without the time of day."""
     return None if time is None else time.date().isoformat()
+
+
+def last_day(end: datetime | None) -> str | None:
+    """The last date on which something holds that holds until `end`."""
+    return day(end and end - timedelta(microseconds=1))
 
 
 def moment(time: datetime) -> str:

@@ -358,8 +358,32 @@ class TestEntry:
         assert (await only(server, extractor, valid_from=said)).valid_from == moment
 
     @pytest.mark.parametrize(
-        ("until", "kept"), [("2026-11-20", False), ("2026-11-21", False), ("2026-11-22", True)]
+        ("said", "end"),
+        [
+            ("2026-12-31", datetime(2027, 1, 1, tzinfo=UTC)),
+            ("2026-12-31T00:00:00", datetime(2027, 1, 1, tzinfo=UTC)),
+            ("2026-12-31T00:00:00+08:00", datetime(2027, 1, 1, tzinfo=UTC)),
+            ("2026-12-31T00:00:01Z", datetime(2026, 12, 31, 0, 0, 1, tzinfo=UTC)),
+            ("2026-12-31T18:00:00+08:00", datetime(2026, 12, 31, 10, tzinfo=UTC)),
+            ("2028-02", datetime(2028, 3, 1, tzinfo=UTC)),
+            ("2027", datetime(2028, 1, 1, tzinfo=UTC)),
+            ("9999-12-30", datetime(9999, 12, 31, tzinfo=UTC)),
+            ("9999-12-31", datetime(9999, 12, 31, tzinfo=UTC)),
+            ("next week", None),
+            (None, None),
+            (1_763_683_200, None),
+        ],
     )
+    async def test_holds_to_the_end_of_the_day_that_is_named(
+        self, server: OpenAIServer, extractor: ModelExtractor, said: Any, end: datetime | None
+    ):
+        assert (await only(server, extractor, valid_to=said)).valid_to == end
+
+    @pytest.mark.parametrize(
+        ("until", "kept"),
+        [("2026-11-20", False), ("2026-11-21T00:00:01Z", True), ("2026-11-21", True),
+         ("2026-11-22", True)],
+    )  # fmt: skip
     async def test_does_not_end_before_it_begins(
         self, server: OpenAIServer, extractor: ModelExtractor, until: str, kept: bool
     ):
@@ -463,7 +487,9 @@ class TestEntry:
         if memory_type in {"goal", "constraint", "decision", "event"}:
             assert (proposed.valid_to, proposed.expected_valid_days) == (None, days)
         else:
-            assert proposed.valid_to == datetime.fromisoformat(f"{members['valid_to']}T00:00Z")
+            # The day is taken in.
+            last = datetime.fromisoformat(f"{members['valid_to']}T00:00Z")
+            assert proposed.valid_to == last + timedelta(days=1)
 
     @pytest.mark.parametrize(
         ("begins", "kept", "days"),

@@ -84,6 +84,17 @@ async def test_nobody_is_asked_about_nothing(
     assert server.chat.requests == []
 
 
+async def test_last_day_on_which_it_holds_is_sent(
+    server: OpenAIServer, reconciler: ModelReconciler
+):
+    known = near(valid_to=datetime(2026, 7, 1, tzinfo=UTC))
+
+    await reconciler.reconcile([question(known, valid_to=datetime(2026, 8, 1, 0, 1, tzinfo=UTC))])
+
+    [sent] = server.chat.requests
+    assert [line["valid_to"] for line in lines_of(sent)] == ["2026-06-30", "2026-08-01"]
+
+
 async def test_memories_are_sent_once_and_without_their_ids(
     server: OpenAIServer, reconciler: ModelReconciler
 ):
