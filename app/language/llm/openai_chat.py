@@ -84,9 +84,10 @@ class OpenAIChat:
         """
         question = Question(system, user, schema, schema_name, max_output_tokens, opening)
         meter = _Meter()
-        dialect, completion = await self._ask(question, self._dialect, meter)
+        begun = self._dialect
+        dialect, completion = await self._ask(question, begun, meter)
         # Kept only now: the refusals may have been for another reason.
-        self._dialect = dialect
+        self._learn(begun, dialect)
         data = await _read(completion, schema, meter)
         if data is None and (plainer := dialect.plainer()) is not None:
             # The endpoint takes a form and does not keep to it.
@@ -94,8 +95,13 @@ class OpenAIChat:
             data = await _read(completion, schema, meter)
         if data is None:
             raise _bad_answer("unreadable", meter)
-        self._dialect = dialect
+        self._learn(begun, dialect)
         return ChatAnswer(data, meter.use())
+
+    def _learn(self, begun: Dialect, dialect: Dialect) -> None:
+        # What another call has learned meanwhile stays.
+        if dialect != begun:
+            self._dialect = dialect
 
     async def _ask(
         self, question: Question, dialect: Dialect, meter: _Meter

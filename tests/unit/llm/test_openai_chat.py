@@ -1,6 +1,7 @@
 """The chat adapter against a real server that misbehaves on request."""
 
 import asyncio
+import threading
 import time
 from datetime import timedelta
 from email.utils import formatdate
@@ -19,6 +20,7 @@ from tests.support.chat_behaviours import (
     empty,
     entry,
     filtered,
+    held,
     remembers,
     says,
     slowly,
@@ -469,6 +471,22 @@ async def test_calls_overlap_and_learn_alone(server: OpenAIServer, chat: OpenAIC
     assert server.chat.most_at_once > 1
     assert len({str(answer.data) for answer in answers}) == 1
     assert (await ask(chat)).use.calls == 1
+
+
+async def test_what_another_call_learned_meanwhile_stays(server: OpenAIServer, chat: OpenAIChat):
+    release = threading.Event()
+    server.chat.script(held(release, GOOD), writes("I found nothing."), GOOD)
+    slow = asyncio.create_task(ask(chat))
+    while not server.chat.requests:
+        await asyncio.sleep(0.01)
+
+    await ask(chat)
+    release.set()
+    await slow
+    server.chat.script(GOOD)
+    await ask(chat)
+
+    assert forms(server) == ["json_schema", "json_schema", "json_object", "json_object"]
 
 
 async def test_a_call_that_is_given_up_leaves_nothing(server: OpenAIServer, chat: OpenAIChat):
