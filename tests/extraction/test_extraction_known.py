@@ -1,6 +1,7 @@
 """What the prompt of a run says besides the messages: names, and what is known near to them."""
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -99,6 +100,13 @@ class TestKnown:
         assert [(line["text"], line["valid_from"]) for line in shown] == [
             ("The user plays the cello.", "2021-01-01")
         ]
+
+    async def test_what_begins_later_with_its_day(self, client, chat):
+        begins = datetime.now(UTC) + timedelta(days=7)
+        await save(client, "The user plays in Oslo.", valid_from=begins.isoformat())
+
+        [line] = await told(client, chat, "Shall I play in Oslo at all?")
+        assert line["valid_from"] == begins.date().isoformat()
 
     async def test_of_others_nothing_and_nothing_that_counts_no_longer(self, client, chat, dsn):
         content = "The user plays the cello in {}."

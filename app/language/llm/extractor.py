@@ -48,6 +48,7 @@ class KnownMemory:
     content: str
     attribute: str | None = None
     valid_from: datetime | None = None
+    valid_to: datetime | None = None
     said_at: datetime | None = None
 
 

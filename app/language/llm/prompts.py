@@ -13,8 +13,8 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/5"
-RECONCILE_VERSION: Final = "reconcile/4"
+EXTRACTION_VERSION: Final = "extraction/6"
+RECONCILE_VERSION: Final = "reconcile/5"
 
 _DATA: Final = """\
 # What you are given
@@ -42,7 +42,8 @@ new statement, with the same attribute.
 - Only what the user states, or clearly confirms after the assistant said it: about themselves, \
 the people and things around them, their work, plans and wishes. What they tell of themselves \
 inside a question or request counts, and a wish that outlives the answer is a goal or a \
-preference; the request itself does not count.
+preference. The request itself does not count, nor what they weigh, doubt or do not know for its \
+sake.
 - What only the assistant said, advised, guessed or repeated does not count. When the user \
 confirms it, however briefly, evidence names both messages. Only a decision they reached \
 together, or an event that the assistant reports, may rest on the assistant's message.
@@ -168,6 +169,8 @@ corrections: they may be repeated, never changed.
 - kind "statement": what was just said, with an id; "near" lists ids of memories, and of earlier \
 statements, that it may concern, likeliest first. Any memory shown may be named, and any earlier \
 statement: its id stands for what it becomes.
+- An "attribute" has one value at a time: of memories and statements with the same one, the one \
+said last replaces the others, unless they say the same or are of different times.
 - "said" is the day on which each was said, "valid_from" and "valid_to" are the days from which \
 and until which it holds; on "due" it is to be done, or has most likely passed. With "speaker" it \
 is in that person's own words; two people's words are about two people.

@@ -98,7 +98,7 @@ def _nearest_first(pieces: Sequence[str], rows: Sequence[Row[Any]]) -> Iterator[
     ids = chain.from_iterable(zip_longest(*ranked))
     for memory_id in dict.fromkeys(each for each in ids if each is not None):
         row = found[memory_id]
-        yield KnownMemory(row.content, row.attribute, row.valid_from, row.said_at)
+        yield KnownMemory(row.content, row.attribute, row.valid_from, row.valid_to, row.said_at)
 
 
 def name_said(turns: Sequence[ConversationTurn], user_id: str | None) -> str | None:

@@ -26,14 +26,15 @@ from app.language.llm.embedder import Embedder
 from app.memory.extraction.shared_words import CANDIDATES, asked_vector
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
-from app.memory.memories.repository import bucket, current
+from app.memory.memories.repository import bucket, current_or_coming
 from app.memory.memories.visibility_sql import visible
 
 NEAREST = 5
 """How many memories are near to one piece of what was said, at the most."""
 
 _KNOWN: tuple[Any, ...] = (
-    Memory.memory_id, Memory.content, Memory.attribute, Memory.valid_from, Memory.said_at,
+    Memory.memory_id, Memory.content, Memory.attribute, Memory.valid_from, Memory.valid_to,
+    Memory.said_at,
 )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ class KnownRepository:
         self._mine: ColumnElement[bool] = and_(
             Memory.tenant_id == access.tenant_id,
             or_(*(and_(*bucket(asdict(owner))) for owner in owners)),
-            current(),
+            current_or_coming(),
             visible(access),
             Memory.memory_id != func.all(cast(sorted(ignored), ARRAY(Text))),
         )

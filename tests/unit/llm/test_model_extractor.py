@@ -83,7 +83,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/5"
+    assert extractor.prompt_version == "extraction/6"
 
 
 class TestAnswer:
@@ -724,7 +724,11 @@ class TestConversation:
     ):
         known = (
             KnownMemory(
-                "用户住在慕尼黑。", "user.residence", datetime(2024, 5, 1, tzinfo=UTC), NOON
+                "用户住在慕尼黑。",
+                "user.residence",
+                datetime(2024, 5, 1, tzinfo=UTC),
+                datetime(2026, 12, 1, tzinfo=UTC),
+                NOON,
             ),
             KnownMemory("The user is a vet.", said_at=NOON),
         )
@@ -744,6 +748,7 @@ class TestConversation:
                 "text": "用户住在慕尼黑。",
                 "attribute": "user.residence",
                 "valid_from": "2024-05-01",
+                "valid_to": "2026-12-01",
                 "said": "2026-11-21",
             },
             {"kind": "known", "text": "The user is a vet.", "said": "2026-11-21"},
@@ -994,7 +999,7 @@ class TestInstructions:
             "under another person's name is theirs",
             "inside a question or request counts",
             "a wish that outlives the answer is a goal or a preference",
-            "the request itself does not count",
+            "The request itself does not count",
             "however briefly, evidence names both messages",
             "Never report it again in any words",
             "When the user changes or ends it, carries it out or gives it up, report the new "
