@@ -38,6 +38,7 @@ from tests.support.openai_server import (
     not_json,
     refusal,
 )
+from tests.support.patience import PATIENCE
 
 MODEL = "local-model"
 SCHEMA = extraction_schema(("user",))
@@ -477,8 +478,9 @@ async def test_what_another_call_learned_meanwhile_stays(server: OpenAIServer, c
     release = threading.Event()
     server.chat.script(held(release, GOOD), writes("I found nothing."), GOOD)
     slow = asyncio.create_task(ask(chat))
-    while not server.chat.requests:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE):
+        while not server.chat.requests:  # noqa: ASYNC110 (another thread brings it about)
+            await asyncio.sleep(0.01)
 
     await ask(chat)
     release.set()
