@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import pytest
 from httpx import AsyncClient
@@ -20,8 +21,10 @@ from tests.support.chat_behaviours import (
     extracts,
     lines_of,
     remembers,
+    says,
     schema_name_of,
     slowly,
+    system_of,
     writes,
 )
 from tests.support.databases import migrated_database
@@ -255,6 +258,62 @@ async def test_a_goal_with_a_deadline_stays_when_the_day_has_passed(client, work
         await client.post("/memories/search", json={"query": "saving money", "user_id": "ana"})
     )
     assert [hit["content"] for hit in found["results"]] == [goal]
+
+
+class TestEndedSession:
+    FIX = "Clearing the cache made the page load."
+
+    TAUGHT: ClassVar = {"content": FIX, "confidence": 0.9, "evidence": ["t1"]}
+
+    def answers(self, chat, **members):
+        """Each question is answered; how it went stands in `memories` where it is asked there."""
+
+        async def memories(request):
+            lines = lines_of(request, "message")
+            found = {"memories": [entry(line["text"], line["id"]) for line in lines[:1]]}
+            return await says(found | members)(request)
+
+        chat.otherwise = by_question(
+            memories=memories,
+            experience=says({"experience": self.TAUGHT}),
+            decisions=decides(lambda *_: {"event": "ADD"}),
+        )
+
+    async def ended(self, client, chat) -> list[str | None]:
+        """The questions that the model was asked until the session was read to its end."""
+        ok(await client.post("/sessions/talk/end"))
+        jobs = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
+        for job in jobs:
+            await over(client, job["job_id"])
+        return [name for name in map(schema_name_of, chat.requests) if name != "decisions"]
+
+    async def test_costs_one_call_where_nothing_of_it_was_read(self, client, worker, chat):
+        self.answers(chat, experience=self.TAUGHT)
+        await append(client, "talk", "The user clears the cache of the page.")
+        asked = await self.ended(client, chat)
+
+        assert asked == ["memories"]
+        assert await texts(client) == sorted([self.FIX, "The user clears the cache of the page."])
+        assert await texts(client, memory_type="experience") == [self.FIX]
+
+    @pytest.mark.parametrize("members", [{}, {"experience": None}])
+    async def test_is_asked_apart_only_if_it_was_not_answered(self, client, worker, chat, members):
+        self.answers(chat, **members)
+        await append(client, "talk", "The user clears the cache of the page.")
+
+        asked = await self.ended(client, chat)
+        assert asked == (["memories"] if members else ["memories", "experience"])
+        assert await texts(client, memory_type="experience") == ([] if members else [self.FIX])
+
+    async def test_is_asked_apart_where_some_of_it_was_read_before(self, client, worker, chat):
+        self.answers(chat, experience=None)
+        await read(client, "The user clears the cache of the page.")
+        await append(client, "talk", "The user lives in Munich.")
+
+        asked = await self.ended(client, chat)
+        assert asked == ["memories", "memories", "experience"]
+        assert "# Experience" not in system_of(chat.requests[0])
+        assert await texts(client, memory_type="experience") == [self.FIX]
 
 
 class TestLongMessages:

@@ -44,8 +44,12 @@ _RELATION: Final = _object(source=_TEXT, relation=_TEXT, destination=_TEXT)
 _ENTITY: Final = _object(name=_TEXT, type=_one_of(ENTITY_TYPES))
 
 
-def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
-    """A reflection, entries, and what the names in their relations are.
+_EXPERIENCE: Final = _object(content=_TEXT, confidence=_NUMBER, evidence=_list(_TEXT))
+
+
+def extraction_schema(scopes: Sequence[Scope], *, ended: bool = False) -> JsonSchema:
+    """A reflection, entries, and what the names in their relations are; with `ended` also what the
+    session taught.
 
     An entry names one of `scopes`, where there are several to choose from.
     """
@@ -64,12 +68,16 @@ def extraction_schema(scopes: Sequence[Scope]) -> JsonSchema:
         retracts={"type": "boolean"},
         relations=_list(_RELATION),
     )
-    return _object(reflection=_TEXT, memories=_list(entry), entities=_or_null(_list(_ENTITY)))
+    # Without it the answer counts too.
+    taught: dict[str, JsonSchema] = {"experience": _or_null(_EXPERIENCE)} if ended else {}
+    return _object(
+        reflection=_TEXT, memories=_list(entry), entities=_or_null(_list(_ENTITY)), **taught
+    )
 
 
 EXPERIENCE_SCHEMA: Final[JsonSchema] = _object(
     reflection=_TEXT,
-    experience=_or_null(_object(content=_TEXT, confidence=_NUMBER, evidence=_list(_TEXT))),
+    experience=_or_null(_EXPERIENCE),
 )
 
 _DECISIONS: Final = _list(

@@ -68,6 +68,7 @@ class ExtractionRequest:
         attributes: those that memories of the same owners have, last used first.
         handed_over: somebody gave this one message to be remembered, outside of a conversation.
         user_name: of the user, where the application knows it; others may speak beside them.
+        ended: the turns are a whole session that has ended, and what it taught is asked for too.
 
     """
 
@@ -80,6 +81,7 @@ class ExtractionRequest:
     attributes: Sequence[str] = ()
     handed_over: bool = False
     user_name: str | None = None
+    ended: bool = False
 
 
 SPEAKER: Final = "user"
@@ -183,11 +185,18 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was found. No proposals is an answer; a failure is an error, never an empty one."""
+    """What was found. No proposals is an answer; a failure is an error, never an empty one.
+
+    Args:
+        experienced: what an ended session taught was looked for, as `ended` asks; whoever leaves
+            it false is asked with `summarise`.
+
+    """
 
     proposals: tuple[Proposed, ...]
     malformed: tuple[Malformed, ...] = ()
     use: ModelUse = field(default_factory=ModelUse)
+    experienced: bool = False
 
 
 class Extractor(Protocol):

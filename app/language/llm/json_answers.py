@@ -159,13 +159,17 @@ def _fits(value: Any, schema: JsonSchema) -> bool:
 
 
 def _needed(schema: JsonSchema) -> set[str]:
-    """Members without which it is no answer: no remarks, and no text or list or null."""
-    return {name for name in schema["required"] if _is_needed(schema["properties"][name])}
-
-
-def _is_needed(form: JsonSchema) -> bool:
-    choices = [choice["type"] for choice in form.get("anyOf", [form])]
-    return choices != ["string"] and ("null" not in choices or "object" in choices)
+    """Members without which it is no answer: no remarks, and nothing that may be null, unless an
+    object that may be null is all that is asked for.
+    """
+    choices = {
+        name: [choice["type"] for choice in form.get("anyOf", [form])]
+        for name, form in schema["properties"].items()
+    }
+    needed = {
+        name for name, forms in choices.items() if forms != ["string"] and "null" not in forms
+    }
+    return needed or {name for name, forms in choices.items() if "object" in forms}
 
 
 def _answer_in(values: list[Any], schema: JsonSchema) -> dict[str, Any] | None:

@@ -69,13 +69,18 @@ class ModelExtractor:
         read = conversation(request)
         scopes = _scopes(request)
         answer = await self._chat.answer(
-            extraction_prompt(scopes=scopes, signals=request.signals, wishes=request.prompt),
+            extraction_prompt(
+                scopes=scopes, signals=request.signals, wishes=request.prompt, ended=request.ended
+            ),
             read.text,
-            schema=extraction_schema(scopes),
+            schema=extraction_schema(scopes, ended=request.ended),
             schema_name="memories",
-            max_output_tokens=_MOST_TOKENS,
+            max_output_tokens=_MOST_TOKENS + request.ended * _MOST_TOKENS_OF_EXPERIENCE,
         )
-        return _read(answer, read.turns, scopes[0])
+        found = _read(answer, read.turns, scopes[0])
+        if request.ended and "experience" in answer.data:
+            return _with_experience(found, answer.data["experience"], read.turns, scopes[0])
+        return found
 
     async def summarise(self, request: ExtractionRequest) -> Extraction:
         """As the port says; for the user, where that is a scope."""
@@ -145,6 +150,21 @@ def _read(answer: ChatAnswer, turns: Mapping[str, ConversationTurn], scope: Scop
             Malformed(MOST_ENTRIES, f"{surplus} entries beyond the {MOST_ENTRIES} that are read")
         )
     return Extraction(tuple(proposals), tuple(malformed), answer.use)
+
+
+def _with_experience(
+    found: Extraction, told: Any, turns: Mapping[str, ConversationTurn], scope: Scope
+) -> Extraction:
+    """What was found, and behind it what the session taught."""
+    found = replace(found, experienced=True)
+    if told is None:
+        return found
+    try:
+        taught = _not_ours(read_experience(told, turns, scope))
+    except MalformedEntryError as error:
+        bad = Malformed(len(found.proposals), str(error))
+        return replace(found, malformed=(*found.malformed, bad))
+    return replace(found, proposals=(*found.proposals, taught))
 
 
 def _not_ours(proposed: Proposed) -> Proposed:

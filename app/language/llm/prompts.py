@@ -13,7 +13,7 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/6"
+EXTRACTION_VERSION: Final = "extraction/7"
 RECONCILE_VERSION: Final = "reconcile/5"
 
 _DATA: Final = """\
@@ -95,6 +95,13 @@ First "reflection", one short sentence: what the user said, and what changed. Th
 the entries in the order of the conversation. Then "entities": each name in relations but "user", \
 once, with its type; field is one of study or work, work a book or film."""
 )
+
+_ENDED: Final = """\
+# Experience
+The conversation has ended. Last of all, "experience" is what it taught that will help the next \
+time something like it comes up: what was tried, what worked or failed and why, what the user \
+approved or rejected in the end. null after small talk, or when a question was simply answered. \
+Otherwise content, in one or two sentences, confidence and evidence, as of an entry."""
 
 _SCOPES: Final[dict[Scope, str]] = {
     "user": "about the user. The usual one.",
@@ -235,13 +242,17 @@ and numbers letter for letter.
 - confidence: not more than that of the surest of them."""
 
 INSTRUCTIONS: Final = (
-    _EXTRACTION, _EXPERIENCE, _RECONCILE, _DUE, _PARTS, _WISHES, *_SIGNALS.values(), _BOTH,
+    _EXTRACTION, _ENDED, _EXPERIENCE, _RECONCILE, _DUE, _PARTS, _WISHES, *_SIGNALS.values(), _BOTH,
 )  # fmt: skip
 """All that is ours, for whoever checks that none of it comes back as something said."""
 
 
 def extraction_prompt(
-    *, scopes: Sequence[Scope], signals: Collection[str], wishes: str | None
+    *,
+    scopes: Sequence[Scope],
+    signals: Collection[str],
+    wishes: str | None,
+    ended: bool = False,
 ) -> str:
     """What to do with a piece of conversation.
 
@@ -249,9 +260,12 @@ def extraction_prompt(
         scopes: the only ones that may be named; a single one need not be.
         signals: what was noticed; a name not known here is left out. All of them may stand.
         wishes: the caller's own, put where it cannot end our part or pass for it.
+        ended: whether the conversation has ended, so that it is asked what it taught.
 
     """
     parts = [_EXTRACTION]
+    if ended:
+        parts.append(_ENDED)
     if len(scopes) > 1:
         listed = "\n".join(f"- {scope}: {_SCOPES[scope]}" for scope in scopes)
         parts.append(f"{_SCOPE}\n{listed}")

@@ -121,7 +121,7 @@ class SessionJobs:
     ) -> None:
         """What belongs into the transaction of a chunk's results."""
         since = await self._move(db, job, unread)
-        if unread.more or job.payload.get("end"):
+        if unread.more or (job.payload.get("end") and not result.experienced):
             await self._go_on(db, job, unread, since)
         summary = result.summary()
         if not unread.more:

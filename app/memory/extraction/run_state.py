@@ -145,6 +145,7 @@ class RunResult:
         maintenance: what was looked at besides, counted.
         graph: what the graph learned, counted.
         cut: how many messages are longer than what was read of them.
+        experienced: whether what the session taught is among it, or that it taught nothing.
 
     """
 
@@ -155,6 +156,7 @@ class RunResult:
     maintenance: Mapping[str, Any] = field(default_factory=dict)
     graph: Mapping[str, int] = field(default_factory=dict)
     cut: int = 0
+    experienced: bool = False
 
     @property
     def events(self) -> dict[str, int]:

@@ -100,6 +100,11 @@ class UnreadMessages:
         """Whether a user said something that was not read yet."""
         return any(turn.role == "user" and not turn.context for turn in self.turns)
 
+    @property
+    def whole(self) -> bool:
+        """Whether this is the session from its first message to its last, and it has ended."""
+        return self.ended and not self.more and self.session.last_extracted_seq == 0
+
     def request(self, job: ClaimedJob, trigger: Trigger, *, summary: bool = False) -> RunRequest:
         """The run that reads this."""
         reading = ExtractionRequest(
@@ -108,6 +113,7 @@ class UnreadMessages:
             instructions(job.payload.get("prompt"), self.config),
             self.scopes.names,
             self.recalled,
+            ended=self.whole and not summary and bool(job.payload.get("end")),
         )
         return RunRequest(
             principal=self.principal,

@@ -101,6 +101,7 @@ class RunTransaction:
             maintenance.counts,
             graph,
             state.request.cut,
+            state.extraction.experienced,
         )
 
     async def _policies(

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import pytest
 from openai import AsyncOpenAI
@@ -83,7 +83,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/6"
+    assert extractor.prompt_version == "extraction/7"
 
 
 class TestAnswer:
@@ -1064,7 +1064,7 @@ def test_forms_are_what_strict_output_takes():
 
     def objects(schema: Any):
         if isinstance(schema, dict):
-            if schema.get("type") == "object":
+            if "object" in schema.get("type", ()):
                 yield schema
             for value in schema.values():
                 yield from objects(value)
@@ -1072,12 +1072,81 @@ def test_forms_are_what_strict_output_takes():
             for value in schema:
                 yield from objects(value)
 
-    forms = (extraction_schema(("user",)), EXPERIENCE_SCHEMA, reconcile_schema(FULL_AGENDA))
+    forms = (
+        extraction_schema(("user",), ended=True),
+        EXPERIENCE_SCHEMA,
+        reconcile_schema(FULL_AGENDA),
+    )
     found = [one for form in forms for one in objects(form)]
-    assert len(found) == 10
+    assert len(found) == 11
     for one in found:
         assert one["required"] == list(one["properties"])
         assert one["additionalProperties"] is False
+
+
+class TestEndedSession:
+    TAUGHT: ClassVar = {"content": "缓存要先清空。", "confidence": 0.9, "evidence": ["t1"]}
+
+    async def test_is_asked_what_it_taught_in_the_same_call(
+        self, server: OpenAIServer, extractor: ModelExtractor
+    ):
+        told = entry("用户的网站很慢。", "t1")
+        server.chat.script(says({"memories": [told], "experience": self.TAUGHT}))
+
+        found = await extractor.extract(request(turn("清空缓存后好了。"), ended=True))
+
+        assert [(one.content, one.memory_type, one.evidence) for one in found.proposals] == [
+            ("用户的网站很慢。", "fact", ("msg_1",)),
+            ("缓存要先清空。", "experience", ("msg_1",)),
+        ]
+        assert (found.experienced, found.use.calls) == (True, 1)
+        [sent] = server.chat.requests
+        assert "# Experience" in system_of(sent)
+        schema = sent.body["response_format"]["json_schema"]["schema"]
+        assert schema["required"][-1] == "experience"
+
+    @pytest.mark.parametrize(
+        ("answer", "experienced", "malformed"),
+        [
+            ({"experience": None}, True, 0),
+            ({"experience": {"content": " "}}, True, 1),
+            ({"experience": "Clear it."}, True, 1),
+            ({}, False, 0),
+        ],
+    )
+    async def test_may_have_taught_nothing(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        answer: dict[str, Any],
+        experienced: bool,
+        malformed: int,
+    ):
+        """What is left out is asked for apart."""
+        server.chat.script(says({"memories": []} | answer))
+
+        found = await extractor.extract(request(ended=True))
+
+        assert (found.proposals, found.experienced) == ((), experienced)
+        assert len(found.malformed) == malformed
+
+    async def test_is_for_the_usual_scope(self, server: OpenAIServer, extractor: ModelExtractor):
+        server.chat.script(says({"memories": [], "experience": self.TAUGHT}))
+        scopes: tuple[Scope, ...] = ("session", "project")
+
+        [taught] = (await extractor.extract(request(scopes=scopes, ended=True))).proposals
+
+        assert taught.scope == "project"
+
+    async def test_that_goes_on_is_not_asked(self, server: OpenAIServer, extractor: ModelExtractor):
+        server.chat.script(says({"memories": [], "experience": self.TAUGHT}))
+
+        found = await extractor.extract(request())
+
+        assert (found.proposals, found.experienced) == ((), False)
+        [sent] = server.chat.requests
+        assert "# Experience" not in system_of(sent)
+        assert "experience" not in sent.body["response_format"]["json_schema"]["schema"]["required"]
 
 
 class TestSummary:
