@@ -6,7 +6,7 @@ counted. What depends on answers is estimated by what `benchmarks/model_calls.py
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,6 +17,7 @@ from app.conversation.messages.models import Message
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, ModelUse
 from app.language.llm.model_extractor import ModelExtractor
+from app.language.llm.prompt_lines import MOST_KNOWN
 from app.language.llm.tokens import TokenCounter, message_tokens
 from app.language.text.acknowledgements import is_trivial
 from app.memory.extraction.session_reader import CONTEXT, fitting, turns_of
@@ -56,6 +57,8 @@ _REFLECTION: Final = 30
 _ENTRY: Final = 130
 _RECONCILIATION: Final = Asked(1, 1_200, 10)
 _DECISION: Final = Asked(0, 200, 32)
+# Of what is remembered already, and stands in the prompt of a later run.
+_KNOWN: Final = 60
 _PROFILE: Final = Asked(1, 6_000, 450)
 _SUMMARY: Final = 110
 
@@ -104,12 +107,15 @@ async def estimate_of(
     extractor = ModelExtractor(chat)
     extraction = reconciliation = summary = Asked()
     by_user: Counter[str | None] = Counter()
+    known: dict[str | None, float] = defaultdict(float)
     for conversation in conversations:
         messages = _stored(conversation)
         for turns in _runs(messages, tags):
             statements = STATEMENTS * sum(map(_tells, turns))
             before = chat.tokens
             await extractor.extract(ExtractionRequest(turns))
+            chat.tokens += math.ceil(_KNOWN * min(known[conversation.user_id], MOST_KNOWN))
+            known[conversation.user_id] += statements
             written = _REFLECTION + math.ceil(_ENTRY * statements)
             extraction += Asked(1, chat.tokens - before, written)
             if statements:
