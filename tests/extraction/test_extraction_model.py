@@ -811,7 +811,8 @@ class TestOneReconciliation:
         assert await texts(client) == [rest]
 
     async def test_what_begins_later_ends_nothing_today(self, client, worker, chat):
-        begins = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()
+        first = (datetime.now(UTC) + timedelta(days=7)).date()
+        begins, last = first.isoformat(), (first - timedelta(days=1)).isoformat()
         chat.script(
             extracts(everything),
             extracts(
@@ -833,7 +834,7 @@ class TestOneReconciliation:
         [question] = [one for one in chat.requests if schema_name_of(one) == "decisions"]
         times = {line["text"]: line for line in lines_of(question, "memory")}
         assert times["The user works at SAP."]["valid_from"] == begins
-        assert times["The user works at Siemens."]["valid_to"] == begins
+        assert times["The user works at Siemens."]["valid_to"] == last
 
     async def test_what_ends_later_holds_until_then(self, client, worker, chat):
         ends = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()

@@ -94,7 +94,7 @@ def _known(request: ExtractionRequest) -> list[str]:
             text=memory.content,
             attribute=memory.attribute,
             valid_from=day(memory.valid_from),
-            valid_to=day(memory.valid_to),
+            valid_to=last_day(memory.valid_to),
             said=day(memory.said_at),
         )
         for memory in islice(memories.values(), MOST_KNOWN)

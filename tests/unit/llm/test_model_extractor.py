@@ -748,7 +748,7 @@ class TestConversation:
                 "text": "用户住在慕尼黑。",
                 "attribute": "user.residence",
                 "valid_from": "2024-05-01",
-                "valid_to": "2026-12-01",
+                "valid_to": "2026-11-30",
                 "said": "2026-11-21",
             },
             {"kind": "known", "text": "The user is a vet.", "said": "2026-11-21"},
