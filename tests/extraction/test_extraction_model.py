@@ -316,6 +316,35 @@ class TestEndedSession:
         assert await texts(client, memory_type="experience") == [self.FIX]
 
 
+class TestPast:
+    @pytest.mark.parametrize(
+        ("told", "past"),
+        [
+            ("I lived in Rome until 2019.", "The user lived in Rome until 2019."),
+            ("我在罗马住到2019年。", "用户在罗马住到2019年。"),
+        ],
+    )
+    async def test_what_was_over_when_it_was_said_is_found_and_holds_no_value(
+        self, client, worker, chat, told, past
+    ):
+        home = {"attribute": "user.residence", "valid_to": "2019"}
+        chat.script(extracts(lambda found: [entry(past, found[0]["id"], **home)]))
+        await read(client, told, REPLY)
+
+        [memory] = await every_page(client, "/memories", user_id="ana")
+        assert (memory["content"], memory["valid_to"], memory["attribute"]) == (past, None, None)
+
+    async def test_what_ends_later_has_its_end_and_its_value(self, client, worker, chat):
+        home = {"attribute": "user.residence", "valid_to": "2099-06-30"}
+        told = "The user lives in Rome until 30 June 2099."
+        chat.script(extracts(lambda found: [entry(told, found[0]["id"], **home)]))
+        await read(client, "I live in Rome until 30 June 2099.", REPLY)
+
+        [memory] = await every_page(client, "/memories", user_id="ana")
+        assert memory["valid_to"] == "2099-07-01T00:00:00Z"
+        assert memory["attribute"] == "user.residence"
+
+
 class TestLongMessages:
     async def test_are_read_to_their_end(self, client, worker, chat):
         chat.script(

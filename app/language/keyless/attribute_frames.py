@@ -215,6 +215,7 @@ CHINESE_UNSURE: Final = lazy_pattern(
 CHINESE_PASSING: Final = lazy_pattern(
     r"直到|为止|出差|旅[游行]|度假|暂时|临时|这[周几]|[几两三]天|短期|借住|不|没|想|打算|准备|计划|希望|将|马上|明年|下个?[月周]"
 )
+CHINESE_UNTIL: Final = lazy_pattern(r"一?直到(?!现在|今|目前|如今)|到.*为止")
 CHINESE_PAST: Final = lazy_pattern(
     rf"以前|之前|从前|曾|当时|那[时会]|小时候|时候|[前去]年|年前|昨天|上个?月|上上?周|{_YEAR}"
 )

@@ -158,12 +158,14 @@ class _ChineseReading:
         self.given: list[Attribute] = []
         self.rest: set[str] = set()
         self._self = True
+        self._already = 0
         folded = simplify(text)
         for sentence in frames.CHINESE_SENTENCE.finditer(folded):
             if frames.CHINESE_UNSURE.search(sentence[0]):
                 self._self = False
                 self._leave(sentence[0])
                 continue
+            self._already = len(self.given)
             for piece in frames.CHINESE_PIECE.finditer(folded, *sentence.span()):
                 self._read(folded, text, *piece.span())
 
@@ -188,6 +190,9 @@ class _ChineseReading:
                 self.given.append(Attribute(f"user.{name}", value.strip(_MARKS), frame.began))
             self._self = not frames.CHINESE_OTHERS.match(piece, at)
             return
+        if len(self.given) > self._already and not named and frames.CHINESE_UNTIL.match(piece, at):
+            # 我住在罗马，直到2019年.
+            self.given.pop()
         self._self = named and not frames.CHINESE_INTRODUCED.match(piece, at)
         self._leave(piece[at:])
 

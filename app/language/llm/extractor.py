@@ -157,6 +157,12 @@ class Proposed:
         """When it has most likely passed, or is to be done; None where nobody could tell."""
         return due_of(self.said_at, self.expected_valid_days)
 
+    @property
+    def is_past(self) -> bool:
+        """Whether it was over when it was said, as in "lived in Rome until 2019"."""
+        ends, said = self.valid_to, self.said_at
+        return ends is not None and said is not None and ends <= said
+
 
 def due_of(said_at: datetime | None, expected_valid_days: int | None) -> datetime | None:
     """The end of the days for which a statement is expected to hold."""

@@ -107,6 +107,7 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
         near.memory_id
         for near in draft.neighbours
         if attribute is not None
+        and not draft.proposed.is_past
         and near.attribute == attribute
         and near.memory_id not in named
         and near.memory_id not in limits.changed
@@ -120,7 +121,12 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
 def _conflicts(
     draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
 ) -> tuple[str, ...]:
-    """Those of the memories it contradicts that it was shown, and that this run has not ended."""
+    """Those of the memories it contradicts that it was shown, and that this run has not ended.
+
+    What was over when it was said contradicts nothing that holds.
+    """
+    if draft.proposed.is_past:
+        return ()
     left = {near.memory_id for near in draft.neighbours} - limits.changed
     return tuple(each for each in dict.fromkeys(decision.conflicts) if each in left)
 

@@ -308,7 +308,8 @@ class DraftWriter:
             "content": draft.content.text,
             "content_hash": draft.content.content_hash,
             "memory_type": proposed.memory_type,
-            "attribute": proposed.attribute,
+            # What was over when it was said stays true of the past, and is the value of nothing.
+            "attribute": None if proposed.is_past else proposed.attribute,
             "tier": "short" if draft.owner.scope == "session" else "long",
             "source": SOURCE,
             "source_id": draft.owner.session_id,
@@ -320,7 +321,7 @@ class DraftWriter:
             "visibility": "members",
             "external_id": None,
             "valid_from": begins,
-            "valid_to": proposed.valid_to,
+            "valid_to": None if proposed.is_past else proposed.valid_to,
             "expected_valid_days": proposed.expected_valid_days,
             "expires_at": None,
             "embedding": draft.content.vector,

@@ -73,6 +73,25 @@ class TestSaidLater:
         assert decided.reason == SAID_LATER
 
     @pytest.mark.parametrize(
+        ("valid_to", "conflicts"),
+        [
+            (NOW - timedelta(days=2000), ()),
+            (NOW, ()),
+            (LATER, ("mem_1",)),
+            (None, ("mem_1",)),
+        ],
+    )
+    def test_what_was_over_when_it_was_said_contradicts_nothing(self, valid_to, conflicts):
+        one = draft(neighbour("mem_1", said_at=self.LATER), said_at=NOW, valid_to=valid_to)
+
+        for decision in (
+            ReconcileDecision("SUPERSEDE", ("mem_1",)),
+            ReconcileDecision("ADD", conflicts=("mem_1",)),
+        ):
+            decided = settled(one, decision)
+            assert (decided.event, decided.conflicts) == ("ADD", conflicts)
+
+    @pytest.mark.parametrize(
         ("times", "event"),
         [
             ({"create_time": LATER}, "ADD"),
