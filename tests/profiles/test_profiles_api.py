@@ -320,6 +320,36 @@ class TestDerived:
 
         assert values(await profile(client)) == {}
 
+    @pytest.mark.parametrize(
+        ("ends", "shown"),
+        [
+            ("NULL", True),
+            ("now() + interval '1 minute'", True),
+            ("now()", False),
+            ("told.update_time + interval '1 microsecond'", False),
+            # It was written as something that is over.
+            ("told.update_time", True),
+            ("told.update_time - interval '1 day'", True),
+        ],
+    )
+    async def test_value_is_not_shown_after_its_last_memory_has_ended(
+        self, client, worker, dsn, ends, shown
+    ) -> None:
+        saved = await save(client, "The user works as a nurse.")
+        await derive(client)
+        await execute(
+            dsn,
+            f"UPDATE memories SET valid_to = {ends} FROM profile_values AS told"
+            " WHERE memory_id = $1 AND told.memory_ids = ARRAY[memory_id]",
+            saved["memory_id"],
+        )
+
+        assert bool(values(await profile(client))) == shown
+        body = {"session_id": "s1", "user_id": "ana"}
+        ok(await client.post("/sessions", json=body), 201)
+        context = ok(await client.post("/sessions/s1/context", json={}))
+        assert ("profession" in str(context)) == shown
+
     async def test_newer_statement_replaces_the_value(self, client, worker) -> None:
         old = await save(client, "The user works as a nurse.")
         await derive(client)

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Date,
     Text,
     and_,
+    case,
     cast,
     false,
     func,
@@ -123,7 +124,8 @@ class ProfileRepository:
         return rows.all()
 
     async def shown(self, profile_id: str, agent_id: str | None = None) -> Sequence[ProfileValue]:
-        """Values whose memories the caller may all see, none deleted or its author's alone.
+        """Values whose memories the caller may all see, none deleted or its author's alone, and
+        not all of them ended since the value was written.
 
         Args:
             agent_id: only what this agent may know.
@@ -132,20 +134,29 @@ class ProfileRepository:
         rows = await self.values(profile_id)
         ids = {memory_id for row in rows for memory_id in row.memory_ids}
         seen = await self._seen(ids, agent_id)
-        return [row for row in rows if seen.issuperset(row.memory_ids)]
+        return [
+            row
+            for row in rows
+            if seen.keys() >= set(row.memory_ids)
+            and not _is_over(row, [seen[memory_id] for memory_id in row.memory_ids])
+        ]
 
-    async def _seen(self, memory_ids: Collection[str], agent_id: str | None) -> set[str]:
+    async def _seen(
+        self, memory_ids: Collection[str], agent_id: str | None
+    ) -> Mapping[str, datetime | None]:
+        """When each of the memories that the caller may see has ended."""
         if not memory_ids:
-            return set()
-        rows = await self._db.scalars(
-            select(Memory.memory_id).where(
+            return {}
+        ended = case((Memory.valid_to <= func.now(), Memory.valid_to))
+        rows = await self._db.execute(
+            select(Memory.memory_id, ended).where(
                 existing(self._access),
                 _known_to(agent_id),
                 _shared(),
                 Memory.memory_id.in_(memory_ids),
             )
         )
-        return set(rows)
+        return {row[0]: row[1] for row in rows}
 
     async def write(
         self, profile: Profile, changes: Sequence[ValueChange], author: ValueAuthor
@@ -368,6 +379,11 @@ def _before(profile: Profile, slot: str, row: ProfileValue | None) -> Any:
     return None if row is None else row.value
 
 
+def _is_over(row: ProfileValue, ended: Collection[datetime | None]) -> bool:
+    """Whether a value tells only of what ended after it was written; `SHOWN` says the same."""
+    return bool(ended) and all(time is not None and time > row.update_time for time in ended)
+
+
 def _tellable() -> ColumnElement[bool]:
     """What counts now, will count later, or ended not long ago."""
     return and_(
@@ -389,8 +405,12 @@ SELECT jsonb_build_object('instructions', profile.instructions, 'values', (
     )
     FROM profile_values AS shown
     WHERE shown.tenant_id = {tenant} AND shown.profile_id = profile.profile_id
-        AND cardinality(shown.memory_ids) = (
-            SELECT count(*) FROM memories AS source
+        AND (
+            SELECT count(*) = cardinality(shown.memory_ids) AND coalesce(
+                bool_or(source.valid_to IS NULL OR source.valid_to > now()
+                    OR source.valid_to <= shown.update_time),
+                true
+            ) FROM memories AS source
             WHERE source.tenant_id = {tenant} AND source.memory_id = ANY(shown.memory_ids)
                 AND source.status <> 'deleted'
                 AND (source.agent_id IS NULL OR source.agent_id = {agent})
