@@ -6,7 +6,7 @@ counted. What depends on answers is estimated by what `benchmarks/model_calls.py
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,11 +22,15 @@ from app.language.llm.tokens import TokenCounter, message_tokens
 from app.language.text.acknowledgements import is_trivial
 from app.memory.extraction.session_reader import CONTEXT, fitting, turns_of
 from app.prompting.compaction.eviction import MOST_MESSAGES
+from app.settings import Settings
 from kemem.jobs import UsedModel, UsedModels
 
 STATEMENTS: Final = 0.9
 """Statements in a message of the user that is more than an acknowledgement: a careful reader found
 86 in 98."""
+
+MOST_FACTS: Final = Settings.model_fields["max_facts"].default
+"""Most memories of a user, of which a profile is derived."""
 
 SECONDS_PER_CALL: Final = 5.0
 """How long a model takes for an answer; profiles are derived at intervals."""
@@ -52,14 +56,19 @@ class Asked:
         return self.input_tokens + self.output_tokens
 
 
-# Tokens that the benchmark measured: of a call, and of each statement in it.
+# Tokens that the benchmark measured in an import, English and Chinese together.
 _REFLECTION: Final = 30
-_ENTRY: Final = 130
-_RECONCILIATION: Final = Asked(1, 1_200, 10)
-_DECISION: Final = Asked(0, 200, 32)
-# Of what is remembered already, and stands in the prompt of a later run.
-_KNOWN: Final = 60
-_PROFILE: Final = Asked(1, 6_000, 450)
+_ENTRY: Final = 122
+_MEMORY: Final = 55
+"""Of a memory that is shown to a model, with its attribute and times."""
+_RECONCILIATION: Final = 950
+_STATEMENT: Final = 60
+_MOST_NEAR: Final = 9
+"""Memories that are near to a statement at the most, those of others apart."""
+_DECISION: Final = 40
+_PROFILE: Final = 1_300
+_VALUES: Final = 450
+_MEMORY_OF_PROFILE: Final = 85
 _SUMMARY: Final = 110
 
 
@@ -106,32 +115,29 @@ async def estimate_of(
     chat = _CountingChat(counter)
     extractor = ModelExtractor(chat)
     extraction = reconciliation = summary = Asked()
-    by_user: Counter[str | None] = Counter()
-    known: dict[str | None, float] = defaultdict(float)
+    users: defaultdict[str | None, _Remembered] = defaultdict(_Remembered)
     for conversation in conversations:
-        messages = _stored(conversation)
+        messages, user = _stored(conversation), users[conversation.user_id]
         for turns in _runs(messages, tags):
-            statements = STATEMENTS * sum(map(_tells, turns))
             before = chat.tokens
             await extractor.extract(ExtractionRequest(turns))
-            chat.tokens += math.ceil(_KNOWN * min(known[conversation.user_id], MOST_KNOWN))
-            known[conversation.user_id] += statements
-            written = _REFLECTION + math.ceil(_ENTRY * statements)
-            extraction += Asked(1, chat.tokens - before, written)
-            if statements:
-                reconciliation += _RECONCILIATION + Asked(
-                    0,
-                    math.ceil(_DECISION.input_tokens * statements),
-                    math.ceil(_DECISION.output_tokens * statements),
-                )
-                by_user[conversation.user_id] += 1
+            statements = STATEMENTS * sum(map(_tells, turns))
+            extraction += user.extraction(chat.tokens - before, statements)
+            reconciliation += user.reconciliation(statements)
+            user.add(statements)
         shown = sum(message_tokens(counter, content=one.content) for one in messages)
         if shown >= window_tokens:
             calls = math.ceil(len(messages) / MOST_MESSAGES)
             summary += Asked(calls, shown, calls * _SUMMARY)
-    asked = {"extraction": extraction, "reconciliation": reconciliation, "summary": summary}
     reading = timedelta(seconds=SECONDS_PER_CALL * (extraction.calls + reconciliation.calls))
-    asked["profile"] = _profiles(by_user, reading, profile_interval)
+    asked = {
+        "extraction": extraction,
+        "reconciliation": reconciliation,
+        "profile": sum(
+            (user.profiles(reading, profile_interval) for user in users.values()), Asked()
+        ),
+        "summary": summary,
+    }
     return Estimate(
         {
             work: one
@@ -141,15 +147,35 @@ async def estimate_of(
     )
 
 
-def _profiles(
-    runs_by_user: Mapping[str | None, int], reading: timedelta, interval: timedelta
-) -> Asked:
-    """One derivation for each interval in which a user's memories change, and one at the end."""
-    intervals = reading // interval if interval else max(runs_by_user.values(), default=0)
-    times = sum(min(runs, intervals + 1) for runs in runs_by_user.values())
-    return Asked(
-        times * _PROFILE.calls, times * _PROFILE.input_tokens, times * _PROFILE.output_tokens
-    )
+@dataclass(slots=True)
+class _Remembered:
+    """What is remembered of a user so far, and in how many runs it was said."""
+
+    statements: float = 0.0
+    runs: int = 0
+
+    def add(self, statements: float) -> None:
+        """Remember what a run has found."""
+        self.statements += statements
+        self.runs += statements > 0
+
+    def extraction(self, prompt: int, statements: float) -> Asked:
+        known = _MEMORY * min(self.statements, MOST_KNOWN)
+        return Asked(1, prompt + round(known), _REFLECTION + round(_ENTRY * statements))
+
+    def reconciliation(self, statements: float) -> Asked:
+        if not statements:
+            return Asked()
+        near = _MEMORY * min(self.statements, _MOST_NEAR)
+        read = _RECONCILIATION + (_STATEMENT + near) * statements
+        return Asked(1, round(read), round(_DECISION * statements))
+
+    def profiles(self, reading: timedelta, interval: timedelta) -> Asked:
+        """One for each interval in which memories change, and one at the end."""
+        times = min(self.runs, reading // interval + 1) if interval else self.runs
+        shown = round(_MEMORY_OF_PROFILE * min(self.statements, MOST_FACTS))
+        read = _PROFILE + shown
+        return Asked(times, times * read, times * _VALUES)
 
 
 def _stored(conversation: Conversation) -> list[Message]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -111,6 +112,18 @@ async def test_profiles_are_derived_once_in_an_interval_and_for_each_user() -> N
 
     assert (one.total.calls, two.total.calls) == (1, 2)
     assert [each.total.calls for each in many] == [60, 2, 2, 1, 3]
+
+
+async def test_what_is_remembered_is_read_too_up_to_a_bound() -> None:
+    several = [talk(["I live in Lisbon."] * 10) for _ in range(12)]
+    totals = [(await estimated(*several[:count])).by_work for count in range(1, 13)]
+
+    for work in ("extraction", "reconciliation"):
+        read = [total[work].input_tokens for total in totals]
+        added = [after - before for before, after in pairwise(read)]
+        assert added[0] > read[0]
+        assert max(added) - added[-1] <= 1
+        assert max(added[-3:]) - min(added[-3:]) <= 1
 
 
 async def test_money_needs_the_price_of_every_model() -> None:
