@@ -224,6 +224,8 @@ def _import(
     except ApiError as error:
         if error.code == QUOTA_EXHAUSTED:
             raise StoppedError(error.detail) from error
+        if error.code == "model_unavailable":
+            return f"it is imported, but not read yet: {error.detail}"
         if error.status in {409, 422} or error.code in CONVERSATION_CODES:
             return f"{error.status} {error.code}: {error.detail}"
         raise

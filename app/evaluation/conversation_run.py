@@ -24,6 +24,7 @@ WHOLE: Final = "all"
 """The session of units that are of none: a message always has one."""
 
 POLL_SECONDS: Final = 0.25
+RETRY_SECONDS: Final = 5.0
 STUCK_SECONDS: Final = 60.0
 """After so long without another message being ready, what is not is counted and left."""
 
@@ -178,8 +179,12 @@ class ConversationEvaluation(Evaluation):
         """Read a session for memories to its end."""
         done = False
         while not done:
-            answer = await self._api.post(f"/sessions/{session_id}/extract", {"wait": True})
-            done = answer.body["done"]
+            path = f"/sessions/{session_id}/extract"
+            answer = await self._api.post(path, {"wait": True}, expected={503})
+            done = answer.ok and answer.body["done"]
+            if not answer.ok:
+                # Its model has failed; the job tries again.
+                await asyncio.sleep(RETRY_SECONDS)
 
 
 def _asking_session(loaded: Loaded) -> str:

@@ -136,6 +136,8 @@ class AsyncSessionMethods(AsyncSender):
         Raises:
             NotFoundError: there is no such session.
             RateLimitedError: a model has processed this session as often as it may in a day.
+            UnavailableError: with `wait`, the model has failed (`model_unavailable`); the job
+                tries again, and nothing is lost.
 
         """
         body = {"wait": wait, "prompt": prompt}

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 from httpx import AsyncClient
 
+from app.memory.extraction.jobs import RECONCILE_ATTEMPTS
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, problem, save
@@ -421,6 +422,50 @@ class TestBadAnswers:
         job = ok(await client.get(f"/jobs/{answer['job_id']}"))
         assert job["attempts"] == 1
 
+    @pytest.mark.parametrize(
+        ("behaviour", "reason"),
+        [
+            (refusal(401), "authentication"),
+            (refusal(429), "rate_limited"),
+            (refusal(429, retry_after="1"), "rate_limited"),
+            (refusal(500), "provider_error"),
+            (cut_off('{"reflection": "x", "memories": [{"content": "The us'), "bad_answer"),
+            (writes("I could not find anything worth remembering, sorry!"), "bad_answer"),
+        ],
+        ids=["401", "429", "429 soon", "500", "truncated", "prose"],
+    )
+    async def test_whoever_waits_is_told_within_ten_seconds_why_it_failed(
+        self, client, worker, chat, behaviour, reason, dsn
+    ):
+        """As a request that is read at once is told; the job stays, and nothing is lost."""
+        chat.otherwise = behaviour
+        body = {"messages": "I live in Munich.", "user_id": "ben"}
+        at_once = problem(await client.post("/memories", json=body), 503, "model_unavailable")
+        said = await append(client, "talk", "The user lives in Munich.", REPLY)
+        async with asyncio.timeout(10):
+            answer = await client.post("/sessions/talk/extract", json={"wait": True})
+        told = problem(answer, 503, "model_unavailable")
+
+        assert told["reason"] == reason
+        for name in ("reason", "fault", "provider_status", "provider_code", "retry_after"):
+            assert told.get(name) == at_once.get(name)
+        assert ok(await client.get("/sessions/talk"))["last_extracted_seq"] == 0
+        job = ok(await client.get(f"/jobs/{said['extraction']['job_id']}"))
+        assert job["status"] in {"pending", "running"}
+        chat.otherwise = extracts(everything)
+        await make_due(dsn, "job_id = $1", job["job_id"])
+        await over(client, job["job_id"])
+        assert await texts(client) == ["The user lives in Munich."]
+
+    async def test_what_failed_before_somebody_waits_is_not_told(self, client, worker, chat):
+        chat.script(refusal(500), slowly(1, extracts(everything)))
+        await append(client, "talk", "The user lives in Munich.", REPLY)
+        ok(await client.post("/sessions/talk/extract", json={}), 202)
+        await over_failed_run(client)
+        await deferred(client)
+
+        assert (await extracted(client, "talk"))["done"]
+
     async def test_a_slow_model_is_waited_for(self, client, worker, chat):
         chat.script(slowly(2, extracts(everything)))
 
@@ -582,6 +627,25 @@ class TestLimits:
 async def due(dsn: str, tenant_id: str) -> None:
     """Let the session have been silent long enough."""
     await make_due(dsn, "tenant_id = $1", tenant_id)
+
+
+def sizes(chat) -> list[int]:
+    """How many messages of the user each extraction was asked about."""
+    return [
+        sum(line["role"] == "user" for line in lines_of(request, "message"))
+        for request in chat.requests
+        if schema_name_of(request) == "memories"
+    ]
+
+
+async def until_all_is_read(client: AsyncClient, dsn: str) -> None:
+    """The back-off is not waited for."""
+    async with asyncio.timeout(PATIENCE):
+        while (session := ok(await client.get("/sessions/talk")))["last_extracted_seq"] < session[
+            "last_sequence_no"
+        ]:
+            await due(dsn, client.tenant_id)
+            await asyncio.sleep(0.05)
 
 
 async def until_read(client: AsyncClient) -> None:
@@ -933,6 +997,41 @@ class TestWhatAModelCannotRead:
                 await asyncio.sleep(0.05)
 
         assert len(await texts(client)) == 8
+
+    @pytest.mark.parametrize("failure", [refusal(500), refusal(429), slowly(6, refusal(500))])
+    async def test_a_model_that_is_away_is_asked_for_the_same_again(
+        self, client, worker, chat, dsn, failure
+    ):
+        chat.script(failure, failure, extracts(everything))
+        await append(client, "talk", *(f"The user owns book number {n}." for n in range(8)))
+        await until_all_is_read(client, dsn)
+
+        assert sizes(chat) == [8, 8, 8]
+
+    async def test_half_of_what_was_asked_is_asked_after_an_answer_that_was_cut_off(
+        self, client, worker, chat, dsn
+    ):
+        chat.script(cut_off("{"), refusal(500), cut_off("{"))
+        chat.otherwise = by_question(
+            memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
+        )
+        await append(client, "talk", *(f"The user owns book number {n}." for n in range(10)))
+        await until_all_is_read(client, dsn)
+
+        assert sizes(chat) == [10, 5, 5, 2, 2, 2, 2, 2]
+
+    async def test_what_was_read_is_read_in_smaller_pieces_only_when_comparing_fails_often(
+        self, client, worker, chat, dsn
+    ):
+        await save(client, "The user owns a hundred books.")
+        chat.otherwise = by_question(memories=extracts(everything), decisions=cut_off("{"))
+        await append(client, "talk", *(f"The user owns book number {n}." for n in range(8)))
+        async with asyncio.timeout(PATIENCE):
+            while len(sizes(chat)) < RECONCILE_ATTEMPTS + 1:
+                await due(dsn, client.tenant_id)
+                await asyncio.sleep(0.05)
+
+        assert sizes(chat)[: RECONCILE_ATTEMPTS + 1] == [8] * RECONCILE_ATTEMPTS + [4]
 
     async def test_one_message_nobody_can_read_does_not_bar_the_session(
         self, client, worker, chat, dsn

@@ -134,6 +134,8 @@ class ModelUnavailableError(UnavailableError):
         self.fault = fault
         self.retry_after = retry_after
         self.use = use or ModelUse()
+        self.reconciling = False
+        """Whether the text was read before, and the answer to it is as good as it was."""
         if members["retry_after"]:
             self.headers = {"Retry-After": str(members["retry_after"])}
 

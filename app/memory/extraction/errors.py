@@ -1,9 +1,15 @@
 """What can be wrong with a request to extract."""
 
 import math
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any, Final
 
-from app.errors import NotFoundError, TooManyRequestsError
+from app.errors import DomainError, NotFoundError, TooManyRequestsError
+from app.language.llm.errors import EmbeddingUnavailableError, ModelUnavailableError
+
+FAILURE: Final = "failure"
+"""In the payload of a job: the code and the members of the error of its last attempt."""
 
 
 class ExtractionLimitError(TooManyRequestsError):
@@ -29,3 +35,16 @@ class RunNotFoundError(NotFoundError):
 
     def __init__(self, extraction_id: str) -> None:
         super().__init__(f"There is no extraction run {extraction_id}.")
+
+
+def kept_failure(payload: Mapping[str, Any]) -> DomainError | None:
+    """The error of a job's last attempt, if that was for a model."""
+    members = dict(payload.get(FAILURE) or {})
+    seconds = members.pop("retry_after", None)
+    match members.pop("code", None):
+        case ModelUnavailableError.code:
+            wait = None if seconds is None else timedelta(seconds=seconds)
+            return ModelUnavailableError(retry_after=wait, **members)
+        case EmbeddingUnavailableError.code:
+            return EmbeddingUnavailableError(**members)
+    return None

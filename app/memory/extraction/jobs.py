@@ -17,8 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.capture import time_said
 from app.conversation.sessions.jobs import EXTRACT, RESCUE, TO_SEQ, read_now, rescue_now
 from app.conversation.sessions.repository import SessionRepository
-from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.errors import EmbeddingUnavailableError, ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue
+from app.memory.extraction.errors import FAILURE
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import DISABLED, SWITCHED_OFF, RunLimits, model_for
@@ -31,6 +32,9 @@ from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 
 ENDED = "the session has ended"
+
+RECONCILE_ATTEMPTS = 3
+"""How often the same chunk is tried when it was read, and what it says could not be compared."""
 
 log = structlog.get_logger()
 
@@ -96,13 +100,35 @@ class SessionJobs:
             await self._pipeline.run(
                 unread.request(job, trigger, summary=summary), model, partial(finish, job, unread)
             )
-        except ModelUnavailableError as error:
-            if error.fault is None or not (summary or unread.messages == 1):
+        except (ModelUnavailableError, EmbeddingUnavailableError) as error:
+            if not await self._is_passed_over(job, unread, error, summary=summary):
                 raise
-            # The endpoint answered and will answer so again: one message must not bar the
-            # rest of its session. The failed run stays in the log.
-            async with self._work.write(job, while_disabled=True) as unit:
-                await self._pass_over(unit.db, job, unread, "unreadable")
+
+    async def _is_passed_over(
+        self,
+        job: ClaimedJob,
+        unread: UnreadMessages,
+        error: ModelUnavailableError | EmbeddingUnavailableError,
+        *,
+        summary: bool,
+    ) -> bool:
+        """Keep why a run failed, for whoever waits for it, and how much the next one reads.
+
+        Returns:
+            Whether the job was finished instead: one message must not bar the rest of its
+            session. The failed run stays in the log.
+
+        """
+        noted: dict[str, Any] = {FAILURE: {"code": error.code, **error.members}}
+        async with self._work.write(job, while_disabled=True) as unit:
+            if _is_about_chunk(error, job):
+                # The endpoint answered and will answer so again.
+                if summary or unread.messages == 1:
+                    await self._pass_over(unit.db, job, unread, "unreadable")
+                    return True
+                noted["most"] = unread.messages // 2
+            await JobRepository(unit.db, job.tenant_id).add_to_payload(job, noted)
+        return False
 
     async def _pass_over(
         self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages, skipped: str
@@ -206,12 +232,26 @@ async def _expire_short_term(
 
 
 def _most(job: ClaimedJob) -> int:
-    """How many messages to read: half as many after each failure, as an answer that was cut
-    off may fit when less is asked at a time; what follows a smaller chunk is as small.
+    """How many messages to read; after an answer that cannot be used half as many as before, and
+    what follows a smaller chunk is as small.
     """
     most = job.payload.get("most")
-    most = most if isinstance(most, int) and 0 < most <= MESSAGES else MESSAGES
-    return max(most >> (job.attempts - 1), 1)
+    return most if isinstance(most, int) and 0 < most <= MESSAGES else MESSAGES
+
+
+def _is_about_chunk(
+    error: ModelUnavailableError | EmbeddingUnavailableError, job: ClaimedJob
+) -> bool:
+    """Whether less text may be answered where this was not.
+
+    A model that cannot be reached is asked for the same chunk again, so that answers that were
+    kept for it are of use; so is one that fails after it has read the chunk, some times.
+    """
+    return (
+        isinstance(error, ModelUnavailableError)
+        and error.fault is not None
+        and (not error.reconciling or job.attempts >= RECONCILE_ATTEMPTS)
+    )
 
 
 def _told_all(job: ClaimedJob, unread: UnreadMessages) -> bool:

@@ -71,6 +71,7 @@ class ModelCalls:
         try:
             answer = await reconciler.reconcile(questions, agenda)
         except ModelUnavailableError as error:
+            error.reconciling = True
             await self._not_reconciled(request, reconciler, error)
             if not agenda or error.fault is None:
                 raise

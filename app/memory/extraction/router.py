@@ -14,6 +14,8 @@ from app.identity.tenants.principal import (
     WriterDep,
 )
 from app.language.llm.errors import (
+    EmbeddingUnavailableError,
+    ModelUnavailableError,
     UnknownModelError,
 )
 from app.memory.extraction.errors import (
@@ -49,6 +51,8 @@ ExtractionDep = Annotated[ExtractionService, provided(ExtractionService)]
             MemoryPausedError,
             MemoryDisabledError,
             UnknownModelError,
+            ModelUnavailableError,
+            EmbeddingUnavailableError,
             *IDEMPOTENCY_ERRORS,
         ),
     },

@@ -17,7 +17,9 @@ class ExtractRequest(Schema):
     model_config = example(wait=True)
 
     wait: bool = Field(
-        default=False, description="Wait until it is done, at most a minute, then 202 as without."
+        default=False,
+        description="Wait until it is done, at most a minute, then 202 as without. When a model "
+        "fails, the answer is that error, and the job tries again.",
     )
     prompt: Prompt | None = Field(
         default=None, description="Your own instructions to the extractor, for this time."

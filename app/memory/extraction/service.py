@@ -2,21 +2,22 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
+from app.errors import DomainError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.errors import ExtractionLimitError
+from app.memory.extraction.errors import ExtractionLimitError, kept_failure
 from app.memory.extraction.repository import DAY, ExtractionRepository
 from app.memory.extraction.run_policy import RunLimits, model_for
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
-from app.platform.jobs.models import Job
+from app.platform.jobs.models import LANE_BUSY, Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.errors import MemoryPausedError
@@ -27,6 +28,10 @@ LONGEST_WAIT_SECONDS = 60.0
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.02, 0.5
 
 OVER = {"succeeded", "dead", "cancelled"}
+
+SOON = timedelta(seconds=2)
+TOLD_SECONDS = 5.0
+"""A failure after which the job is tried again soon is not told within the first seconds."""
 
 
 class ExtractionService:
@@ -64,6 +69,8 @@ class ExtractionService:
             SessionNotFoundError: the caller has no such session.
             ExtractionLimitError: a model has read it as often as it may in a day.
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
+            ModelUnavailableError, EmbeddingUnavailableError: with `wait`, the run failed; the job
+                is still ordered and tries again, and nothing is lost.
 
         """
         self._work.refuse_disabled()
@@ -128,10 +135,17 @@ class ExtractionService:
     async def _wait(
         self, principal: Principal, session_id: str, job_id: str, target: int
     ) -> tuple[ExtractAnswer, int]:
-        """Look until everything up to `target` is read, the job is over, or a minute is."""
+        """Look until everything up to `target` is read, the job is over or waits for something
+        else, or a minute is over.
+
+        Raises:
+            ModelUnavailableError, EmbeddingUnavailableError: a run has failed meanwhile.
+
+        """
         pause = FIRST_LOOK_SECONDS
         loop = asyncio.get_running_loop()
-        end = loop.time() + LONGEST_WAIT_SECONDS
+        begun = loop.time()
+        end = begun + LONGEST_WAIT_SECONDS
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_LOOK_SECONDS)
@@ -145,6 +159,10 @@ class ExtractionService:
             answer = _answer(session, job, target)
             if answer.done:
                 return answer, 200
+            patient = loop.time() < begun + TOLD_SECONDS
+            failure = _failure(job, self._now() + SOON if patient else None)
+            if failure is not None:
+                raise failure
             if job.status in OVER or loop.time() >= end:
                 return answer, 202
 
@@ -168,6 +186,21 @@ class ExtractionService:
         async with self._work.read(principal) as db:
             found = await ExtractionRepository(db, principal.access).get_run(extraction_id)
             return RunRead.model_validate(found)
+
+
+def _failure(job: Job, soon: datetime | None) -> DomainError | None:
+    """Why the last run of a job that somebody waits for failed; None when there was none since.
+
+    Args:
+        soon: jobs that are due again by then are waited for.
+
+    """
+    # The order brought the job forward, so whatever else it waits for came later.
+    failed = job.deferred_reason not in {None, LANE_BUSY} and job.status == "pending"
+    if failed and soon is not None and job.due_at <= soon:
+        return None
+    failure = kept_failure(job.payload) if failed or job.status == "dead" else None
+    return failure if failure is not None and failure.code == job.error_code else None
 
 
 def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:

@@ -135,6 +135,22 @@ class JobRepository:
             raise LeaseLostError
         await self._free_lane(job.lane)
 
+    async def add_to_payload(self, job: ClaimedJob, values: dict[str, Any]) -> None:
+        """Keep something for the next attempt of a running job.
+
+        Raises:
+            LeaseLostError: another worker has the job.
+
+        """
+        row = await self._db.scalar(
+            self._job(job.job_id)
+            .where(Job.lease_token == job.lease_token, Job.status == "running")
+            .with_for_update()
+        )
+        if row is None:
+            raise LeaseLostError
+        await self._change(job.job_id, {"payload": {**row.payload, **values}})
+
     async def record(self, job: ClaimedJob, verdict: Verdict) -> None:
         """End a run that did not succeed: it is pending again, cancelled, or dead.
 
