@@ -603,6 +603,31 @@ class TestLimits:
         body = problem(await client.post("/sessions/talk/extract", json={}), 429, "rate_limited")
         assert body["retry_after"] > 86_000
 
+    @pytest.mark.parametrize("automatic", [0, 1, 2])
+    async def test_runs_on_request_and_automatic_ones_share_the_limit(
+        self, client, worker, chat, dsn, automatic
+    ):
+        """Three a day, whoever began them; the fourth waits, and as a request is refused."""
+        chat.otherwise = by_question(
+            memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
+        )
+        for number in range(3):
+            await append(client, "talk", f"The user owns book number {number}.", REPLY)
+            if number < automatic:
+                await due(dsn, client.tenant_id)
+                await until_read(client)
+            else:
+                assert (await extracted(client, "talk"))["done"]
+        runs = await every_page(client, "/extractions")
+        triggers = sorted(run["trigger"] for run in runs)
+        assert triggers == ["automatic"] * automatic + ["explicit"] * (3 - automatic)
+        await append(client, "talk", "The user owns a fourth book.", REPLY)
+        problem(await client.post("/sessions/talk/extract", json={}), 429, "rate_limited")
+        await due(dsn, client.tenant_id)
+
+        assert (await deferred(client))["deferred_reason"] == "rate_limited"
+        assert len(await every_page(client, "/extractions")) == 3
+
     async def test_a_used_up_quota_defers_jobs_and_refuses_requests(
         self, client, worker, chat, dsn
     ):

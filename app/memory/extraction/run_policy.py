@@ -20,8 +20,11 @@ from app.memory.extraction.run_state import Trigger
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 
+COUNTED: tuple[Trigger, ...] = ("automatic", "explicit")
+"""Runs that share the limit of a session's day."""
+
 EXEMPT_RUNS = 20
-"""Runs of a day beside the automatic ones: at the end of a session."""
+"""Runs of a day beside those: at the end of a session."""
 
 DISABLED = timedelta(hours=1)
 """How long work of who is disabled waits before it looks again."""
@@ -88,7 +91,7 @@ async def writable_project(
 class RunLimits:
     """What a day allows: runs per session, calls and tokens per tenant."""
 
-    automatic_runs: int
+    session_runs: int
     quota: Quota
 
     async def check(
@@ -106,18 +109,30 @@ class RunLimits:
 
         """
         await self.check_quota(db, principal)
-        limits: Mapping[Trigger, tuple[list[str], int]] = {
-            "automatic": (["automatic"], self.automatic_runs),
-            "end": (["end"], EXEMPT_RUNS),
-        }
-        if trigger not in limits:
-            return
-        triggers, most = limits[trigger]
-        count, first = await ExtractionRepository(db, principal.access).model_runs(
-            session_id, triggers
-        )
-        if count >= most:
-            raise DeferJobError((first or now()) + DAY, "rate_limited")
+        until = await self.reached_until(db, principal.access, session_id, trigger, now)
+        if until is not None:
+            raise DeferJobError(until, "rate_limited")
+
+    async def reached_until(
+        self,
+        db: AsyncSession,
+        access: Access,
+        session_id: str,
+        trigger: Trigger,
+        now: Callable[[], datetime],
+    ) -> datetime | None:
+        """Until when a model may not read the session again; None when it may now.
+
+        What is asked for counts with what happens automatically.
+        """
+        if trigger in COUNTED:
+            triggers, most = COUNTED, self.session_runs
+        elif trigger == "end":
+            triggers, most = ("end",), EXEMPT_RUNS
+        else:
+            return None
+        count, first = await ExtractionRepository(db, access).model_runs(session_id, triggers)
+        return (first or now()) + DAY if count >= most else None
 
     async def check_quota(self, db: AsyncSession, principal: Principal) -> None:
         """Whether the tenant's day has calls and tokens left.

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
@@ -14,7 +16,7 @@ from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.errors import ExtractionLimitError, kept_failure
-from app.memory.extraction.repository import DAY, ExtractionRepository
+from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import RunLimits, model_for
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
 from app.platform.jobs.models import LANE_BUSY, Job
@@ -83,7 +85,7 @@ class ExtractionService:
                 answer = _answer(session, None, target)
                 return unit.answer(answer, 200, user_id=session.user_id), 200
             if model.extractor.model is not None:
-                await self._check_limit(ExtractionRepository(unit.db, principal.access), session_id)
+                await self._check_limit(unit.db, principal, session_id)
             payload: dict[str, Any] = {"explicit": True}
             if body.prompt is not None:
                 payload["prompt"] = body.prompt
@@ -119,18 +121,13 @@ class ExtractionService:
                 raise MemoryPausedError("session", session_id)
         return agent.config
 
-    async def _check_limit(self, runs: ExtractionRepository, session_id: str) -> None:
-        """What a caller asks for counts with what happens automatically.
-
-        Raises:
-            ExtractionLimitError: a model has read it as often as it may in a day.
-
-        """
-        most = self._limits.automatic_runs
-        count, first = await runs.model_runs(session_id, ["automatic", "explicit"])
-        if count >= most:
-            now = self._now()
-            raise ExtractionLimitError(most, (first or now) + DAY - now)
+    async def _check_limit(self, db: AsyncSession, principal: Principal, session_id: str) -> None:
+        """Raises ExtractionLimitError."""
+        until = await self._limits.reached_until(
+            db, principal.access, session_id, "explicit", self._now
+        )
+        if until is not None:
+            raise ExtractionLimitError(self._limits.session_runs, until - self._now())
 
     async def _wait(
         self, principal: Principal, session_id: str, job_id: str, target: int
