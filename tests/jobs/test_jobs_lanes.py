@@ -390,6 +390,16 @@ class TestBacklogs:
             assert many[0] < 100, costs
             assert many[1] < few[1] + 60, costs
 
+    @pytest.mark.parametrize("analysed", [True, False])
+    async def test_a_claim_that_puts_some_behind_reads_no_others(
+        self, queue: Queue, jobs_dsn: str, analysed: bool
+    ) -> None:
+        await fill(queue, 10_000)
+        await queue.owner.execute(f"VACUUM {'ANALYZE' if analysed else ''} jobs")
+        rows, _pages = await cost(jobs_dsn)
+
+        assert LANE_LOOK < rows < 6 * LANE_LOOK
+
     async def test_ten_thousand_are_put_behind_once(self, queue: Queue) -> None:
         await fill(queue, 10_000)
         dispatch = new_dispatch(queue.database)

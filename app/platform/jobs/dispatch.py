@@ -49,7 +49,9 @@ LANE_PAUSE = "5 minutes"
 # its place. The others get LANE_BUSY and a later time, once each, so that of a lane with a long
 # backlog the next claims read nothing. They are put behind a job that this claim starts or keeps
 # from ending, because the end brings the next one forward. Two claims at once may see different
-# jobs first in a free lane: the unique index refuses the second, which then looks again.
+# jobs first in a free lane: the unique index refuses the second, which then looks again. There,
+# `coalesce` hides that the row is in the partial indexes: without statistics, PostgreSQL read all
+# pending jobs of the tenant for each row (0.4 s for 100 of 10,000, else 13 ms).
 CLAIM = f"""
 WITH RECURSIVE walk AS (
     SELECT CAST($1 AS text) COLLATE "C" AS tenant_id, CAST(32767 AS smallint) AS priority,
@@ -151,7 +153,7 @@ WITH RECURSIVE walk AS (
         FROM in_lanes LEFT JOIN ahead USING (tenant_id, lane) CROSS JOIN LATERAL (
             SELECT tenant_id, job_id FROM jobs
             WHERE tenant_id = in_lanes.tenant_id AND job_id = in_lanes.job_id
-                AND status = 'pending' AND due_at <= now()
+                AND coalesce(status, '') = 'pending' AND due_at <= now()
             FOR UPDATE SKIP LOCKED
         ) AS jobs
         WHERE NOT in_lanes.behind AND in_lanes.job_id IS DISTINCT FROM ahead.job_id
